@@ -1,0 +1,64 @@
+# Needs Python 3.11 or later, make, and a network to the package registries; nothing else.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+# An environment that was copied or moved here, or that has lost its Python, is made anew.
+USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" ] && \
+	$(BIN)/python -c '' 2>/dev/null && echo yes)
+# Java is found, or installed, when a recipe needs it.
+WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
+	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
+ARGS ?=
+
+.PHONY: help setup demo test lint types bench-cache clean anew
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create .venv, install everything, make sure of Java 17 or later
+	@$(WITH_JAVA) && echo "Java: $$JAVA_HOME"
+
+$(STAMP): pyproject.toml $(if $(USABLE),,anew)
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Holdfast needs Python 3.11 or later, and none was found on the PATH." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+		exit 1; fi
+	@if ! "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		echo "Holdfast needs Python 3.11 or later, and $(PYTHON) is not one." >&2; \
+		echo "Name another one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+		exit 1; fi
+	@"$(PYTHON)" scripts/ensure_venv.py
+	@echo "Installing Holdfast and what it needs into $(VENV): some minutes the first time"
+	"$(PYTHON)" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@pwd -P > $(STAMP)
+
+anew:
+
+demo: setup ## Play an analyst's session with and without Holdfast (ARGS="--scale 0.1")
+	@$(WITH_JAVA) && $(BIN)/holdfast demo $(ARGS)
+
+lint: $(STAMP) ## Check the style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Check the types
+	$(BIN)/mypy --strict src
+
+test: setup lint types ## Run style, types and the whole test suite: what CI runs
+	@$(WITH_JAVA) && $(BIN)/python -m pytest \
+		$(wildcard tests/unit tests/spark tests/docs tests/cluster tests/chaos) $(ARGS)
+
+bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)
+
+clean: ## Remove what make has made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,54 @@
+"""`python -m benchmarks.cache`: cache() against every other way of keeping a DataFrame."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import tpch
+from benchmarks.cache import keeping, planning, report
+from benchmarks.cache.session import start
+from benchmarks.cache.ways import all_ways
+from holdfast import Environment
+
+
+def main() -> int:
+    """Measures, prints, writes; returns 0 whatever the figures are."""
+    parser = argparse.ArgumentParser(prog="bench-cache", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
+    parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
+    parser.add_argument("--planning-rounds", type=int, default=15)
+    parser.add_argument("--only", choices=("keeping", "planning"))
+    parser.add_argument("--ways", help="names of ways, comma-separated; all by default")
+    parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    arguments = parser.parse_args()
+    data = tpch.generate(arguments.output / "data", arguments.scale)
+    with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
+        home = Path(temporary).resolve()
+        spark = start(home)
+        try:
+            tpch.register(spark, data)
+            timings: keeping.Timings = {}
+            times: list[planning.PlanningTime] = []
+            if arguments.only != "planning":
+                ways = all_ways(spark, home)
+                if arguments.ways:
+                    ways = [way for way in ways if way.name in arguments.ways.split(",")]
+                timings = keeping.measure(
+                    spark, ways, arguments.rounds, lambda text: print(text, file=sys.stderr)
+                )
+            if arguments.only != "keeping":
+                with Environment(
+                    spark, config={"intermediate-result-storage.directory": str(home / "kept")}
+                ) as environment:
+                    times = planning.measure(spark, environment, arguments.planning_rounds)
+            report.write(timings, times, arguments.rounds, arguments.output, arguments.scale)
+        finally:
+            spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,460 @@
+"""Where tables come from, and what runs their jobs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame as ParentDataFrame
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.api.cached_table import CachedTable
+from holdfast.api.context import RetryRefused
+from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.reader import TableReader
+from holdfast.api.table import Table
+from holdfast.config import (
+    INTERMEDIATE_RESULT_COMPRESSION,
+    INTERMEDIATE_RESULT_DIRECTORY,
+    Configuration,
+)
+from holdfast.errors import (
+    EnvironmentClosedError,
+    KeptPartitionLostError,
+    UnsupportedPlanError,
+    UnsupportedSessionError,
+)
+from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.plan.substitution import find_matches
+from holdfast.plan.summary import summarize
+from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
+from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
+from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+from holdfast.runtime.vertex_runner import KeptDataLost
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.keepable_types import check_keepable
+from holdfast.spark.local_session import local_session
+from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.local_directory_storage import LocalDirectoryStorage
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedDataSet:
+    """A line of `Environment.list_cached()`.
+
+    Attributes:
+        computes: the computation in a few words.
+        digest: of its plan, 64 hexadecimal digits.
+        dataset_id: of what is kept; None where no job has needed it yet.
+        partitions: how many result partitions are kept.
+        rows: how many rows they hold.
+        bytes: their size.
+        location: the directory that they lie in; None where nothing is kept.
+        since: when they were kept.
+        hits: how many jobs have read them.
+        matches_only_itself: why the same query written again is another computation, if it is:
+            each reason once.
+    """
+
+    computes: str
+    digest: str
+    dataset_id: IntermediateDataSetID | None
+    partitions: int
+    rows: int
+    bytes: int
+    location: Path | None
+    since: datetime | None
+    hits: int
+    matches_only_itself: tuple[str, ...]
+
+
+class Environment:
+    """The entry to Holdfast: gives Tables, runs their jobs, knows what is kept.
+
+    Source: FLIP-36, phase 1 (the TableEnvironment).
+
+    Args:
+        spark: the session to work with; a local one is started when none is given, and stopped by
+            `close()` if it was started here.
+        config: values by key, see the table in the README. They take precedence over Spark
+            configuration under `spark.holdfast.`.
+
+    Raises:
+        ConfigurationError: when a key is unknown or a value is not of its type.
+        UnsupportedSessionError: when `spark` is a Spark Connect session.
+        StorageError: when the directory for kept results can't be used.
+
+    Example:
+        >>> from holdfast import Environment
+        >>> env = Environment(spark)
+        >>> hot = env.from_dataframe(spark.range(100)).groupBy((F.col("id") % 7).alias("k")).count()
+        >>> hot = hot.cache()
+        >>> hot.count(), hot.where("k > 3").count()
+        (7, 3)
+        >>> env.close()
+    """
+
+    def __init__(
+        self, spark: SparkSession | None = None, config: Mapping[str, Any] | None = None
+    ) -> None:
+        # A thread of its own has no active session, although there may be one to borrow.
+        self._owns_session = spark is None and SparkContext._active_spark_context is None
+        self.spark = local_session() if spark is None else spark
+        if not hasattr(self.spark, "_jsparkSession"):
+            raise UnsupportedSessionError(f"a {type(self.spark).__module__} session")
+        self.configuration = Configuration.merged(
+            {**dict(self.spark.sparkContext.getConf().getAll()), **self.spark.conf.getAll},
+            config or {},
+        )
+        self._last_job_result: JobExecutionResult | None = None
+        self._closed = False
+        self._owner = os.getpid()
+        self._storage = LocalDirectoryStorage(
+            Path(self.configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
+        )
+        session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
+        self._bridge = CatalystBridge(self.spark, session)
+        self._manager: CacheServiceManager[Query] = CacheServiceManager(self._storage)
+        runner = SparkVertexRunner(
+            self.spark,
+            self._bridge,
+            self._storage,
+            self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value,
+        )
+        self._master: JobMaster[Query, DataFrame] = JobMaster(
+            self._manager, self._storage, runner, lambda query: query.root
+        )
+        threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
+
+    def _warm_up(self) -> None:
+        # Composing the plan reader takes most of a second, which the first job need not wait for.
+        with suppress(Exception):
+            PlanReader.of(self.spark)
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def from_dataframe(self, df: ParentDataFrame) -> Table:
+        """The table of a DataFrame of this environment's session.
+
+        Args:
+            df: any classic DataFrame; a Table of another environment becomes one of this.
+
+        Raises:
+            UnsupportedPlanError: when it belongs to another session, whose settings it runs under.
+
+        Example:
+            >>> env.from_dataframe(spark.range(3)).count()
+            3
+        """
+        if df.sparkSession._jsparkSession != self.spark._jsparkSession:
+            raise UnsupportedPlanError(
+                "from_dataframe()",
+                "the DataFrame belongs to another Spark session, with settings of its own; make "
+                "an environment for that one: Environment(df.sparkSession)",
+            )
+        return self.wrap(df)
+
+    def sql(
+        self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
+    ) -> Table:
+        """The result of a SQL query.
+
+        Args:
+            sqlQuery: the query, with `{name}` for each named argument.
+            args: values for `:name` or `?` in the query.
+            **kwargs: Tables, DataFrames, columns and values that the query names.
+
+        Raises:
+            pyspark.errors.AnalysisException: as `SparkSession.sql` does.
+
+        Example:
+            >>> numbers = env.from_dataframe(spark.range(4))
+            >>> env.sql("SELECT sum(id) AS s FROM {t}", t=numbers).first()
+            Row(s=6)
+        """
+        return self.wrap(self.spark.sql(sqlQuery, args, **kwargs))
+
+    def table(self, tableName: str) -> Table:
+        """A table or view of the session's catalog.
+
+        Args:
+            tableName: its name, qualified or not.
+
+        Raises:
+            pyspark.errors.AnalysisException: when there is none of this name.
+        """
+        return self.wrap(self.spark.table(tableName))
+
+    @property
+    def read(self) -> TableReader:
+        """PySpark's reader, whose results are Tables: `env.read.parquet("orders")`."""
+        return TableReader(self.spark, self)
+
+    # -- what is kept -----------------------------------------------------------------------------
+
+    def list_cached(self) -> list[CachedDataSet]:
+        """Everything that is cached in this environment, kept already or not.
+
+        Example:
+            >>> hot = env.from_dataframe(spark.range(3)).cache()
+            >>> env.list_cached()[-1].dataset_id is None
+            True
+        """
+        entries = self._manager.entries()
+        listed = []
+        for computation in self._manager.computations():
+            doubts = computation.query.root.all_doubts()
+            kept = {id_: e for id_, e in entries.items() if e.digest == computation.digest}
+            for dataset_id, entry in kept.items():
+                listed.append(
+                    CachedDataSet(
+                        computation.name,
+                        computation.digest,
+                        dataset_id,
+                        len(entry.kept.manifest.partitions),
+                        entry.kept.rows,
+                        entry.kept.bytes,
+                        entry.kept.directory,
+                        datetime.fromtimestamp(entry.since, UTC),
+                        entry.hits,
+                        doubts,
+                    )
+                )
+            if not kept:
+                listed.append(
+                    CachedDataSet(
+                        computation.name, computation.digest, None, 0, 0, 0, None, None, 0, doubts
+                    )
+                )
+        return listed
+
+    def invalidate_all(self) -> None:
+        """Drops everything that is kept, and caches nothing any more.
+
+        Source: FLIP-36, "Step 3: Clean up".
+        """
+        self._manager.invalidate_all()
+
+    @property
+    def last_job_result(self) -> JobExecutionResult | None:
+        """How the last job went that gave an answer; None before the first one."""
+        return self._last_job_result
+
+    def close(self) -> None:
+        """Releases everything that this environment keeps, and its session if it started it.
+
+        Its tables go on to work as plain DataFrames do. Does nothing the second time.
+        """
+        # A process that was forked off has the environment's memory, but neither files nor Spark.
+        if self._closed or os.getpid() != self._owner:
+            return
+        self._closed = True
+        self._manager.invalidate_all()
+        self._storage.close()
+        if self._owns_session:
+            self.spark.stop()
+
+    def __enter__(self) -> Environment:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- the side that tables see, see holdfast.api.context.TableContext --------------------------
+
+    def wrap(self, df: ParentDataFrame) -> Table:
+        """The table of a plain DataFrame."""
+        return Table(df, self)
+
+    def run_action(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[ParentDataFrame], T],
+        *,
+        before_retry: Callable[[], None] | None = None,
+    ) -> T:
+        """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
+        request = self._request(table, name)
+        if request is None:
+            return self._run_plain(table, name, action)
+        try:
+            answer, result = self._master.run(request, action, before_retry=before_retry)
+        except RetryRefused as refused:
+            failed = _first_attempts_error(refused)
+        else:
+            self._last_job_result = JobExecutionResult.of(result)
+            return answer
+        # Out here it is raised as it was, without what has happened since in its context.
+        raise failed
+
+    def stream_action(
+        self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]
+    ) -> Iterator[Row]:
+        """Runs an action whose rows come one by one.
+
+        Raises:
+            KeptPartitionLostError: when kept data is lost after the first row was given.
+        """
+        request = self._request(table, name)
+        if request is None:
+            yield from self._run_plain(table, name, action)
+            return
+        try:
+            for row, result in self._master.stream(request, action):
+                if result is not None:
+                    self._last_job_result = JobExecutionResult.of(result)
+                elif row is not None:
+                    yield row
+        except KeptDataLost as lost:
+            raise KeptPartitionLostError(
+                tuple(str(dataset_id) for dataset_id in lost.damages), str(lost)
+            ) from lost
+
+    def prepare(self, table: Table, name: str) -> ParentDataFrame:
+        """Keeps what has to be kept, then gives the plain DataFrame that reads it."""
+        request = self._request(table, name)
+        if request is None:
+            return _plain(table)
+        dataframe, result = self._master.prepare(request)
+        self._last_job_result = JobExecutionResult.of(result)
+        return dataframe
+
+    def substituted(self, table: Table) -> ParentDataFrame:
+        """The plain DataFrame in which whatever is kept already is read. Runs nothing."""
+        request = self._request(table, "substituted")
+        if request is None:
+            return _plain(table)
+        return self._master.substituted(request)
+
+    def cache(self, table: Table) -> CachedTable:
+        """Marks a table's computation to be kept by the first job that needs it.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            UnsupportedPlanError: when the table is a stream of Spark's, which never ends.
+            UnsupportedTypeError: when a column can't be kept.
+        """
+        if self._closed:
+            raise EnvironmentClosedError("cache()")
+        if table.isStreaming:
+            raise UnsupportedPlanError(
+                "cache()",
+                "the table is a streaming one, whose result never is complete; cache what is read "
+                "with env.read instead of readStream",
+            )
+        check_keepable(self.spark, table)
+        query = self._bridge.query(table)
+        cached = table if isinstance(table, CachedTable) else CachedTable(table, self)
+        self._manager.register(
+            CachedComputation(query.root.digest, query, summarize(query.root)), cached
+        )
+        return cached
+
+    def invalidate(self, table: Table) -> None:
+        """Drops what is kept of a table's computation; the next job computes it again."""
+        if not self._closed:
+            self._manager.invalidate(self._bridge.query(table).root.digest)
+
+    def forget(self, table: Table) -> None:
+        """Drops what is kept of a table's computation, which the table no longer keeps."""
+        if not self._closed:
+            self._manager.invalidate(self._bridge.query(table).root.digest, closing=table)
+
+    def explain_kept(self, table: Table) -> str:
+        """What a job of this table would read instead of computing it, and from where."""
+        lines = ["== Holdfast =="]
+        request = self._request(table, "explain")
+        if request is not None:
+            reads = self._master.kept_reads(request.inputs)
+            cached = find_matches(
+                request.root, lambda node: self._manager.computation(node.digest) is not None
+            )
+            for node in cached:
+                computation = self._manager.computation(node.digest)
+                kept = reads(node)
+                name = computation.name if computation else node.operator
+                if kept is None:
+                    lines.append(f"to be kept by the next job: {name}")
+                else:
+                    lines.append(
+                        f"read: {name}\n  from {kept.directory}: "
+                        f"{len(kept.manifest.partitions)} partitions, {kept.rows:,} rows, "
+                        f"{kept.bytes:,} bytes"
+                    )
+        if len(lines) == 1:
+            lines.append("nothing is cached: every part of the plan is computed")
+        return "\n".join(lines) + "\n"
+
+    def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
+        """The job of a table; None where it is to run as if there were no Holdfast."""
+        if self._closed or not self._manager.has_computations():
+            return None
+        try:
+            query = self._bridge.query(table)
+            if isinstance(table, CachedTable) and not self._manager.computation(query.root.digest):
+                # A listing that was refreshed makes it another computation than when it was cached.
+                self._manager.follow(
+                    CachedComputation(query.root.digest, query, summarize(query.root)), table
+                )
+            return JobRequest(name, query, query.root, session_inputs(self.spark))
+        except PySparkException:
+            raise
+        except Exception:
+            logger.warning(
+                "the plan of %s can't be followed, so nothing kept is read for it",
+                name,
+                exc_info=True,
+            )
+            return None
+
+    def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
+        started = time.monotonic()
+        answer = action(_plain(table))
+        vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RUN, attempts=1)
+        self._last_job_result = JobExecutionResult(
+            JobID.random(),
+            name,
+            time.monotonic() - started,
+            BlockingPersistentResultPartitionMeta(),
+            (vertex,),
+        )
+        return answer
+
+
+def _first_attempts_error(refused: RetryRefused) -> BaseException:
+    """What the attempt failed with that is not repeated, and a note why it is not."""
+    lost = refused.__context__
+    error = lost.__cause__ if lost is not None and lost.__cause__ is not None else refused
+    if error is not refused:
+        error.add_note(str(refused))
+    return error
+
+
+def _plain(table: Table) -> DataFrame:
+    return DataFrame(table._jdf, table.sparkSession)

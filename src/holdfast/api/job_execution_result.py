@@ -1,0 +1,112 @@
+"""What a job tells about itself when it has ended."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.ids import JobID
+from holdfast.runtime.execution_graph import ExecutionVertex
+from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+
+_HEADINGS = ("vertex", "outcome", "partitions", "rows", "bytes", "attempts")
+
+
+@dataclass(frozen=True, repr=False)
+class JobExecutionResult:
+    """How a job went: what it computed, what it read, and where that lies.
+
+    Source: FLINK-12406: the locations of BLOCKING_PERSISTENT result partitions flow from the
+    ExecutionGraph to the client in the JobExecutionResult.
+
+    Attributes:
+        job_id: identifies the job.
+        name: the action that was called.
+        net_runtime: from submission to the end, in seconds.
+        persistent_result_partitions: the kept partitions that the job produced or read, with
+            location, bytes and rows of each; and the datasets whose locations are incomplete.
+        vertices: what became of each vertex: produced, read from cache, run; with partitions,
+            bytes, rows and attempts. The last one is the one that answered.
+        losses: kept data that turned out to be lost, each with what was wrong with it. The job
+            was resubmitted then, and its caches re-created.
+
+    Example:
+        >>> hot = env.from_dataframe(spark.range(10)).where("id > 4").cache()
+        >>> hot.count()
+        5
+        >>> result = env.last_job_result
+        >>> [vertex.outcome.value for vertex in result.vertices]
+        ['produced', 'run']
+        >>> kept = result.persistent_result_partitions.descriptors.values()
+        >>> sum(partition.rows for partitions in kept for partition in partitions)
+        5
+    """
+
+    job_id: JobID
+    name: str
+    net_runtime: float
+    persistent_result_partitions: BlockingPersistentResultPartitionMeta
+    vertices: tuple[ExecutionVertex, ...]
+    losses: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, result: JobResult) -> JobExecutionResult:
+        """The client's form of what the JobMaster reports."""
+        graph = result.execution_graph
+        return cls(
+            graph.job_id,
+            graph.name,
+            result.net_runtime,
+            graph.persistent_result_partitions,
+            graph.vertices,
+            result.losses,
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s"]
+        rows = [_HEADINGS, *map(_cells, self.vertices)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "  ".join(cells).rstrip())
+        lines += [f"  {note}" for note in self._notes()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        title = f"Job {self.job_id} {html.escape(self.name)}: {self.net_runtime:.3f} s"
+        head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(vertex)) + "</tr>"
+            for vertex in self.vertices
+        )
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
+        return (
+            f"<div><p><b>{title}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{notes}</div>"
+        )
+
+    def _notes(self) -> Iterable[str]:
+        for loss in self.losses:
+            yield f"lost and computed again: {loss}"
+        for vertex in self.vertices:
+            if vertex.reason is not None:
+                yield f"{vertex.name}: {vertex.reason}"
+        for dataset_id in sorted(self.persistent_result_partitions.incomplete):
+            yield f"locations incomplete: {dataset_id}"
+
+
+def _cells(vertex: ExecutionVertex) -> tuple[str, ...]:
+    def shown(number: int | None) -> str:
+        return "" if number is None else f"{number:,}"
+
+    name = vertex.name if vertex.dataset_id is None else f"{vertex.dataset_id} {vertex.name}"
+    return (
+        name,
+        vertex.outcome.value,
+        shown(vertex.partitions),
+        shown(vertex.rows),
+        shown(vertex.bytes),
+        shown(vertex.attempts),
+    )

@@ -1,0 +1,403 @@
+"""The table: a DataFrame whose jobs read what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame as ParentDataFrame
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.api.functions import TableNaFunctions, TableStatFunctions
+from holdfast.api.grouped import GroupedTable
+from holdfast.api.members import action, as_table, eager_transformation, transformation
+from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
+
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.pandas.frame import DataFrame as PandasOnSparkDataFrame
+    from pyspark.sql import Column, Row
+
+    from holdfast.api.cached_table import CachedTable
+    from holdfast.api.context import TableContext
+
+    ColumnOrName = Column | str
+    ColumnOrNameOrOrdinal = Column | str | int
+
+
+class Table(DataFrame):
+    """A DataFrame of PySpark whose jobs read what is kept.
+
+    It has every method and property of PySpark's DataFrame, with the same arguments and the same
+    answers, and is accepted wherever PySpark takes a DataFrame. What builds a plan gives a Table
+    and runs nothing. What runs Spark runs as a job of the environment: every part of the plan that
+    is kept is read instead of being computed. What a Table shows of its plan (``schema``, views,
+    ``inputFiles``) is the plan as it was written.
+
+    A job is started again if kept data were lost while it ran, so a function handed to ``foreach``
+    may see a row twice, as it may when Spark repeats a task.
+
+    Args:
+        df: The DataFrame whose plan this is.
+        context: The environment that runs this table's jobs.
+
+    Source: FLIP-36, phase 1 (explicit cache on a ``Table``).
+
+    Example:
+        >>> hot = table.groupBy("k").count().cache()
+        >>> sorted(hot.collect())
+        [Row(k=1, count=1), Row(k=2, count=1)]
+        >>> hot.where("k > 1").count()
+        1
+        >>> hot.invalidate_cache()
+    """
+
+    def __init__(self, df: ParentDataFrame, context: TableContext) -> None:
+        super().__init__(df._jdf, df.sparkSession)
+        self.is_cached = df.is_cached
+        self._holdfast_context = context
+
+    # --- transformations: build a plan, run nothing
+
+    agg = transformation(DataFrame.agg)
+    alias = transformation(DataFrame.alias)
+    coalesce = transformation(DataFrame.coalesce)
+    crossJoin = transformation(DataFrame.crossJoin)
+    describe = transformation(DataFrame.describe)
+    distinct = transformation(DataFrame.distinct)
+    drop = transformation(DataFrame.drop)
+    dropDuplicates = transformation(DataFrame.dropDuplicates)
+    dropDuplicatesWithinWatermark = transformation(DataFrame.dropDuplicatesWithinWatermark)
+    drop_duplicates = transformation(DataFrame.drop_duplicates)
+    dropna = transformation(DataFrame.dropna)
+    exceptAll = transformation(DataFrame.exceptAll)
+    fillna = transformation(DataFrame.fillna)
+    filter = transformation(DataFrame.filter)
+    freqItems = transformation(DataFrame.freqItems)
+    hint = transformation(DataFrame.hint)
+    intersect = transformation(DataFrame.intersect)
+    intersectAll = transformation(DataFrame.intersectAll)
+    join = transformation(DataFrame.join)
+    lateralJoin = transformation(DataFrame.lateralJoin)
+    limit = transformation(DataFrame.limit)
+    mapInArrow = transformation(DataFrame.mapInArrow)
+    mapInPandas = transformation(DataFrame.mapInPandas)
+    melt = transformation(DataFrame.melt)
+    nearestByJoin = transformation(DataFrame.nearestByJoin)
+    observe = transformation(DataFrame.observe)
+    offset = transformation(DataFrame.offset)
+    repartition = transformation(DataFrame.repartition)
+    repartitionById = transformation(DataFrame.repartitionById)
+    repartitionByRange = transformation(DataFrame.repartitionByRange)
+    sampleBy = transformation(DataFrame.sampleBy)
+    subtract = transformation(DataFrame.subtract)
+    summary = transformation(DataFrame.summary)
+    to = transformation(DataFrame.to)
+    toDF = transformation(DataFrame.toDF)
+    transform = transformation(DataFrame.transform)
+    union = transformation(DataFrame.union)
+    unionAll = transformation(DataFrame.unionAll)
+    unionByName = transformation(DataFrame.unionByName)
+    unpivot = transformation(DataFrame.unpivot)
+    where = transformation(DataFrame.where)
+    withColumn = transformation(DataFrame.withColumn)
+    withColumnRenamed = transformation(DataFrame.withColumnRenamed)
+    withColumns = transformation(DataFrame.withColumns)
+    withColumnsRenamed = transformation(DataFrame.withColumnsRenamed)
+    withMetadata = transformation(DataFrame.withMetadata)
+    withWatermark = transformation(DataFrame.withWatermark)
+    zip = transformation(DataFrame.zip)
+    zipWithIndex = transformation(DataFrame.zipWithIndex)
+    _joinAsOf = transformation(DataFrame._joinAsOf)
+
+    # These have overloads or take any keyword, which the wrapper's type can't carry over.
+
+    def replace(self, *args: Any, **kwargs: Any) -> Table:
+        return as_table(self._holdfast_context, super().replace(*args, **kwargs))
+
+    def sample(
+        self,
+        withReplacement: float | bool | None = None,
+        fraction: float | None = None,
+        seed: int | None = None,
+    ) -> Table:
+        sampled: Any = super().sample(
+            withReplacement,  # type: ignore[arg-type]
+            fraction,  # type: ignore[arg-type]
+            seed,
+        )
+        return as_table(self._holdfast_context, sampled)
+
+    def select(self, *cols: Sequence[ColumnOrName] | ColumnOrName) -> Table:
+        selected: Any = super().select(*cols)  # type: ignore[arg-type]
+        return as_table(self._holdfast_context, selected)
+
+    def selectExpr(self, *expr: str | list[str]) -> Table:
+        selected: Any = super().selectExpr(*expr)  # type: ignore[arg-type]
+        return as_table(self._holdfast_context, selected)
+
+    def sort(
+        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
+    ) -> Table:
+        return as_table(self._holdfast_context, super().sort(*cols, **kwargs))
+
+    orderBy = sort
+
+    def sortWithinPartitions(
+        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
+    ) -> Table:
+        return as_table(self._holdfast_context, super().sortWithinPartitions(*cols, **kwargs))
+
+    def randomSplit(self, weights: list[float], seed: int | None = None) -> list[Table]:  # type: ignore[override]
+        splits = super().randomSplit(weights, seed)
+        return [as_table(self._holdfast_context, split) for split in splits]
+
+    def groupBy(
+        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal
+    ) -> GroupedTable:
+        return GroupedTable(super().groupBy(*cols)._jgd, self)  # type: ignore[arg-type]
+
+    groupby = groupBy
+
+    def rollup(
+        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal
+    ) -> GroupedTable:
+        return GroupedTable(super().rollup(*cols)._jgd, self)  # type: ignore[arg-type]
+
+    def cube(self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal) -> GroupedTable:
+        return GroupedTable(super().cube(*cols)._jgd, self)  # type: ignore[arg-type]
+
+    def groupingSets(
+        self,
+        groupingSets: Sequence[Sequence[ColumnOrNameOrOrdinal]],
+        *cols: ColumnOrNameOrOrdinal,
+    ) -> GroupedTable:
+        return GroupedTable(super().groupingSets(groupingSets, *cols)._jgd, self)
+
+    @property
+    def na(self) -> TableNaFunctions:
+        return TableNaFunctions(self)
+
+    @property
+    def stat(self) -> TableStatFunctions:
+        return TableStatFunctions(self)
+
+    # --- actions: run as a job
+
+    approxQuantile = action(DataFrame.approxQuantile)
+    collect = action(DataFrame.collect)
+    corr = action(DataFrame.corr)
+    count = action(DataFrame.count)
+    cov = action(DataFrame.cov)
+    crosstab = eager_transformation(DataFrame.crosstab)
+    first = action(DataFrame.first)
+    foreach = action(DataFrame.foreach)
+    foreachPartition = action(DataFrame.foreachPartition)
+    head = action(DataFrame.head)
+    isEmpty = action(DataFrame.isEmpty)
+    show = action(DataFrame.show)
+    tail = action(DataFrame.tail)
+    take = action(DataFrame.take)
+    toArrow = action(DataFrame.toArrow)
+    toPandas = action(DataFrame.toPandas)
+    transpose = eager_transformation(DataFrame.transpose)
+    _collect_as_arrow = action(DataFrame._collect_as_arrow)
+    _show_string = action(DataFrame._show_string)
+    _to_pandas = action(DataFrame._to_pandas)
+
+    def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[Row]:
+        return self._holdfast_context.stream_action(
+            self, "toLocalIterator", lambda df: df.toLocalIterator(prefetchPartitions)
+        )
+
+    def checkpoint(self, eager: bool = True) -> Table:
+        """Gives this table with its plan cut off, saved in the checkpoint directory.
+
+        Args:
+            eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
+                job of Holdfast, so that it is computed from the original plan.
+
+        Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
+
+        Example:
+            >>> table.checkpoint().count()
+            2
+        """
+        return self._holdfast_checkpointed("checkpoint", eager, lambda df: df.checkpoint(eager))
+
+    def localCheckpoint(
+        self, eager: bool = True, storageLevel: StorageLevel | None = None
+    ) -> Table:
+        """Gives this table with its plan cut off, saved in the executors.
+
+        Args:
+            eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
+                job of Holdfast, so that it is computed from the original plan.
+            storageLevel: How the executors store it; Spark's default when not given.
+
+        Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
+
+        Example:
+            >>> table.localCheckpoint().count()
+            2
+        """
+        return self._holdfast_checkpointed(
+            "localCheckpoint", eager, lambda df: df.localCheckpoint(eager, storageLevel)
+        )
+
+    def _holdfast_checkpointed(
+        self, name: str, eager: bool, cut_off: Callable[[ParentDataFrame], ParentDataFrame]
+    ) -> Table:
+        if eager:
+            cut = self._holdfast_context.run_action(self, name, cut_off)
+        else:
+            # What a lazy checkpoint reads may be gone by the time it is computed.
+            cut = cut_off(DataFrame(self._jdf, self.sparkSession))
+        return as_table(self._holdfast_context, cut)
+
+    @property
+    def write(self) -> TableWriter:
+        return TableWriter(self)
+
+    def writeTo(self, table: str) -> TableWriterV2:
+        return TableWriterV2(self, table)
+
+    def mergeInto(self, table: str, condition: Column) -> TableMergeWriter:
+        return TableMergeWriter(self, table, condition)
+
+    # --- hand-outs: what is handed out reads what is kept now
+
+    @property
+    def rdd(self) -> RDD[Row]:
+        """This table as an RDD that reads what is kept.
+
+        What has to be kept is computed and kept when this is read, and each reading gives a new
+        RDD, because what an earlier one reads may be gone by now.
+
+        Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
+
+        Example:
+            >>> table.rdd.map(lambda row: row.k).sum()
+            3
+        """
+        return self._holdfast_context.prepare(self, "rdd").rdd
+
+    def pandas_api(self, index_col: str | list[str] | None = None) -> PandasOnSparkDataFrame[Any]:
+        return self._holdfast_context.prepare(self, "pandas_api").pandas_api(index_col)
+
+    def toJSON(self, use_unicode: bool = True) -> RDD[str] | Table:
+        """Gives each row as a string of JSON.
+
+        Args:
+            use_unicode: Give ``str`` rather than UTF-8 ``bytes``; only for an RDD.
+
+        Returns:
+            An RDD that reads what is kept, or a Table, as PySpark's configuration says.
+
+        Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
+
+        Example:
+            >>> table.limit(1).toJSON().first()
+            '{"k":1,"v":10}'
+        """
+        if self.sparkSession._jconf.pysparkToJSONReturnDataFrame():
+            return as_table(self._holdfast_context, super().toJSON(use_unicode))
+        handed_out = self._holdfast_context.prepare(self, "toJSON")
+        return cast("RDD[str]", handed_out.toJSON(use_unicode))
+
+    def to_dataframe(self) -> ParentDataFrame:
+        """Gives the plain DataFrame in which whatever is kept already is a read. Runs nothing.
+
+        Its jobs are Spark's own: nothing is kept by them, and they fail if kept data are lost.
+
+        Returns:
+            A DataFrame with this table's schema.
+
+        Source: FLIP-36, phase 1 (clients replace the matching digest with a source).
+
+        Example:
+            >>> table.to_dataframe()
+            DataFrame[k: bigint, v: bigint]
+        """
+        return self._holdfast_context.substituted(self)
+
+    # --- keeping
+
+    def cache(self) -> CachedTable:
+        """Keeps this table's rows, so that later jobs read them.
+
+        Nothing runs now. The first job whose plan contains this computation, on this object or
+        not, leaves its rows behind; every later job that contains it reads them. They stay until
+        they are invalidated or the environment closes.
+
+        Returns:
+            This table, kept.
+
+        Raises:
+            holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
+
+        Source: FLIP-36, phase 1 (``Table.cache()``).
+
+        Example:
+            >>> hot = table.where("v > 10").cache()
+            >>> hot.count()
+            1
+        """
+        cached = self._holdfast_context.cache(self)
+        self.is_cached = cached.is_cached = True
+        return cached
+
+    def invalidate_cache(self) -> None:
+        """Drops what is kept of this table's computation; the next job computes it again.
+
+        Does nothing if nothing is kept.
+
+        Source: FLIP-36, phase 1 (``Table.invalidateCache()``).
+
+        Example:
+            >>> hot = table.cache()
+            >>> hot.invalidate_cache()
+        """
+        self.is_cached = False
+        self._holdfast_context.invalidate(self)
+
+    def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
+        """Prints what a job would read instead of computing it, then Spark's plan of that job.
+
+        Args:
+            extended: As for PySpark's DataFrame.
+            mode: As for PySpark's DataFrame.
+
+        Source: FLIP-36, phase 1 (clients replace the matching digest with a source).
+
+        Example:
+            >>> table.explain("formatted")  # doctest: +ELLIPSIS
+            == ...
+        """
+        kept = self._holdfast_context.explain_kept(self)
+        plain = self._holdfast_context.substituted(self)
+        print(kept)
+        plain.explain(extended, mode)
+
+    # --- how a table shows itself
+
+    def __repr__(self) -> str:
+        if self._holdfast_shows_rows() and not self._support_repr_html:
+            return self._holdfast_context.run_action(self, "__repr__", repr)
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.dtypes)
+        return f"{type(self).__name__}[{columns}]"
+
+    def _repr_html_(self) -> str | None:
+        # PySpark's way to not run the query a second time for __repr__.
+        self._support_repr_html = True
+        if not self._holdfast_shows_rows():
+            return None
+        return self._holdfast_context.run_action(self, "_repr_html_", lambda df: df._repr_html_())
+
+    def _holdfast_shows_rows(self) -> bool:
+        return self.sparkSession.conf.get("spark.sql.repl.eagerEval.enabled") == "true"
+
+    def __dir__(self) -> list[str]:
+        columns = (name for name in self.columns if name.isidentifier())
+        return sorted({*dir(type(self)), *columns})

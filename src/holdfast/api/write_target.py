@@ -1,0 +1,282 @@
+"""Where a write goes, and whether it can be repeated when its first attempt fails half-way.
+
+Measured on Spark 4.3, for each file format and save mode: a write that fails leaves no rows behind,
+because its committer renames them into place at the end; it does leave an empty directory, at which
+a second attempt with mode ``error`` would fail and one with ``ignore`` would skip. With
+``mapreduce.fileoutputcommitter.algorithm.version=2`` every task renames its own files, so a write
+that fails leaves the rows of the tasks that had finished. JDBC and other sources that Spark hands
+the rows to one by one do the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.api.context import RetryRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE_COMMAND = "InsertIntoHadoopFsRelationCommand"
+_V2_COMMANDS = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
+_FILE_FORMATS = frozenset({"avro", "csv", "hive", "json", "orc", "parquet", "text", "xml"})
+_DDL_UTILS = "org.apache.spark.sql.execution.command.DDLUtils"
+_HADOOP_PATH = "org.apache.hadoop.fs.Path"
+_COMMITTER_VERSION = "mapreduce.fileoutputcommitter.algorithm.version"
+
+
+class WriteTarget:
+    """The target of a write, which a second attempt may simply write again.
+
+    Attributes:
+        settled: Spark answers the write without reading the table, because of what the target is.
+    """
+
+    settled = False
+
+    def before_retry(self) -> None:
+        """Undoes what a failed attempt left behind.
+
+        Raises:
+            RetryRefused: It left rows behind that a second attempt would write again.
+        """
+
+
+class SettledTarget(WriteTarget):
+    """A target that is there, of a write that only makes new ones."""
+
+    settled = True
+
+
+class UnrepeatableTarget(WriteTarget):
+    """A target that takes rows one by one and keeps those of a failed attempt.
+
+    Args:
+        what: How to call the target in the error message.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def before_retry(self) -> None:
+        raise RetryRefused(
+            f"The write to {self._what} was not repeated: its first attempt may have left rows "
+            "there, which a second one would write again."
+        )
+
+
+class DirectoryTarget(WriteTarget):
+    """A directory of files.
+
+    Args:
+        session: The session that writes.
+        path: The directory, as Hadoop's ``Path``.
+        is_new: The write makes the directory; if it is empty, it goes before a second attempt.
+        files_before: How many files it held before the first attempt, where files that a failed
+            attempt leaves behind would be written twice; ``None`` where there are none, or they
+            are overwritten.
+    """
+
+    def __init__(
+        self, session: SparkSession, path: Any, *, is_new: bool, files_before: int | None
+    ) -> None:
+        self._path = path
+        self._file_system = _file_system(session, path)
+        self._is_new = is_new
+        self._files_before = files_before
+
+    def before_retry(self) -> None:
+        if not self._file_system.exists(self._path):
+            return
+        files = _file_count(self._file_system, self._path)
+        if self._files_before is not None and files > self._files_before:
+            raise RetryRefused(
+                f"The write to {self._path.toString()} was not repeated: its first attempt left "
+                f"{files - self._files_before} files there, whose rows a second one would write "
+                "again."
+            )
+        if self._is_new and files == 0:
+            self._file_system.delete(self._path, True)
+
+
+def target_of_save(session: SparkSession, java_writer: Any, path: str | None) -> WriteTarget:
+    """Gives the target of ``DataFrameWriter.save`` and its kin.
+
+    Args:
+        session: The session that writes.
+        java_writer: Spark's writer of the table's original plan, format and mode set.
+        path: The path to save to, unless an option gives it or the format needs none.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark refuses the write, or it would overwrite a path that
+            the table is read from.
+
+    Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
+    """
+    option = session._jvm.scala.Option  # type: ignore[union-attr]
+    command = java_writer.saveCommand(option.apply(path))
+    if _simple_name(command) == _FILE_COMMAND:
+        if command.mode().toString() in ("ErrorIfExists", "Ignore"):
+            output = command.outputPath()
+            if _file_system(session, output).exists(output):
+                return SettledTarget()
+        if command.mode().toString() == "Overwrite" and not command.dynamicPartitionOverwrite():
+            # Spark refuses this for tables; for paths it would delete the files and then miss them.
+            _refuse_own_source(session, command.query(), command.outputPath())
+    return _target_of_command(session, java_writer, command)
+
+
+def target_of_insert(session: SparkSession, java_writer: Any, table: str) -> WriteTarget:
+    """Gives the target of ``DataFrameWriter.insertInto``.
+
+    Args:
+        session: The session that writes.
+        java_writer: Spark's writer of the table's original plan.
+        table: The table to insert into.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark refuses the write, for instance because it would
+            overwrite a table that the rows are read from.
+
+    Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
+    """
+    command = _analyzed(session, java_writer.insertIntoCommand(table))
+    return _target_of_command(session, java_writer, command)
+
+
+def target_of_append(session: SparkSession, command: Any) -> WriteTarget:
+    """Gives the target of ``DataFrameWriterV2.append``, ``overwrite`` or ``overwritePartitions``.
+
+    Args:
+        session: The session that writes.
+        command: Spark's plan of the write.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark refuses the write.
+
+    Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
+    """
+    return _target_of_command(session, None, _analyzed(session, command))
+
+
+def target_of_table(session: SparkSession, java_writer: Any, query: Any, name: str) -> WriteTarget:
+    """Gives the target of ``DataFrameWriter.saveAsTable``.
+
+    Args:
+        session: The session that writes.
+        java_writer: Spark's writer of the table's original plan.
+        query: That plan, analyzed.
+        name: The table to create, append to or replace.
+
+    Raises:
+        pyspark.errors.AnalysisException: The write would replace a table that it is read from.
+
+    Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
+    """
+    mode = java_writer.curmode().toString()
+    exists = session.catalog.tableExists(name)
+    if exists and mode in ("ErrorIfExists", "Ignore"):
+        return SettledTarget()
+    if java_writer.source().lower() == "jdbc" and mode != "Overwrite":
+        return UnrepeatableTarget(name)
+    state = session._jsparkSession.sessionState()
+    in_session_catalog = (
+        session.catalog.currentCatalog() == "spark_catalog"
+        and state.sqlParser().parseMultipartIdentifier(name).length() <= 2
+    )
+    if not in_session_catalog:
+        return WriteTarget()  # another catalog's tables change atomically
+    identifier = state.sqlParser().parseTableIdentifier(name)
+    metadata = None
+    if exists and state.catalog().tableExists(identifier):
+        metadata = state.catalog().getTableMetadata(identifier)
+        location = metadata.storage().locationUri()
+        if location.isEmpty() or not _is_file_format(metadata):
+            return WriteTarget()
+        path = _path(session, location.get())
+    elif java_writer.extraOptions().contains("path"):
+        path = _path(session, java_writer.extraOptions().get("path").get())
+    else:
+        path = _path(session, state.catalog().defaultTablePath(identifier))
+    if mode == "Overwrite":
+        if metadata is not None:
+            _refuse_own_source(session, query, path, metadata)
+        return DirectoryTarget(session, path, is_new=True, files_before=None)
+    return _directory(session, java_writer, path)
+
+
+def _target_of_command(session: SparkSession, java_writer: Any, command: Any) -> WriteTarget:
+    kind = _simple_name(command)
+    if kind == _FILE_COMMAND:
+        if command.mode().toString() == "Overwrite":
+            return WriteTarget()
+        return _directory(session, java_writer, command.outputPath())
+    if kind == "SaveIntoDataSourceCommand" and command.mode().toString() != "Overwrite":
+        return UnrepeatableTarget(java_writer.source())
+    if kind == "InsertIntoDataSourceCommand" and not command.overwrite():
+        return UnrepeatableTarget(command.logicalRelation().relation().toString())
+    if kind in _V2_COMMANDS:
+        table = command.table().table()
+        if "V1_BATCH_WRITE" in {capability.toString() for capability in table.capabilities()}:
+            return UnrepeatableTarget(table.name())
+    return WriteTarget()
+
+
+def _directory(session: SparkSession, java_writer: Any, path: Any) -> DirectoryTarget:
+    """The directory of a write that adds files to it, or that makes it."""
+    file_system = _file_system(session, path)
+    if not file_system.exists(path):
+        return DirectoryTarget(session, path, is_new=True, files_before=0)
+    options = java_writer.extraOptions()
+    conf = session._jsparkSession.sessionState().newHadoopConfWithOptions(options)
+    commits_tasks = conf.get(_COMMITTER_VERSION, "1") != "1"
+    files_before = _file_count(file_system, path) if commits_tasks else None
+    return DirectoryTarget(session, path, is_new=False, files_before=files_before)
+
+
+def _refuse_own_source(
+    session: SparkSession, query: Any, path: Any, metadata: Any | None = None
+) -> None:
+    """Raises Spark's own error if the plan reads the path."""
+    option = session._jvm.scala.Option  # type: ignore[union-attr]
+    getattr(session._jvm, _DDL_UTILS).verifyNotReadPath(query, path, option.apply(metadata))
+
+
+def _analyzed(session: SparkSession, command: Any) -> Any:
+    """Lets Spark analyze a write as far as it goes without running it."""
+    modes = getattr(session._jvm, "org.apache.spark.sql.execution.CommandExecutionMode")
+    state = session._jsparkSession.sessionState()
+    execution = state.executePlan(command, modes.SKIP())
+    execution.assertAnalyzed()
+    return execution.analyzed()
+
+
+def _is_file_format(metadata: Any) -> bool:
+    provider = metadata.provider()
+    return provider.isDefined() and provider.get().lower() in _FILE_FORMATS
+
+
+def _path(session: SparkSession, location: Any) -> Any:
+    path = getattr(session._jvm, _HADOOP_PATH)(location)
+    return _file_system(session, path).makeQualified(path)
+
+
+def _file_system(session: SparkSession, path: Any) -> Any:
+    return path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+
+
+def _file_count(file_system: Any, path: Any) -> int:
+    """How many files of rows a directory holds, at any depth."""
+    count = 0
+    for status in file_system.listStatus(path):
+        name = status.getPath().getName()
+        # Spark ignores these too, so they hold no rows: markers and what is not committed.
+        if name.startswith(".") or (name.startswith("_") and "=" not in name):
+            continue
+        is_directory = status.isDirectory()
+        count += _file_count(file_system, status.getPath()) if is_directory else 1
+    return count
+
+
+def _simple_name(java_object: Any) -> str:
+    return str(java_object.getClass().getSimpleName())

@@ -1,0 +1,229 @@
+"""Writing a table: PySpark's writers, whose last call is a job."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.merge import MergeIntoWriter
+from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
+
+from holdfast.api.members import (
+    MERGE_WRITER_MEMBERS,
+    WRITER_MEMBERS,
+    WRITER_V2_MEMBERS,
+    MemberKind,
+    members_of,
+)
+from holdfast.api.write_target import (
+    UnrepeatableTarget,
+    WriteTarget,
+    target_of_append,
+    target_of_insert,
+    target_of_save,
+    target_of_table,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from holdfast.api.table import Table
+
+_Call = tuple[str, tuple[Any, ...]]
+
+
+class TableWriter(DataFrameWriter):
+    """What ``table.write`` gives: PySpark's writer, whose writing calls run as jobs.
+
+    If kept data are lost while it writes, the write starts again from nothing. It does not where
+    rows of the first attempt stay behind and would be written twice (JDBC, sources that take rows
+    one by one, Hadoop's committer version 2): there the first attempt's error surfaces.
+
+    Args:
+        table: The table to write.
+
+    Raises:
+        pyspark.errors.AnalysisException: A writing call would overwrite what the table is read
+            from, or Spark refuses it for another reason.
+
+    Source: FLIP-36, phase 1 (a sink is a job like any other).
+
+    Example:
+        >>> table.write.mode("overwrite").format("noop").save()
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._jwrite = _JobWriter(
+            table,
+            "write",
+            self._jwrite,
+            lambda df: df._jdf.write(),
+            members_of(WRITER_MEMBERS, MemberKind.ACTION),
+            _target_of_v1,
+        )
+
+
+class TableWriterV2(DataFrameWriterV2):
+    """What ``table.writeTo(name)`` gives: PySpark's writer, whose writing calls run as jobs.
+
+    Args:
+        table: The table to write.
+        name: The table to write to.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark refuses a writing call.
+
+    Source: FLIP-36, phase 1 (a sink is a job like any other).
+
+    Example:
+        >>> table.writeTo("numbers").using("parquet").create()
+    """
+
+    def __init__(self, table: Table, name: str) -> None:
+        super().__init__(table, name)
+        self._jwriter = _JobWriter(
+            table,
+            "writeTo",
+            self._jwriter,
+            lambda df: df._jdf.writeTo(name),
+            members_of(WRITER_V2_MEMBERS, MemberKind.ACTION),
+            _target_of_v2,
+        )
+
+
+class TableMergeWriter(MergeIntoWriter):
+    """What ``table.mergeInto(name, condition)`` gives: PySpark's, whose ``merge`` runs as a job.
+
+    Args:
+        table: The table whose rows are merged.
+        name: The table to merge into.
+        condition: Which rows of the two match.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark refuses the merge.
+
+    Source: FLIP-36, phase 1 (a sink is a job like any other).
+
+    Example:
+        >>> merge = table.mergeInto("numbers", expr("true")).whenNotMatched().insertAll()
+    """
+
+    def __init__(self, table: Table, name: str, condition: Column) -> None:
+        super().__init__(table, name, condition)
+        self._jwriter = _JobWriter(
+            table,
+            "mergeInto",
+            self._jwriter,
+            lambda df: MergeIntoWriter(df, name, condition)._jwriter,
+            members_of(MERGE_WRITER_MEMBERS, MemberKind.ACTION),
+            lambda writer, method, args: WriteTarget(),
+        )
+
+
+class _JobWriter:
+    """Stands where PySpark's writers hold Spark's writer, and does the writing calls as jobs.
+
+    Every other call goes to Spark's writer of the original plan, so that Spark checks it at once,
+    and is recorded; a job repeats them on a writer of its own plan.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        opened_by: str,
+        java_writer: Any,
+        open_writer: Callable[[DataFrame], Any],
+        writing_calls: frozenset[str],
+        target_of: Callable[[_JobWriter, str, tuple[Any, ...]], WriteTarget],
+    ) -> None:
+        self.table = table
+        self.java_writer = java_writer
+        self._opened_by = opened_by
+        self._open_writer = open_writer
+        self._writing_calls = writing_calls
+        self._target_of = target_of
+        self._recorded: list[_Call] = []
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("__"):
+            raise AttributeError(method)
+        do = self._write if method in self._writing_calls else self.configure
+        return functools.partial(do, method)
+
+    def configure(self, method: str, *args: Any) -> Any:
+        """Passes a call on to Spark's writer, and records it if it sets something."""
+        return self.continued(
+            getattr(self.java_writer, method)(*args), self.java_writer, ((method, args),)
+        )
+
+    def continued(self, result: Any, asked: Any, calls: tuple[_Call, ...]) -> Any:
+        """Gives what the caller goes on with after these calls: this writer, a clause, a value."""
+        if type(result) is not type(asked):
+            return result
+        kind = result.getClass().getName()
+        if kind == self.java_writer.getClass().getName():
+            self._recorded.extend(calls)
+            return self
+        if kind.rpartition(".")[2].startswith("When"):
+            return _JobMergeClause(self, result, calls)
+        return result
+
+    def _write(self, method: str, *args: Any) -> None:
+        target = self._target_of(self, method, args)
+        if target.settled:
+            getattr(self.java_writer, method)(*args)
+            return
+        calls = (*self._recorded, (method, args))
+        self.table._holdfast_context.run_action(
+            self.table,
+            f"{self._opened_by}.{method}",
+            lambda df: _replay(self._open_writer(df), calls),
+            before_retry=target.before_retry,
+        )
+
+
+class _JobMergeClause:
+    """A ``when...`` of a merge, whose calls go back to the writer it belongs to."""
+
+    def __init__(self, writer: _JobWriter, java_clause: Any, calls: tuple[_Call, ...]) -> None:
+        self._writer = writer
+        self._java_clause = java_clause
+        self._calls = calls
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("__"):
+            raise AttributeError(method)
+        return functools.partial(self._close, method)
+
+    def _close(self, method: str, *args: Any) -> Any:
+        result = getattr(self._java_clause, method)(*args)
+        return self._writer.continued(result, self._java_clause, (*self._calls, (method, args)))
+
+
+def _replay(java_object: Any, calls: tuple[_Call, ...]) -> None:
+    for method, args in calls:
+        java_object = getattr(java_object, method)(*args)
+
+
+def _target_of_v1(writer: _JobWriter, method: str, args: tuple[Any, ...]) -> WriteTarget:
+    session = writer.table.sparkSession
+    if method == "insertInto":
+        return target_of_insert(session, writer.java_writer, args[0])
+    if method == "saveAsTable":
+        query = writer.table._jdf.queryExecution().analyzed()
+        return target_of_table(session, writer.java_writer, query, args[0])
+    if method == "jdbc":
+        overwrites = writer.java_writer.curmode().toString() == "Overwrite"
+        return WriteTarget() if overwrites else UnrepeatableTarget(args[1])
+    if method != "save":
+        writer.configure("format", method)  # parquet(path) is format("parquet").save(path)
+    return target_of_save(session, writer.java_writer, args[0] if args else None)
+
+
+def _target_of_v2(writer: _JobWriter, method: str, args: tuple[Any, ...]) -> WriteTarget:
+    if method not in ("append", "overwrite", "overwritePartitions"):
+        return WriteTarget()
+    command = getattr(writer.java_writer, f"{method}Command")(*args)
+    return target_of_append(writer.table.sparkSession, command)

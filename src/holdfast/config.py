@@ -1,0 +1,142 @@
+"""Configuration keys with their types and defaults, and how their values are written."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from holdfast.errors import ConfigurationError
+
+T = TypeVar("T")
+
+SPARK_PREFIX = "spark.holdfast."
+
+
+class Compression(Enum):
+    """Parquet's codecs that Spark brings along."""
+
+    ZSTD = "zstd"
+    LZ4_RAW = "lz4_raw"
+    SNAPPY = "snappy"
+    UNCOMPRESSED = "uncompressed"
+
+
+@dataclass(frozen=True)
+class ConfigOption(Generic[T]):
+    """A key that can be configured.
+
+    Attributes:
+        key: its name; `spark.holdfast.` and the name as a key of Spark's configuration.
+        parse: makes the value of what was given.
+        expected: what is expected, for whoever gave something else.
+        default: makes the value when none is given.
+        shown_default: the default as the documentation shows it.
+        description: what it is for.
+    """
+
+    key: str
+    parse: Callable[[object], T]
+    expected: str
+    default: Callable[[], T]
+    shown_default: str
+    description: str
+
+
+def _parse_path(value: object) -> str:
+    if isinstance(value, (str, Path)) and str(value).strip():
+        return str(Path(value).expanduser())
+    raise ValueError
+
+
+def _parse_compression(value: object) -> Compression:
+    return value if isinstance(value, Compression) else Compression(str(value).lower())
+
+
+def _default_directory() -> str:
+    # The number: a container's user may have no name.
+    return str(Path(tempfile.gettempdir()) / f"holdfast-{os.getuid()}")
+
+
+INTERMEDIATE_RESULT_DIRECTORY = ConfigOption[str](
+    "intermediate-result-storage.directory",
+    _parse_path,
+    "the path of a directory on this machine",
+    _default_directory,
+    "`holdfast-<user id>` in the system's temporary directory",
+    "Where kept results lie. Applications may share it; each uses a directory of its own in it.",
+)
+INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
+    "intermediate-result-storage.compression",
+    _parse_compression,
+    "one of " + ", ".join(codec.value for codec in Compression),
+    lambda: Compression.ZSTD,
+    "`zstd`",
+    "How the Parquet files of kept results are compressed.",
+)
+
+ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
+    INTERMEDIATE_RESULT_DIRECTORY,
+    INTERMEDIATE_RESULT_COMPRESSION,
+)
+"""Every key that there is."""
+
+
+class Configuration:
+    """Values by key, each of its key's type.
+
+    Args:
+        values: parsed values by key.
+    """
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = dict(values)
+
+    @classmethod
+    def merged(cls, spark: Mapping[str, str], explicit: Mapping[str, object]) -> Configuration:
+        """The configuration from a Spark configuration and from what is given explicitly.
+
+        Args:
+            spark: a Spark configuration; keys that don't start with `spark.holdfast.` don't count.
+            explicit: values by key; they take precedence.
+
+        Raises:
+            ConfigurationError: when a key is unknown or a value is not of its key's type.
+
+        Example:
+            >>> given = {"intermediate-result-storage.compression": "snappy"}
+            >>> conf = Configuration.merged({}, given)
+            >>> conf.get(INTERMEDIATE_RESULT_COMPRESSION)
+            <Compression.SNAPPY: 'snappy'>
+        """
+        given: dict[str, object] = {
+            key.removeprefix(SPARK_PREFIX): value
+            for key, value in spark.items()
+            if key.startswith(SPARK_PREFIX)
+        }
+        given.update(explicit)
+        return cls({key: _parsed(key, value) for key, value in given.items()})
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """The value of a key, or its default."""
+        if option.key in self._values:
+            return cast(T, self._values[option.key])
+        return option.default()
+
+
+def _parsed(key: str, value: object) -> object:
+    options = {option.key: option for option in ALL_OPTIONS}
+    option = options.get(key)
+    if option is None:
+        near = difflib.get_close_matches(key, options, n=1)
+        expected = f"did you mean {near[0]!r}?" if near else f"known keys are {sorted(options)}"
+        raise ConfigurationError(key, value, f"there is no such key; {expected}")
+    try:
+        return option.parse(value)
+    except (ValueError, TypeError):
+        raise ConfigurationError(key, value, f"expected {option.expected}") from None

@@ -1,0 +1,72 @@
+"""The names of things, each of a type of its own so that none is taken for another."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Self
+
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Id:
+    """An identifier in hexadecimal digits.
+
+    Attributes:
+        hex: all digits; `str` shows the first twelve.
+
+    Raises:
+        ValueError: when `hex` is not of hexadecimal digits in lower case.
+    """
+
+    hex: str
+
+    def __post_init__(self) -> None:
+        if not _HEX.fullmatch(self.hex):
+            raise ValueError(
+                f"{type(self).__name__} expects hexadecimal digits in lower case, got {self.hex!r}"
+            )
+
+    @classmethod
+    def random(cls) -> Self:
+        """An identifier that nothing else has."""
+        return cls(uuid.uuid4().hex)
+
+    def __str__(self) -> str:
+        return self.hex[:12]
+
+
+class JobID(_Id):
+    """Identifies a job."""
+
+    __slots__ = ()
+
+
+class JobVertexID(_Id):
+    """Identifies a vertex within its job."""
+
+    __slots__ = ()
+
+
+class IntermediateDataSetID(_Id):
+    """Identifies a dataset by the digest of the computation that it is the result of.
+
+    Source: FLIP-36, "Replace random IntermediateDatasetID with something derived from RelNode
+    DIGEST".
+
+    >>> str(IntermediateDataSetID.from_digest("00ff" * 16))
+    '00ff00ff00ff'
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def from_digest(cls, digest: str) -> IntermediateDataSetID:
+        """The id of a computation's result.
+
+        Args:
+            digest: 64 hexadecimal digits.
+        """
+        return cls(digest)

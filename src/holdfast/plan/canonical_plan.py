@@ -1,0 +1,75 @@
+"""The canonical form of a plan: what counts, hashed bottom-up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FileVersion = tuple[str, int, int]
+"""A file as a plan listed it: path, length in bytes, modification time in ms since 1970."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CanonicalNode:
+    """An operator of a canonical plan, with the digest of everything below it.
+
+    Attributes:
+        operator: what the operator is called, without its package.
+        digest: SHA-256 in hex over the operator, its arguments and its inputs. Two nodes with the
+            same digest compute the same rows, in the same order where `ordered`.
+        children: the inputs.
+        subqueries: the plans inside the operator's expressions.
+        handle: by which the engine finds the node again.
+        output: the engine's ids of the output's attributes, in order.
+        ordered: the plan fixes the order of the rows.
+        reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
+            be run by itself.
+        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        replaceable: another plan may stand in the node's place.
+        doubts: why this very node has been given a salt, if it has.
+        files: the listed versions of the files that this node reads itself.
+    """
+
+    operator: str
+    digest: str
+    children: tuple[CanonicalNode, ...]
+    subqueries: tuple[CanonicalNode, ...]
+    handle: int
+    output: tuple[int, ...]
+    ordered: bool
+    reach: int
+    layout_sensitive: bool
+    replaceable: bool = True
+    doubts: tuple[str, ...] = ()
+    files: tuple[FileVersion, ...] = ()
+
+    def walk(self) -> Iterator[CanonicalNode]:
+        """This node and everything below it, subqueries included, in pre-order."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.subqueries))
+            waiting.extend(reversed(node.children))
+
+    def source_files(self) -> frozenset[FileVersion]:
+        """Every file version that the plan reads."""
+        return frozenset(file for node in self.walk() for file in node.files)
+
+    def all_doubts(self) -> tuple[str, ...]:
+        """Why the plan matches only itself, if it does: each reason once."""
+        return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
+
+
+def hash_parts(*parts: object) -> str:
+    """SHA-256 in hex of nested tuples of strings, integers, booleans and None.
+
+    Their `repr` is unambiguous, so different parts have different digests.
+
+    >>> hash_parts("a", ("b", 1)) == hash_parts("a", ("b", 1))
+    True
+    >>> hash_parts("a", ("b", 1)) == hash_parts("a", ("b", "1"))
+    False
+    """
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,81 @@
+"""The settings of a session that are inputs of its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.plan.canonical_plan import CanonicalNode, hash_parts
+
+# Bumped whenever the same plan gets another digest.
+_DIGEST_VERSION = 1
+
+_SQL = "spark.sql."
+
+# Settings by which rows come out in other files, tasks or time, but as the same rows.
+_NEUTRAL = tuple(
+    _SQL + name
+    for name in (
+        "adaptive.",
+        "autoBroadcastJoinThreshold",
+        "broadcastTimeout",
+        "catalogImplementation",
+        "cbo.",
+        "codegen.",
+        "debug.",
+        "event.truncate.length",
+        "execution.arrow.pyspark.",
+        "files.maxPartitionBytes",
+        "files.maxPartitionNum",
+        "files.minPartitionNum",
+        "files.openCostInBytes",
+        "inMemoryColumnarStorage.",
+        "join.preferSortMergeJoin",
+        "maxMetadataStringLength",
+        "maxPlanStringLength",
+        "maxToStringFields",
+        "debug.maxToStringFields",
+        "parquet.compression.codec",
+        "parquet.enableVectorizedReader",
+        "parquet.filterPushdown",
+        "pyspark.plotting.",
+        "pyspark.jvmStacktrace.",
+        "repl.",
+        "shuffle.partitions",
+        "sources.parallelPartitionDiscovery.",
+        "statistics.",
+        "ui.",
+        "warehouse.dir",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInputs:
+    """What a session's settings add to the identity of a result.
+
+    Attributes:
+        spark_version: version of Spark, whose rules the results follow.
+        settings: everything that is set under `spark.sql.` or outside of `spark.`, and the
+            settings in effect that matter most (ANSI mode, time zone, case sensitivity) whether
+            set or not.
+    """
+
+    spark_version: str
+    settings: Mapping[str, str]
+
+    def dataset_digest(self, node: CanonicalNode) -> str:
+        """The identity of `node`'s rows in a session like this one.
+
+        Where the rows depend on how they are dealt to tasks, every setting counts; elsewhere those
+        that change results.
+
+        Returns:
+            64 hexadecimal digits.
+        """
+        counted = sorted(
+            (key, value)
+            for key, value in self.settings.items()
+            if node.layout_sensitive or not key.startswith(_NEUTRAL)
+        )
+        return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, tuple(counted))

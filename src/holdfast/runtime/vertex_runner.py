@@ -1,0 +1,79 @@
+"""What the JobMaster needs of an engine; `holdfast.spark` has the one implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.storage.kept_dataset import KeptDataSet
+
+Q_contra = TypeVar("Q_contra", contravariant=True)
+D_co = TypeVar("D_co", covariant=True)
+
+Reads = Callable[[CanonicalNode], KeptDataSet | None]
+"""For a node of a plan, the kept dataset to read instead of computing it."""
+
+
+class NotKeptError(Exception):
+    """A vertex's result could not be kept, through no fault of the person's query.
+
+    Args:
+        reason: why, for people.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class KeptDataLost(Exception):
+    """Kept datasets turned out to be damaged or gone.
+
+    Args:
+        damages: for each dataset what is wrong with it.
+    """
+
+    def __init__(self, damages: Mapping[IntermediateDataSetID, str]) -> None:
+        super().__init__("; ".join(f"{key}: {value}" for key, value in damages.items()))
+        self.damages = dict(damages)
+
+
+class SubstitutionRefusedError(Exception):
+    """The engine refuses a plan in which kept data is read; without that it may well run.
+
+    Args:
+        reason: what the engine says.
+    """
+
+
+class VertexRunner(Protocol[Q_contra, D_co]):
+    """Runs the vertices of a job: `Q` is the engine's form of a query, `D` what an action gets."""
+
+    def substituted(self, query: Q_contra, root: CanonicalNode, reads: Reads) -> D_co:
+        """The query with everything that `reads` knows read instead of computed. Runs nothing.
+
+        Raises:
+            SubstitutionRefusedError: when the engine doesn't take the plan.
+        """
+
+    def produce(
+        self, query: Q_contra, dataset_id: IntermediateDataSetID, name: str, reads: Reads
+    ) -> KeptDataSet:
+        """Computes a query and keeps its result.
+
+        Raises:
+            NotKeptError: when the result could not be kept.
+        """
+
+    def watching(
+        self, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> AbstractContextManager[None]:
+        """Tells errors inside that come from reading kept data from those of the query itself.
+
+        Raises:
+            KeptDataLost: instead of an error that comes from the loss of one of `kept`.
+            SubstitutionRefusedError: instead of one that comes from the plan being another one.
+        """

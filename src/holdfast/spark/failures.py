@@ -1,0 +1,50 @@
+"""Tells a loss of kept data from an error of the person's own query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def names_any(error: BaseException, paths: Iterable[Path]) -> bool:
+    """Whether an error, or anything that caused it, speaks of one of the paths.
+
+    Spark names the file whenever it fails to read or to write one; the person's own functions and
+    expressions don't know these paths.
+
+    Args:
+        error: what a Spark job failed with.
+        paths: directories of ours.
+    """
+    # Some messages show a path as it is, some as a URL.
+    wanted = [form for path in paths for form in (str(path), path.as_uri().removeprefix("file://"))]
+    return any(path in message for message in _messages(error) for path in wanted)
+
+
+def reason(error: BaseException) -> str:
+    """An error in one line, with its first cause: what failed, and what made it fail."""
+    messages = [
+        message.strip().partition("\n")[0]
+        for message in (_java_messages(error) or [str(error), type(error).__name__])
+    ]
+    told = [message for message in messages if message]
+    return told[0] if told[-1] in told[0] else f"{told[0]}: {told[-1]}"
+
+
+def _messages(error: BaseException) -> Iterator[str]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield from (str(argument) for argument in seen.args)
+        yield from _java_messages(seen)
+        seen = seen.__cause__
+
+
+def _java_messages(error: BaseException) -> list[str]:
+    """What an error of the JVM says, and each of its causes."""
+    throwable: Any = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    messages = []
+    while throwable is not None:
+        messages.append(str(throwable.getMessage() or throwable.toString()))
+        throwable = throwable.getCause()
+    return messages

@@ -1,0 +1,77 @@
+"""Classes and functions of the JVM that planning needs, looked up once.
+
+Each dot in `jvm.org.apache.spark…` is a round trip to the JVM, and planning has milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+
+class JvmMembers:
+    """What is called in the JVM while plans are rewritten.
+
+    Args:
+        spark: a classic session in the JVM.
+
+    Attributes:
+        alias: `Alias(child, name, exprId, qualifier, metadata, keys)`; constructors, like the
+            next ones.
+        cast: `Cast(child, type, timeZone, evalMode)`.
+        legacy_mode: the evaluation mode of a cast that never fails.
+        sort_order: `SortOrder(child, direction, nulls, same)`.
+        ascending: the direction.
+        nulls_first: where nulls go.
+        project: `Project(columns, child)`.
+        sort: `Sort(orders, global, child, hint)`.
+        union: `Union(children, byName, allowMissing)`.
+        logical_relation: `LogicalRelation(relation, output, table, streaming, stream)`.
+        some: `Some(value)`.
+        none: Scala's `None`.
+        hash_map: `HashMap()`.
+        type_from_json: the data type of a JSON text.
+        to_seq: a Scala sequence of a Python list.
+        to_scala_map: a Scala map of a Java map.
+        of_rows: the Dataset of a session and a plan.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm = cast(Any, spark.sparkContext._jvm)
+        catalyst = jvm.org.apache.spark.sql.catalyst
+        expressions, logical = catalyst.expressions, catalyst.plans.logical
+        self.alias = expressions.Alias
+        self.cast = expressions.Cast
+        self.legacy_mode = expressions.EvalMode.LEGACY()
+        self.sort_order = expressions.SortOrder
+        self.ascending = getattr(getattr(expressions, "Ascending$"), "MODULE$")
+        self.nulls_first = getattr(getattr(expressions, "NullsFirst$"), "MODULE$")
+        self.project = logical.Project
+        self.sort = logical.Sort
+        self.union = logical.Union
+        self.logical_relation = jvm.org.apache.spark.sql.execution.datasources.LogicalRelation
+        self.some = jvm.scala.Some
+        self.none = jvm.scala.Option.empty()
+        self.hash_map = jvm.java.util.HashMap
+        self.type_from_json = jvm.org.apache.spark.sql.types.DataType.fromJson
+        python_utils = jvm.org.apache.spark.api.python.PythonUtils
+        self.to_seq = python_utils.toSeq
+        self.to_scala_map = python_utils.toScalaMap
+        self.of_rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows
+
+    @staticmethod
+    def of(spark: SparkSession) -> JvmMembers:
+        """The members of `spark`'s JVM, shared by all who ask."""
+        with _lock:
+            members = _members.get(spark.sparkContext)
+            if members is None:
+                members = _members[spark.sparkContext] = JvmMembers(spark)
+            return members
+
+
+_members: WeakKeyDictionary[SparkContext, JvmMembers] = WeakKeyDictionary()
+_lock = threading.Lock()

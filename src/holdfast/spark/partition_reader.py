@@ -1,0 +1,201 @@
+"""Reads kept partitions in place of the computation that they came from."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.storage.kept_dataset import KeptDataSet
+
+# A session that says otherwise must not make a kept partition's loss look like fewer rows.
+_OPTIONS = {
+    "globPaths": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "parquet.page.verify-checksum.enabled": "true",
+}
+_RELATIONS = 256
+
+# By its short name it could be the second version of it, whose plans have another form.
+PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+
+# Reading one file after the other keeps the order of rows, at the price of a longer plan.
+_FILES_IN_A_ROW = 16
+_SMALL = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """An attribute that the replaced node put out, by its position."""
+
+    name: str
+    has_metadata: bool
+
+
+class PartitionReader:
+    """Makes plans that read kept datasets. Safe for use by several threads.
+
+    Args:
+        spark: the session that reads.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm = JvmMembers.of(spark)
+        self._relations: OrderedDict[tuple[Path, bool], Any] = OrderedDict()
+        self._lock = Lock()
+
+    def plan(self, kept: KeptDataSet, node: Any, ids: tuple[int, ...]) -> Any:
+        """A plan that puts out what `node` does: the same attributes and the same rows.
+
+        Where the computation fixes the order of its rows, so does the plan.
+
+        Args:
+            kept: the dataset that `node` computes.
+            node: the JVM's plan to be replaced.
+            ids: the ids of its output's attributes.
+        """
+        attributes = node.output()
+        schema = json.loads(node.schema().json())
+        outputs = [_Output(field["name"], bool(field["metadata"])) for field in schema["fields"]]
+        if self._can_take_over(kept, outputs, ids):
+            return self._ordered(kept, attributes)
+        return self._renamed(kept, attributes)
+
+    @staticmethod
+    def _can_take_over(kept: KeptDataSet, outputs: list[_Output], ids: tuple[int, ...]) -> bool:
+        """Whether the files' columns can be called by the replaced attributes themselves."""
+        columns = kept.manifest.dataset.columns
+        return (
+            bool(columns)
+            and len(set(ids)) == len(ids)
+            and all(
+                output.name == column.kept_as
+                and not output.has_metadata
+                and column.kept_type == column.type
+                for output, column in zip(outputs, columns, strict=True)
+            )
+        )
+
+    def _renamed(self, kept: KeptDataSet, attributes: Any) -> Any:
+        columns = kept.manifest.dataset.columns
+        read = self._fresh_attributes(kept, attributes)
+        projection = []
+        for index, column in enumerate(columns):
+            old = attributes.apply(index)
+            value = read.apply(index)
+            if column.kept_type != column.type:
+                # Only fields of structs get other names, so nothing is converted.
+                value = self._jvm.cast(value, old.dataType(), self._jvm.none, self._jvm.legacy_mode)
+            projection.append(
+                self._jvm.alias(
+                    value,
+                    old.name(),
+                    old.exprId(),
+                    old.qualifier(),
+                    self._jvm.some(old.metadata()),
+                    self._jvm.to_seq([]),
+                )
+            )
+        return self._project(projection, self._ordered(kept, read))
+
+    def _fresh_attributes(self, kept: KeptDataSet, attributes: Any) -> Any:
+        """The files' columns without the position, under ids of their own."""
+        output = self._relation(kept, kept.directory).newInstance().output()
+        if kept.manifest.dataset.filler_column is not None:
+            return self._jvm.to_seq([output.apply(0)])
+        fresh = []
+        for index, column in enumerate(kept.manifest.dataset.columns):
+            old = attributes.apply(index)
+            # The relation forgets what can't be null inside a type, and Spark's JSON collations.
+            data_type = old.dataType()
+            if column.kept_type != column.type:
+                data_type = self._jvm.type_from_json(json.dumps(column.kept_type))
+            read = output.apply(index).withDataType(data_type).withNullability(old.nullable())
+            fresh.append(read)
+        return self._jvm.to_seq(fresh)
+
+    def _ordered(self, kept: KeptDataSet, attributes: Any) -> Any:
+        """Reads `attributes`, in the order of the kept rows where that has been promised."""
+        partitions = kept.manifest.partitions
+        promised = kept.manifest.dataset.position_column is not None
+        few = 1 < len(partitions) <= _FILES_IN_A_ROW
+        if few and (promised or kept.bytes <= _SMALL):
+            return self._one_after_the_other(kept, attributes)
+        if promised and len(partitions) > 1:
+            return self._sorted(kept, attributes)
+        return self._logical_relation(self._relation(kept, kept.directory), attributes)
+
+    def _one_after_the_other(self, kept: KeptDataSet, attributes: Any) -> Any:
+        reads: list[Any] = []
+        for partition in kept.manifest.partitions:
+            relation = self._relation(kept, kept.directory / partition.file)
+            read = self._logical_relation(relation, attributes)
+            reads.append(read if not reads else read.newInstance())
+        return self._jvm.union(self._jvm.to_seq(reads), False, False)
+
+    def _sorted(self, kept: KeptDataSet, attributes: Any) -> Any:
+        relation = self._relation(kept, kept.directory, with_position=True)
+        position = relation.newInstance().output().last()
+        order = self._jvm.sort_order(
+            position, self._jvm.ascending, self._jvm.nulls_first, self._jvm.to_seq([])
+        )
+        read = self._logical_relation(relation, attributes.appended(position))
+        ordered = self._jvm.sort(self._jvm.to_seq([order]), True, read, self._jvm.none)
+        columns = [attributes.apply(index) for index in range(attributes.size())]
+        return self._project(columns, ordered)
+
+    def _relation(self, kept: KeptDataSet, path: Path, *, with_position: bool = False) -> Any:
+        """Spark's relation over a kept directory or file; listing it once is enough."""
+        key = (path, with_position)
+        with self._lock:
+            if key in self._relations:
+                self._relations.move_to_end(key)
+                return self._relations[key]
+        schema = self._jvm.type_from_json(json.dumps(_file_schema(kept, with_position)))
+        reader = self._spark._jsparkSession.read().format(PARQUET).schema(schema)
+        for option, value in _OPTIONS.items():
+            reader = reader.option(option, value)
+        relation = reader.load(local_path(path)).queryExecution().analyzed()
+        with self._lock:
+            self._relations[key] = relation
+            while len(self._relations) > _RELATIONS:
+                self._relations.popitem(last=False)
+        return relation
+
+    def _logical_relation(self, relation: Any, attributes: Any) -> Any:
+        none = self._jvm.none
+        return self._jvm.logical_relation(relation.relation(), attributes, none, False, none)
+
+    def _project(self, columns: list[Any], child: Any) -> Any:
+        return self._jvm.project(self._jvm.to_seq(columns), child)
+
+
+def local_path(path: Path) -> str:
+    """A path of this machine as Hadoop takes it: no URL, so that nothing in it is escaped."""
+    return f"file:{path}"
+
+
+def _file_schema(kept: KeptDataSet, with_position: bool) -> dict[str, Any]:
+    """The columns that a read asks for: Spark wants every one of them among its attributes."""
+    dataset = kept.manifest.dataset
+    fields = [_field(column.kept_as, column.kept_type) for column in dataset.columns]
+    if dataset.filler_column is not None:
+        fields.append(_field(dataset.filler_column, "boolean"))
+    if with_position and dataset.position_column is not None:
+        fields.append(_field(dataset.position_column, "long"))
+    return {"type": "struct", "fields": fields}
+
+
+def _field(name: str, data_type: Any) -> dict[str, Any]:
+    return {"name": name, "type": data_type, "nullable": True, "metadata": {}}

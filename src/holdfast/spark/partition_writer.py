@@ -1,0 +1,141 @@
+"""Writes a vertex's result as kept partitions, with Spark's own writer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.types import _parse_datatype_json_string
+
+from holdfast.plan.kept_schema import kept_fields
+from holdfast.spark.partition_reader import PARQUET, local_path
+from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
+
+POSITION_COLUMN = "holdfast_position"
+FILLER_COLUMN = "holdfast_filler"
+
+# What Spark writes must not depend on what the session's owner prefers for files of their own.
+_WRITE_SETTINGS = {
+    "spark.sql.files.maxRecordsPerFile": "0",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.fieldId.write.enabled": "false",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.ParquetOutputCommitter",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.sources.outputCommitterClass": "org.apache.parquet.hadoop.ParquetOutputCommitter",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+}
+_WRITE_OPTIONS = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.page.write-checksum.enabled": "true",
+}
+
+
+def describe(
+    dataset_id: str, computes: str, schema_json: str, ordered: bool, spark_version: str
+) -> DataSetDescription:
+    """How a dataset with this schema is kept.
+
+    Args:
+        dataset_id: 64 hexadecimal digits.
+        computes: the computation in a few words.
+        schema_json: the schema of the computation's output, as Spark's JSON.
+        ordered: the computation fixes the order of its rows.
+        spark_version: the version of Spark that computes it.
+    """
+    fields = json.loads(schema_json)["fields"]
+    kept = kept_fields(
+        [(field["name"], field["type"]) for field in fields], (POSITION_COLUMN, FILLER_COLUMN)
+    )
+    columns = tuple(
+        KeptColumn(
+            name=field["name"],
+            kept_as=as_kept.name,
+            type=field["type"],
+            kept_type=as_kept.data_type,
+            nullable=field["nullable"],
+        )
+        for field, as_kept in zip(fields, kept, strict=True)
+    )
+    return DataSetDescription(
+        dataset_id=dataset_id,
+        computes=computes,
+        columns=columns,
+        position_column=POSITION_COLUMN if ordered else None,
+        filler_column=None if columns else FILLER_COLUMN,
+        spark_version=spark_version,
+    )
+
+
+class PartitionWriter:
+    """Runs plans as Spark jobs that leave one file per final-stage partition.
+
+    Args:
+        spark: the session whose settings the plans run under.
+        compression: Parquet's name of a codec.
+    """
+
+    def __init__(self, spark: SparkSession, compression: str) -> None:
+        self._spark = spark
+        self._compression = compression
+
+    def write(
+        self, plan: Any, description: DataSetDescription, directory: Path, *, observed: bool = False
+    ) -> None:
+        """Computes `plan` and writes its rows into `directory`.
+
+        Args:
+            plan: the JVM's analyzed plan.
+            description: how its columns are kept.
+            directory: an empty directory on this machine.
+            observed: the plan collects metrics, which Spark reports in the person's session alone.
+
+        Raises:
+            pyspark.errors.PySparkException: whatever the Spark job fails with.
+        """
+        writer = self._shaped(self._dataframe(plan, observed), description).write.mode("append")
+        for key, value in _WRITE_OPTIONS.items():
+            writer = writer.option(key, value)
+        writer.option("compression", self._compression).format(PARQUET).save(local_path(directory))
+
+    def _dataframe(self, plan: Any, observed: bool) -> DataFrame:
+        """The plan in a session like the person's, apart from how Parquet is written."""
+        session = self._spark._jsparkSession
+        if not observed:
+            session = session.cloneSession()
+            settings = session.conf()
+            for key, value in _WRITE_SETTINGS.items():
+                settings.set(key, value)
+        jvm: Any = self._spark.sparkContext._jvm
+        jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
+        return DataFrame(jdf, self._spark)
+
+    def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
+        columns = description.columns
+        shaped: Any = dataframe
+        if description.filler_column is not None:
+            shaped = dataframe.select(F.lit(True).alias(description.filler_column))
+        elif columns:
+            shaped = dataframe.toDF(*[column.kept_as for column in columns])
+        if any(column.kept_type != column.type for column in columns):
+            shaped = shaped.select(*[_as_kept(column) for column in columns])
+        if description.position_column is not None:
+            shaped = shaped.withColumn(description.position_column, F.monotonically_increasing_id())
+        return shaped
+
+
+def _as_kept(column: KeptColumn) -> Any:
+    value = F.col(column.kept_as)
+    if column.kept_type == column.type:
+        return value
+    return value.cast(_parse_datatype_json_string(json.dumps(column.kept_type))).alias(
+        column.kept_as
+    )

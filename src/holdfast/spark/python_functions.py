@@ -1,0 +1,56 @@
+"""Looks into the Python functions of a plan, which Spark carries as pickles."""
+
+from __future__ import annotations
+
+import base64
+import io
+import logging
+import pickle
+from typing import Any
+
+from holdfast.plan.canonical_plan import hash_parts
+from holdfast.plan.function_digest import Undigestible, digest_value
+
+logger = logging.getLogger(__name__)
+
+
+def pickled_function_digest(command: str) -> str | None:
+    """The digest of a Python function that stands in a plan.
+
+    The bytes of a pickle differ from process to process, so it is the code that is digested.
+    Nothing foreign is unpickled: the pickle was made by this application's own session.
+
+    Args:
+        command: what Spark sends to its Python workers, in base64.
+
+    Returns:
+        64 hexadecimal digits; None where the function's content can't be known.
+    """
+    try:
+        # A function with the types that PySpark pickles beside it.
+        command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
+        return hash_parts("python", digest_value(command_parts))
+    except Undigestible as doubt:
+        logger.debug("a Python function matches only itself: %s", doubt)
+    except Exception:
+        # The user's own classes may run any code while they are unpickled.
+        logger.debug("a Python function matches only itself: it can't be unpickled", exc_info=True)
+    return None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes copies of classes that were pickled by value.
+
+    In the process that pickled them, cloudpickle would take the living classes instead and set
+    their attributes back to what they were then.
+    """
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        found = super().find_class(module_name, global_name)
+        if global_name not in _CLASS_MAKERS or not module_name.endswith("cloudpickle.cloudpickle"):
+            return found
+        return lambda *arguments: found(*arguments[:-2], None, arguments[-1])
+
+
+# Their last arguments are the id under which a class is remembered, and what is left for later.
+_CLASS_MAKERS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})

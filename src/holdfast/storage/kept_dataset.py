@@ -1,0 +1,109 @@
+"""A dataset on disk, and the manifest that explains it to whoever finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+MANIFEST_NAME = "_manifest.json"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KeptColumn(_Record):
+    """A column of a kept dataset.
+
+    Attributes:
+        name: what the computation calls it.
+        kept_as: what the Parquet files call it: the same, where it is unique and plain.
+        type: its data type, as Spark's JSON.
+        kept_type: the type in the files: the same, unless fields of a struct clash in there.
+        nullable: whether the computation may yield null.
+    """
+
+    name: str
+    kept_as: str
+    type: Any
+    kept_type: Any
+    nullable: bool
+
+
+class KeptPartition(_Record):
+    """One result partition.
+
+    Attributes:
+        index: which subtask wrote it.
+        file: its name beside the manifest.
+        bytes: its size.
+        rows: how many rows it holds.
+        modified_ns: modification time in ns since 1970.
+    """
+
+    index: int
+    file: str
+    bytes: int
+    rows: int
+    modified_ns: int
+
+
+class DataSetDescription(_Record):
+    """What a dataset is, known before the first row of it is written.
+
+    Attributes:
+        dataset_id: 64 hexadecimal digits, derived from the digest of the computation.
+        computes: the computation in a few words.
+        columns: its columns, in order.
+        position_column: a column of the files that holds each row's place, where the computation
+            fixes the order of its rows.
+        filler_column: a column of the files that stands in where the computation has no column.
+        spark_version: the version of Spark that computed it.
+    """
+
+    dataset_id: str
+    computes: str
+    columns: tuple[KeptColumn, ...]
+    position_column: str | None = None
+    filler_column: str | None = None
+    spark_version: str
+
+
+class Manifest(_Record):
+    """What lies beside the partitions of a dataset, as `_manifest.json`.
+
+    Attributes:
+        version: of this record's form.
+        created: when the dataset was published, in ISO 8601.
+        dataset: what it is.
+        partitions: its partitions, by index.
+    """
+
+    version: Literal[1] = 1
+    created: str
+    dataset: DataSetDescription
+    partitions: tuple[KeptPartition, ...]
+
+
+class KeptDataSet(_Record):
+    """A published dataset.
+
+    Attributes:
+        directory: where its partitions and its manifest lie.
+        manifest: what lies there.
+    """
+
+    directory: Path
+    manifest: Manifest
+
+    @property
+    def bytes(self) -> int:
+        """The size of all partitions."""
+        return sum(partition.bytes for partition in self.manifest.partitions)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all partitions."""
+        return sum(partition.rows for partition in self.manifest.partitions)

@@ -1,0 +1,128 @@
+"""What the tests of plans share: a few small tables, and a way to tell what was read from cache."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from holdfast import Environment
+from holdfast.api.cached_table import CachedTable
+from holdfast.api.table import Table
+from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.spark.session_settings import session_inputs
+
+_VIEWS = {
+    "trips": """
+        SELECT a, b, c, d, i, array(a, b, 7L) AS arr, struct(a AS p, b AS q) AS st,
+               map('k', a, 'l', b) AS m, timestamp_seconds(a * 100000) AS ts,
+               date_add(DATE'2020-01-01', i) AS dt, cast(a AS DECIMAL(12, 2)) AS n
+        FROM VALUES (1L, 10L, 'x', 1.5D, 1), (1L, 20L, 'y', -0.0D, 2), (2L, 20L, 'x', 0.0D, 3),
+                    (2L, NULL, NULL, DOUBLE('NaN'), 4), (3L, 30L, 'Y', NULL, NULL),
+                    (1L, 10L, 'x', 1.5D, 1), (NULL, 5L, '{"a": 1}', 2.5D, 6)
+             AS raw(a, b, c, d, i)""",
+    "riders": """
+        SELECT * FROM VALUES (1L, 10L, 'x'), (2L, 20L, 'Z'), (2L, 30L, NULL), (NULL, 20L, 'y'),
+                             (4L, 40L, 'x') AS raw(a, e, c)""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Looks at jobs from outside: their rows, and what was read instead of being computed."""
+
+    spark: SparkSession
+    env: Environment
+    home: Path
+
+    def table(self, query: Query) -> Table:
+        """The table of a query text, or of what a function makes of this probe."""
+        if isinstance(query, str):
+            return self.env.sql(query)
+        made = query(self)
+        return made if isinstance(made, Table) else self.env.from_dataframe(made)
+
+    def keep(self, query: Query) -> CachedTable:
+        """Caches a query and runs it, so that its rows lie on disk."""
+        kept = self.table(query).cache()
+        kept.collect()
+        assert self.outcomes().count(VertexOutcome.PRODUCED) >= 1
+        return kept
+
+    def outcomes(self) -> list[VertexOutcome]:
+        """What became of the last job's vertices."""
+        result = self.env.last_job_result
+        assert result is not None
+        return [vertex.outcome for vertex in result.vertices]
+
+    def rows(self, df: DataFrame) -> list[str]:
+        """The rows, as texts that tell 1 from 1.0, 0.0 from -0.0, and know NaN."""
+        return [repr(row) for row in df.collect()]
+
+    def plain_rows(self, query: Query) -> list[str]:
+        """The rows that Spark gives by itself."""
+        return self.rows(self.plain(query))
+
+    def plain(self, query: Query) -> DataFrame:
+        """The query without Holdfast."""
+        return ClassicDataFrame(self.table(query)._jdf, self.spark)
+
+    def assert_reads(self, query: Query, times: int = 1, *, ordered: bool = False) -> None:
+        """The query's job reads what is kept, and answers as Spark does."""
+        expected = self.plain_rows(query)
+        rows = self.rows(self.table(query))
+        outcomes = self.outcomes()
+        assert outcomes.count(VertexOutcome.READ) == times, outcomes
+        assert VertexOutcome.PRODUCED not in outcomes
+        assert_same(rows, expected, ordered=ordered)
+
+    def assert_computes(self, query: Query, *, steady: bool = True) -> None:
+        """The query's job reads nothing that is kept, and answers as Spark does."""
+        rows = self.rows(self.table(query))
+        assert self.outcomes() == [VertexOutcome.RUN]
+        if steady:
+            assert_same(rows, self.plain_rows(query))
+
+    def identity(self, query: Query) -> str:
+        """What a kept result of the query would be found by at this moment."""
+        root = self.env._bridge.query(self.table(query)).root
+        return session_inputs(self.spark).dataset_digest(root)
+
+
+Query = str | Callable[[Probe], Any]
+
+
+def assert_same(rows: list[str], expected: list[str], *, ordered: bool = False) -> None:
+    """The same rows equally often, in the same order where there is one."""
+    assert Counter(rows) == Counter(expected)
+    if ordered:
+        assert rows == expected
+
+
+@pytest.fixture(scope="session")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The views `trips` and `riders`, and files of the same in a directory of their own."""
+    home = tmp_path_factory.mktemp("tables")
+    for name, query in _VIEWS.items():
+        spark.sql(query).createOrReplaceTempView(name)
+    flat = spark.table("riders").coalesce(1)
+    flat.write.parquet(str(home / "riders.parquet"))
+    flat.write.orc(str(home / "riders.orc"))
+    flat.write.json(str(home / "riders.json"))
+    flat.write.csv(str(home / "riders.csv"), header=True)
+    flat.write.partitionBy("e").parquet(str(home / "by_e"))
+    yield home
+    for name in _VIEWS:
+        spark.catalog.dropTempView(name)
+
+
+@pytest.fixture
+def probe(spark: SparkSession, env: Environment, tables: Path) -> Probe:
+    """A fresh environment over the shared tables."""
+    return Probe(spark, env, tables)

@@ -1,0 +1,170 @@
+"""Spark pushes filters into kept files and reads no more columns of them than it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from holdfast import Environment
+from holdfast.api.table import Table
+
+LAYOUTS = {"unordered": "", "in one file": "1", "in a few files": "5", "in many files": "20"}
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+class Scans:
+    """What the executed plan of a table says about its scans."""
+
+    def __init__(self, table: DataFrame) -> None:
+        df = table.to_dataframe() if isinstance(table, Table) else table
+        assert isinstance(df, ClassicDataFrame)
+        plan = df._jdf.queryExecution().executedPlan().toString()
+        self.locations = re.findall(r"FileScan parquet", plan)
+        self.schemas = set(re.findall(r"ReadSchema: (struct<.*>)", plan))
+        self.filters = set(re.findall(r"PushedFilters: \[(.*?)\], ReadSchema", plan))
+
+
+def kept(env: Environment, spark: SparkSession, layout: str, df: DataFrame) -> Table:
+    ordered = df.orderBy(F.desc(df.columns[0])) if layout else df
+    hot = env.from_dataframe(ordered).cache()
+    with settings(
+        spark,
+        {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": layout or "4"},
+    ):
+        hot.count()
+        hot.count()
+    assert env.list_cached()[-1].partitions >= (int(layout or 1) // 2)
+    return hot
+
+
+def source(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 200, 1, 3).select(
+        (F.col("id") * 37 % 200).alias("a"),
+        F.col("id").cast("string").alias("b"),
+        F.struct(F.col("id").alias("x"), F.lit("wide").alias("y")).alias("s"),
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_filters_and_columns_reach_the_kept_files(
+    spark: SparkSession, env: Environment, layout: str
+) -> None:
+    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        hot = kept(env, spark, layout, source(spark))
+        narrow = hot.where("a >= 190 AND b LIKE '1%'").select("a")
+        scans = Scans(narrow)
+        assert scans.locations
+        position = ",holdfast_position:bigint" if layout == "20" else ""
+        assert scans.schemas == {f"struct<a:bigint,b:string{position}>"}
+        (filters,) = scans.filters
+        assert "GreaterThanOrEqual(a,190)" in filters
+        assert "StringStartsWith(b,1)" in filters
+        rows = [row.a for row in narrow.collect()]
+        assert sorted(rows) == sorted(
+            row.a for row in source(spark).where("a >= 190 AND b LIKE '1%'").collect()
+        )
+        if layout:
+            assert rows == sorted(rows, reverse=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_filters_reach_columns_under_other_names(
+    spark: SparkSession, env: Environment, layout: str
+) -> None:
+    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        odd = source(spark).select(F.col("a").alias("odd name"), F.col("b").alias("ODD NAME!"), "s")
+        hot = kept(env, spark, layout, odd)
+        renamed = hot.withColumnRenamed("odd name", "n").where("n = 7").select("n")
+        scans = Scans(renamed)
+        position = ",holdfast_position:bigint" if layout == "20" else ""
+        assert scans.schemas == {f"struct<c0:bigint{position}>"}
+        assert all("EqualTo(c0,7)" in filters for filters in scans.filters)
+        assert [row.n for row in renamed.collect()] == [7]
+
+
+def test_a_query_typed_with_other_names_pushes_as_well(
+    spark: SparkSession, env: Environment
+) -> None:
+    kept(env, spark, "", source(spark))
+    twin = spark.range(0, 200, 1, 3).select(
+        (F.col("id") * 37 % 200).alias("first"),
+        F.col("id").cast("string").alias("second"),
+        F.struct(F.col("id").alias("x"), F.lit("wide").alias("y")).alias("third"),
+    )
+    table = env.from_dataframe(twin).where("first = 3").select("second")
+    scans = Scans(table)
+    assert scans.schemas == {"struct<a:bigint,b:string>"}
+    assert all("EqualTo(a,3)" in filters for filters in scans.filters)
+    assert table.collect() == twin.where("first = 3").select("second").collect()
+
+
+def test_only_the_needed_fields_of_a_struct_are_read(spark: SparkSession, env: Environment) -> None:
+    hot = kept(env, spark, "", source(spark))
+    table = hot.select("s.x").where("x > 197")
+    scans = Scans(table)
+    assert scans.schemas == {"struct<s:struct<x:bigint>>"}
+    assert all("GreaterThan(s.x,197)" in filters for filters in scans.filters)
+    assert sorted(row.x for row in table.collect()) == [198, 199]
+
+
+def test_counting_reads_no_column(spark: SparkSession, env: Environment) -> None:
+    hot = kept(env, spark, "", source(spark))
+    counted = hot.agg(F.count(F.lit(1)).alias("n"))
+    assert Scans(counted).schemas == {"struct<>"}
+    assert counted.collect()[0].n == 200
+
+
+def test_an_aggregate_above_an_order_pays_no_sort(spark: SparkSession, env: Environment) -> None:
+    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        hot = kept(env, spark, "20", source(spark))
+        total = hot.agg(F.sum("a").alias("n"))
+        scans = Scans(total)
+        assert scans.schemas == {"struct<a:bigint>"}
+        plan = total.to_dataframe()._jdf.queryExecution().executedPlan().toString()
+        assert "Sort" not in plan
+        assert total.collect()[0].n == sum(range(200))
+
+
+def test_both_sides_of_a_self_join_are_pruned(spark: SparkSession, env: Environment) -> None:
+    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        hot = kept(env, spark, "", source(spark))
+        left, right = hot.alias("l"), hot.alias("r")
+        joined = left.join(right, F.col("l.a") == F.col("r.a")).where("r.a < 3").select("l.b")
+        scans = Scans(joined)
+        assert scans.schemas == {"struct<a:bigint,b:string>", "struct<a:bigint>"}
+        assert all("LessThan(a,3)" in filters for filters in scans.filters)
+        assert joined.count() == 3
+
+
+def test_a_runtime_filter_of_a_subquery_still_reads_right_rows(
+    spark: SparkSession, env: Environment
+) -> None:
+    hot = kept(env, spark, "", source(spark))
+    hot.createOrReplaceTempView("kept_rows")
+    try:
+        table = env.sql("SELECT a FROM kept_rows WHERE a = (SELECT max(a) FROM kept_rows)")
+        assert [row.a for row in table.collect()] == [199]
+        assert env.last_job_result is not None
+        assert env.last_job_result.vertices[0].outcome.value == "read from cache"
+    finally:
+        spark.catalog.dropTempView("kept_rows")

@@ -1,0 +1,172 @@
+"""A directory that goes with its process, however that ends, and never with another's."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import stat
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from holdfast.errors import StorageError
+from holdfast.storage.application_directory import ApplicationDirectory, remove_garbage
+
+
+def application(root: Path, *, lock: bool = True) -> Path:
+    """A directory as an application leaves it that was killed."""
+    path = root / f"application-{uuid4().hex}"
+    (path / "datasets" / "one").mkdir(parents=True)
+    (path / "datasets" / "one" / "part-0.parquet").touch()
+    if lock:
+        (path / "lock").touch()
+    return path
+
+
+def age(path: Path) -> None:
+    then = time.time() - 3600
+    os.utime(path, (then, then))
+
+
+def test_its_owner_alone_may_look_into_it(tmp_path: Path) -> None:
+    directory = ApplicationDirectory(tmp_path / "some" / "root")
+    for path in (directory.root, directory.path()):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert directory.path() == directory.path()
+    directory.close()
+
+
+def test_closing_removes_it_and_leaves_the_root(tmp_path: Path) -> None:
+    directory = ApplicationDirectory(tmp_path)
+    (directory.path() / "datasets").mkdir()
+    directory.close()
+    directory.close()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="closed"):
+        directory.path()
+
+
+def test_it_goes_when_nobody_refers_to_it(tmp_path: Path) -> None:
+    directory = ApplicationDirectory(tmp_path)
+    path = directory.path()
+    del directory
+    gc.collect()
+    assert not path.exists()
+
+
+def test_the_next_start_removes_what_the_dead_left_and_nothing_of_the_living(
+    tmp_path: Path,
+) -> None:
+    dead = application(tmp_path)
+    first = ApplicationDirectory(tmp_path)
+    assert not dead.exists()
+    second = ApplicationDirectory(tmp_path)
+    assert first.path().exists()
+    assert first.path() != second.path()
+    second.close()
+    assert first.path().exists()
+    first.close()
+
+
+def test_a_locked_directory_stays(tmp_path: Path) -> None:
+    path = application(tmp_path)
+    age(path)
+    with (path / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert remove_garbage(tmp_path) == []
+    assert remove_garbage(tmp_path) == [path]
+
+
+def test_a_directory_that_is_being_made_stays_for_a_while(tmp_path: Path) -> None:
+    making, unlocked = tmp_path / f".new-{uuid4().hex}", application(tmp_path, lock=False)
+    making.mkdir()
+    assert remove_garbage(tmp_path) == []
+    (making / "lock").touch()
+    assert remove_garbage(tmp_path) == []
+    age(making)
+    age(unlocked)
+    assert sorted(remove_garbage(tmp_path)) == sorted([making, unlocked])
+
+
+def test_what_is_not_ours_stays(tmp_path: Path) -> None:
+    names = ["application-form", "application-", ".new-things", "data", f"x-application-{'0' * 32}"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").touch()
+        age(tmp_path / name)
+    (tmp_path / "file").touch()
+    ApplicationDirectory(tmp_path).close()
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "file"}
+
+
+def test_a_starter_waits_for_who_looks_at_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making the lock's file and taking the lock, another start may be looking at it."""
+    real = fcntl.flock
+    meddled: list[bool] = []
+
+    def meddling(file: int, operation: int) -> None:
+        if not meddled and operation & fcntl.LOCK_EX:
+            meddled.append(True)
+            (lock,) = tmp_path.glob(".new-*/lock")
+            with lock.open("rb") as other:
+                real(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                pid = os.fork()
+                if pid == 0:
+                    time.sleep(0.1)
+                    os._exit(0)
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", meddling)
+    directory = ApplicationDirectory(tmp_path)
+    assert meddled
+    assert remove_garbage(tmp_path) == []
+    directory.close()
+    os.wait()
+
+
+def test_another_one_is_made_when_somebody_removed_it(tmp_path: Path) -> None:
+    directory = ApplicationDirectory(tmp_path / "root")
+    first = directory.path()
+    (first / "lock").unlink()
+    second = directory.path()
+    assert first != second
+    assert remove_garbage(tmp_path / "root") == []
+    directory.close()
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+def test_a_forked_child_that_ends_leaves_it_to_its_parent(tmp_path: Path) -> None:
+    directory = ApplicationDirectory(tmp_path)
+    child = os.fork()
+    if child == 0:
+        directory.close()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert directory.path().exists()
+    # Nor does the child's end release the lock.
+    assert remove_garbage(tmp_path) == []
+    directory.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(StorageError, match="can't be used to keep results"):
+            ApplicationDirectory(root)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs the right to give files away")
+def test_a_root_that_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir(mode=0o777)
+    theirs = application(root)
+    os.chown(root, 12345, 12345)
+    with pytest.raises(StorageError, match="belongs to another user"):
+        ApplicationDirectory(root)
+    assert theirs.exists()

@@ -1,0 +1,25 @@
+"""The examples in docstrings hold, where no Spark session is needed to run them."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import holdfast
+
+NEEDS_SPARK = ("holdfast.api", "holdfast.spark", "holdfast.cli")
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.")
+    if not module.name.startswith(NEEDS_SPARK)
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.testmod(module, optionflags=flags).failed == 0

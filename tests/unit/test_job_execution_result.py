@@ -1,0 +1,121 @@
+"""A job's result can be read by people, in a console and in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.runtime.execution_graph import (
+    ArchivedExecutionGraph,
+    ExecutionVertex,
+    VertexOutcome,
+)
+from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+
+ONE = IntermediateDataSetID("1a" * 32)
+EVIL = "<script>alert(\"x & 'y'\")</script>"
+
+
+def vertex(name: str, dataset_id: IntermediateDataSetID | None = None) -> ExecutionVertex:
+    return ExecutionVertex(JobVertexID("cd" * 16), name, dataset_id, VertexOutcome.RUN, attempts=1)
+
+
+RESULT = JobExecutionResult(
+    JobID("ab" * 16),
+    "count",
+    1.23456,
+    BlockingPersistentResultPartitionMeta({}, frozenset()),
+    (
+        replace(
+            vertex("Join", ONE),
+            outcome=VertexOutcome.PRODUCED,
+            partitions=3,
+            bytes=1234567,
+            rows=1000,
+        ),
+        vertex("count"),
+    ),
+)
+
+
+class Cells(HTMLParser):
+    """The texts of an HTML document, and its tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_it_reads_as_a_table() -> None:
+    assert repr(RESULT).splitlines() == [
+        "Job abababababab 'count': 1.235 s",
+        "  vertex             outcome   partitions  rows   bytes      attempts",
+        "  1a1a1a1a1a1a Join  produced  3           1,000  1,234,567  1",
+        "  count              run                                     1",
+    ]
+
+
+def test_a_notebook_shows_the_same_cells() -> None:
+    cells = Cells(RESULT._repr_html_())
+    assert cells.open == []
+    assert cells.tags <= TAGS
+    assert {"1a1a1a1a1a1a Join", "produced", "1,234,567", "run"} <= set(cells.texts)
+
+
+def test_losses_reasons_and_incomplete_datasets_are_told() -> None:
+    result = replace(
+        RESULT,
+        losses=("1a1a: partition 2 is gone",),
+        persistent_result_partitions=BlockingPersistentResultPartitionMeta({}, frozenset({ONE})),
+        vertices=(replace(vertex("Sort", ONE), reason="the disk is full"), vertex("count")),
+    )
+    for text in (repr(result), " ".join(Cells(result._repr_html_()).texts)):
+        assert "lost and computed again: 1a1a: partition 2 is gone" in text
+        assert "Sort: the disk is full" in text
+        assert "locations incomplete: 1a1a1a1a1a1a" in text
+
+
+@given(st.one_of(st.just(EVIL), st.text()))
+def test_no_text_gets_out_of_its_cell(text: str) -> None:
+    result = replace(
+        RESULT,
+        name=text,
+        losses=(text,),
+        vertices=(replace(vertex(text, ONE), reason=text), vertex(text)),
+    )
+    shown = result._repr_html_()
+    assert EVIL not in shown
+    cells = Cells(shown)
+    assert cells.tags <= TAGS
+    assert cells.open == []
+
+
+def test_it_is_made_of_what_the_job_master_reports() -> None:
+    graph = ArchivedExecutionGraph(
+        RESULT.job_id, "count", RESULT.vertices, RESULT.persistent_result_partitions
+    )
+    assert JobExecutionResult.of(JobResult(graph, 1.23456)) == RESULT
+    assert JobExecutionResult.of(JobResult(graph, 1.0, ("lost",))).losses == ("lost",)

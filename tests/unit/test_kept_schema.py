@@ -1,0 +1,143 @@
+"""Columns get names under which any Parquet reader tells them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.plan.kept_schema import kept_fields, kept_type
+
+RESERVED = ("holdfast_position", "holdfast_filler")
+
+# Names that are close to each other, to our own, and to those by place.
+NAMES = st.one_of(
+    st.sampled_from(
+        [
+            "a",
+            "A",
+            "c0",
+            "C0",
+            "c1",
+            "c1_1",
+            "",
+            " ",
+            "a.b",
+            "é",
+            "É",
+            "ß",
+            "ss",
+            "İ",
+            "i̇",
+            "ſ",
+            "s",
+        ]
+    ),
+    st.sampled_from(["holdfast_position", "HOLDFAST_FILLER", "_metadata", "_tmp", "`", "0"]),
+    st.text(max_size=4),
+)
+
+
+def struct(*fields: tuple[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": data_type, "nullable": True, "metadata": {}}
+            for name, data_type in fields
+        ],
+    }
+
+
+TYPES = st.recursive(
+    st.sampled_from(["long", "string", {"type": "udt", "class": "x", "sqlType": "double"}]),
+    lambda inner: st.one_of(
+        st.lists(st.tuples(NAMES, inner), min_size=1, max_size=4).map(lambda each: struct(*each)),
+        inner.map(lambda each: {"type": "array", "elementType": each, "containsNull": True}),
+        st.tuples(inner, inner).map(
+            lambda each: {
+                "type": "map",
+                "keyType": each[0],
+                "valueType": each[1],
+                "valueContainsNull": False,
+            }
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def structs_of(data_type: Any) -> list[list[str]]:
+    """The field names of every struct in a type."""
+    if not isinstance(data_type, dict):
+        return []
+    if data_type["type"] == "struct":
+        names = [field["name"] for field in data_type["fields"]]
+        return [names, *(each for f in data_type["fields"] for each in structs_of(f["type"]))]
+    inner = ("elementType", "keyType", "valueType")
+    return [each for key in inner if key in data_type for each in structs_of(data_type[key])]
+
+
+def without_names(data_type: Any) -> Any:
+    if isinstance(data_type, list):
+        return [without_names(each) for each in data_type]
+    if isinstance(data_type, dict):
+        return {key: without_names(value) for key, value in data_type.items() if key != "name"}
+    return data_type
+
+
+@given(st.lists(NAMES, max_size=12))
+def test_names_are_unique_whatever_the_case(names: list[str]) -> None:
+    kept = [field.name for field in kept_fields([(name, "long") for name in names], RESERVED)]
+    assert len(kept) == len(names)
+    for fold in (str.lower, str.upper, str.casefold):
+        assert len({fold(name) for name in (*kept, *RESERVED)}) == len(names) + len(RESERVED)
+    assert all(
+        name.isascii() and name[:1].isalpha() and name.replace("_", "").isalnum() for name in kept
+    )
+
+
+@given(st.lists(NAMES, max_size=12))
+def test_the_first_of_a_plain_name_keeps_it(names: list[str]) -> None:
+    kept = [field.name for field in kept_fields([(name, "long") for name in names], RESERVED)]
+    seen: set[str] = {name.lower() for name in RESERVED}
+    for name, as_kept in zip(names, kept, strict=True):
+        plain = name.isascii() and name[:1].isalpha() and name.replace("_", "").isalnum()
+        if plain and name.lower() not in seen:
+            assert as_kept == name
+        else:
+            assert as_kept.startswith("c")
+        if plain:
+            seen.add(name.lower())
+
+
+@given(st.lists(NAMES, max_size=12))
+def test_the_same_columns_get_the_same_names(names: list[str]) -> None:
+    columns = [(name, "long") for name in names]
+    assert kept_fields(columns, RESERVED) == kept_fields(list(columns), RESERVED)
+    # Names that have been made plain need no further change.
+    once = [(field.name, field.data_type) for field in kept_fields(columns, RESERVED)]
+    assert [(field.name, field.data_type) for field in kept_fields(once, RESERVED)] == once
+
+
+@given(TYPES)
+def test_no_struct_has_fields_that_differ_by_case_alone(data_type: Any) -> None:
+    kept = kept_type(data_type)
+    for names in structs_of(kept):
+        assert len({name.casefold() for name in names}) == len(names)
+    assert without_names(kept) == without_names(data_type)
+
+
+@given(TYPES)
+def test_a_struct_whose_names_are_clear_keeps_them(data_type: Any) -> None:
+    for before, after in zip(structs_of(data_type), structs_of(kept_type(data_type)), strict=True):
+        if len({name.casefold() for name in before}) == len(before):
+            assert after == before
+
+
+def test_clashes_are_found_at_any_depth() -> None:
+    clash = struct(("k", "long"), ("K", "string"))
+    nested = {"type": "array", "elementType": {"type": "map", "keyType": clash, "valueType": clash}}
+    (field,) = kept_fields([("v", nested)])
+    assert structs_of(field.data_type) == [["k", "c1"], ["k", "c1"]]
+    assert structs_of(nested) == [["k", "K"], ["k", "K"]]

@@ -1,0 +1,119 @@
+"""Every public member of PySpark's classes has a place on Holdfast's."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame as ParentDataFrame
+from pyspark.sql.classic.dataframe import (
+    DataFrame,
+    DataFrameNaFunctions,
+    DataFrameStatFunctions,
+)
+from pyspark.sql.group import GroupedData
+from pyspark.sql.merge import MergeIntoWriter
+from pyspark.sql.pandas.group_ops import PandasCogroupedOps
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+
+from holdfast.api.cached_table import CachedTable
+from holdfast.api.functions import TableNaFunctions, TableStatFunctions
+from holdfast.api.grouped import CogroupedTable, GroupedTable
+from holdfast.api.members import (
+    COGROUPED_MEMBERS,
+    GROUPED_MEMBERS,
+    MERGE_WRITER_MEMBERS,
+    NA_MEMBERS,
+    READER_MEMBERS,
+    STAT_MEMBERS,
+    TABLE_MEMBERS,
+    WRITER_MEMBERS,
+    WRITER_V2_MEMBERS,
+    MemberKind,
+    action,
+    members_of,
+)
+from holdfast.api.reader import TableReader
+from holdfast.api.table import Table
+from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
+
+CLASSES = [
+    pytest.param((DataFrame, ParentDataFrame), Table, TABLE_MEMBERS, id="DataFrame"),
+    pytest.param((GroupedData,), GroupedTable, GROUPED_MEMBERS, id="GroupedData"),
+    pytest.param((PandasCogroupedOps,), CogroupedTable, COGROUPED_MEMBERS, id="cogrouped"),
+    pytest.param((DataFrameNaFunctions,), TableNaFunctions, NA_MEMBERS, id="na"),
+    pytest.param((DataFrameStatFunctions,), TableStatFunctions, STAT_MEMBERS, id="stat"),
+    pytest.param((DataFrameReader,), TableReader, READER_MEMBERS, id="DataFrameReader"),
+    pytest.param((DataFrameWriter,), TableWriter, WRITER_MEMBERS, id="DataFrameWriter"),
+    pytest.param((DataFrameWriterV2,), TableWriterV2, WRITER_V2_MEMBERS, id="DataFrameWriterV2"),
+    pytest.param((MergeIntoWriter,), TableMergeWriter, MERGE_WRITER_MEMBERS, id="MergeIntoWriter"),
+]
+
+
+@pytest.mark.parametrize(("pyspark_classes", "holdfast_class", "members"), CLASSES)
+def test_every_public_member_of_pyspark_is_classified(
+    pyspark_classes: tuple[type, ...], holdfast_class: type, members: dict[str, MemberKind]
+) -> None:
+    public = {name for cls in pyspark_classes for name in dir(cls) if not name.startswith("_")}
+    unclassified = sorted(public - members.keys())
+    assert not unclassified, (
+        f"holdfast.api.members doesn't say what {pyspark_classes[0].__name__}'s "
+        f"{', '.join(unclassified)} shall do on {holdfast_class.__name__}"
+    )
+    assert issubclass(holdfast_class, pyspark_classes)
+
+
+@pytest.mark.parametrize(("pyspark_classes", "holdfast_class", "members"), CLASSES)
+def test_every_classified_member_exists(
+    pyspark_classes: tuple[type, ...], holdfast_class: type, members: dict[str, MemberKind]
+) -> None:
+    assert not [name for name in members if not hasattr(holdfast_class, name)]
+
+
+OF_ITS_OWN = (
+    MemberKind.TRANSFORMATION,
+    MemberKind.EAGER_TRANSFORMATION,
+    MemberKind.ACTION,
+    MemberKind.STREAMING_ACTION,
+    MemberKind.HAND_OUT,
+    MemberKind.OVERRIDDEN,
+)
+
+
+@pytest.mark.parametrize("name", sorted(members_of(TABLE_MEMBERS, *OF_ITS_OWN)))
+def test_table_has_its_own(name: str) -> None:
+    assert name in vars(Table)
+
+
+@pytest.mark.parametrize("name", sorted(members_of(TABLE_MEMBERS, MemberKind.INHERITED)))
+def test_table_inherits(name: str) -> None:
+    assert name not in vars(Table)
+
+
+def test_what_table_adds_is_listed_here() -> None:
+    added = {name for name in vars(Table) if not name.startswith("__")} - TABLE_MEMBERS.keys()
+    public = {name for name in added if not name.startswith("_holdfast")}
+    assert public == {"invalidate_cache", "to_dataframe"}
+    own_of_cached = {name for name in vars(CachedTable) if not name.startswith("__")}
+    assert own_of_cached == {"cache"}
+
+
+@pytest.mark.parametrize("name", ["filter", "join", "collect", "crosstab", "head", "select"])
+def test_wrappers_keep_what_help_shows(name: str) -> None:
+    wrapped, original = getattr(Table, name), getattr(DataFrame, name)
+    assert inspect.getdoc(wrapped) == inspect.getdoc(original)
+    assert list(inspect.signature(wrapped).parameters) == list(
+        inspect.signature(original).parameters
+    )
+
+
+def test_a_misspelt_argument_of_an_action_runs_nothing() -> None:
+    class Anything:
+        """Has no context, so that running anything would fail otherwise."""
+
+    def show(self: Any, n: int = 20) -> None:
+        """PySpark's method."""
+
+    with pytest.raises(TypeError, match="rows"):
+        action(show)(Anything(), rows=3)
