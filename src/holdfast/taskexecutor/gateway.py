@@ -1,0 +1,240 @@
+"""What a job master asks of a task executor, in the same process or over the network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.ids import ApplicationID, JobID
+from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.taskexecutor.partition_info import (
+    OutputID,
+    ResultPartitionID,
+    TaskExecutorPartitionInfo,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExecutorDescription:
+    """Which task executor this is.
+
+    Attributes:
+        executor_id: the same for as long as its directory lives.
+        incarnation: another one with each start.
+        version: of Holdfast.
+        host: the name or address under which it is reached; Spark prefers it for tasks that read.
+        directory: the directory on its machine that it keeps partitions in.
+    """
+
+    executor_id: str
+    incarnation: str
+    version: str
+    host: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What an application is told when it registers.
+
+    Attributes:
+        incarnation: of the task executor that accepted it.
+        read_root: the URL under which Spark reads `<output>/<file>` of this application.
+    """
+
+    incarnation: str
+    read_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataSetReport:
+    """What one task executor holds of one output, promoted.
+
+    Attributes:
+        application: whose it is.
+        output: which production of which dataset.
+        computes: the computation in a few words.
+        created: when it was promoted, in ISO 8601.
+        partitions: those that lie here, by index.
+        number_of_partitions: of the whole dataset, on all executors.
+        hits: how often jobs have read it, as its application told.
+        executor_id: the executor that reports.
+        host: where that runs.
+        directory: the directory there that the partitions lie in.
+    """
+
+    application: ApplicationID
+    output: OutputID
+    computes: str
+    created: str
+    partitions: tuple[KeptPartition, ...]
+    number_of_partitions: int
+    hits: int
+    executor_id: str
+    host: str
+    directory: str
+
+    @property
+    def bytes(self) -> int:
+        """The size of the partitions that lie here."""
+        return sum(partition.bytes for partition in self.partitions)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the partitions that lie here."""
+        return sum(partition.rows for partition in self.partitions)
+
+
+class TaskExecutorGateway(Protocol):
+    """A task executor as a job master sees it. Safe for use by several threads.
+
+    Every call may raise TaskExecutorUnreachableError where the executor is another process, and
+    UnknownApplicationError once the application's lease has lapsed or the executor has been
+    started again without what it kept. A call that raises has changed nothing, unless said so.
+
+    Source: FLINK-12612, "General Idea"; FLIP-36, steps 1 to 3.
+    """
+
+    def describe(self) -> TaskExecutorDescription:
+        """Which executor this is."""
+
+    def register_application(
+        self, application: ApplicationID, lease_seconds: float, version: str
+    ) -> Registration:
+        """Makes the application known; it is dropped when no heartbeat comes for its lease.
+
+        An application whose datasets this executor has found at its start, and that has not
+        registered since, may register again and has them back.
+
+        Args:
+            application: its id.
+            lease_seconds: how long it lives without a heartbeat.
+            version: of the Holdfast that calls.
+
+        Raises:
+            DuplicateRegistrationError: when it is registered.
+            VersionMismatchError: when the versions differ.
+        """
+
+    def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
+        """Renews the lease.
+
+        Args:
+            application: whose lease.
+            hits: how often jobs have read each output in all; others keep what they have.
+
+        Returns:
+            the executor's incarnation.
+        """
+
+    def unregister_application(self, application: ApplicationID) -> None:
+        """Releases everything of the application at once. Does nothing for an unknown one."""
+
+    def register_job(self, application: ApplicationID, job_id: JobID) -> None:
+        """Marks a job as active: what its tasks finish is kept.
+
+        Raises:
+            DuplicateRegistrationError: when the job is active.
+        """
+
+    def open_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> str:
+        """Makes the directory that Spark's tasks write the output's partitions to.
+
+        The job holds a slot until the output is finished or has failed.
+
+        Returns:
+            the directory's path on the executor's machine.
+
+        Raises:
+            UnknownJobError: when the job is not active.
+            DuplicateRegistrationError: when there is such an output.
+            StorageError: when the directory can't be made.
+        """
+
+    def finish_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        indices: Sequence[int] | None,
+        number_of_partitions: int | None,
+    ) -> tuple[KeptPartition, ...]:
+        """Takes the partitions that the tasks have left over: the executor's to release from now.
+
+        Args:
+            application: whose output.
+            job_id: the job that produced it.
+            output: which output.
+            indices: the partitions that are to lie here; files of others come from attempts that
+                don't count and are removed. None: whatever lies there.
+            number_of_partitions: of the whole dataset. None: as many as lie here.
+
+        Returns:
+            the partitions by index.
+
+        Raises:
+            UnknownJobError: when the job is not active.
+            UnknownDataSetError: when the output is not open.
+            UnknownPartitionError: when a partition of `indices` does not lie here; the output
+                stays open.
+            StorageError: when what lies there can't be read; the output stays open.
+        """
+
+    def fail_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
+        """Gives up an output: what was written or finished of it goes. Nothing for an unknown one.
+
+        An output that has been promoted stays.
+        """
+
+    def promote(
+        self, application: ApplicationID, job_id: JobID, output: OutputID, manifest: Manifest
+    ) -> None:
+        """Makes an output's job partitions cluster partitions, which outlive the job.
+
+        Its directory appears among the datasets by one rename.
+
+        Args:
+            application: whose output.
+            job_id: the job that produced it.
+            output: which output.
+            manifest: describes the partitions that lie here, as `finish_output` returned them.
+
+        Raises:
+            UnknownPartitionError: when the manifest's partitions are not those of the output.
+            StorageError: when it can't be published; its partitions are still the job's.
+        """
+
+    def release_partitions(
+        self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
+    ) -> None:
+        """Releases job partitions; unknown ones are no error."""
+
+    def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
+        """Releases the cluster partitions of outputs; unknown ones are no error."""
+
+    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
+        """Marks a job as inactive and releases what it still has. Nothing for an unknown job."""
+
+    def job_partitions(
+        self, application: ApplicationID, job_id: JobID
+    ) -> tuple[TaskExecutorPartitionInfo, ...]:
+        """The finished partitions of an active job, with their metrics.
+
+        Raises:
+            UnknownJobError: when the job is not active.
+        """
+
+    def damage(self, application: ApplicationID, output: OutputID) -> str | None:
+        """What is wrong with a promoted output, told from its directory without reading rows.
+
+        Raises:
+            UnknownDataSetError: when no such output has been promoted, or it has been released.
+        """
+
+    def report(self, application: ApplicationID | None) -> tuple[DataSetReport, ...]:
+        """The promoted outputs that lie here.
+
+        Args:
+            application: only its own; None for those of all applications.
+        """
