@@ -1,0 +1,221 @@
+"""The datasets of one application in a directory of this machine, as Parquet files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from holdfast.errors import StorageError
+from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
+
+STAGING = "staging"
+DATASETS = "datasets"
+_PINNED = "pinned"
+_PART_FILE = re.compile(r"part-(\d+)-.+\.parquet")
+
+logger = logging.getLogger(__name__)
+
+
+class PartitionDirectory:
+    """Stages datasets in `staging/NAME` and publishes them as `datasets/NAME`, by one rename.
+
+    Each production of a dataset has a name of its own, so that nothing that still reads or writes
+    an old one meets the new. Safe for use by several threads, one for each name.
+
+    Args:
+        root: gives the application's directory; an OSError when there is none any more.
+    """
+
+    def __init__(self, root: Callable[[], Path]) -> None:
+        self._root = root
+        self._owner = os.getpid()
+
+    def open(self, name: str) -> Path:
+        """A new directory for Spark's writer, invisible to readers until it is published.
+
+        Raises:
+            StorageError: when it can't be made.
+        """
+        return self._new_directory(STAGING, name)
+
+    def publish(self, staged: Path, manifest: Manifest) -> Path:
+        """Makes a fully written directory visible, in one atomic step.
+
+        Returns:
+            where it lies from now on.
+
+        Raises:
+            StorageError: when it can't be done; what was staged is then still to be discarded.
+        """
+        try:
+            with (staged / MANIFEST_NAME).open("w", encoding="utf-8") as file:
+                file.write(manifest.model_dump_json(indent=2))
+                file.flush()
+                os.fsync(file.fileno())
+            directory = staged.parent.parent / DATASETS / staged.name
+            directory.parent.mkdir(mode=0o700, exist_ok=True)
+            staged.rename(directory)
+        except (OSError, PydanticSerializationError) as error:
+            raise StorageError(str(staged), f"the dataset can't be published: {error}") from error
+        return directory
+
+    def published(self) -> Iterator[tuple[Path, Manifest | None]]:
+        """What lies under `datasets`, each with its manifest if it has a valid one."""
+        try:
+            found = sorted((self._root() / DATASETS).iterdir())
+        except OSError:
+            return
+        for directory in found:
+            try:
+                text = (directory / MANIFEST_NAME).read_text(encoding="utf-8")
+                yield directory, Manifest.model_validate_json(text)
+            except (OSError, UnicodeDecodeError, ValidationError):
+                yield directory, None
+
+    def remove(self, directory: Path) -> None:
+        """Removes a directory, staged, published or pinned; what can't be removed is garbage."""
+        # A process that was forked off knows of the files, which are not its own.
+        if os.getpid() == self._owner:
+            _remove(directory)
+
+    def pin(self, directory: Path, manifest: Manifest) -> Path | None:
+        """The same partitions in a place of their own, where a removal leaves them.
+
+        Returns:
+            that place, to be removed in the end; None when they can't be had twice without a copy.
+        """
+        try:
+            pinned = self._new_directory(_PINNED, f"{directory.name}-{uuid.uuid4().hex[:8]}")
+        except StorageError:
+            return None
+        try:
+            os.link(directory / MANIFEST_NAME, pinned / MANIFEST_NAME)
+            for partition in manifest.partitions:
+                os.link(directory / partition.file, pinned / partition.file)
+                # Hadoop's checksums lie beside the files; without them it reads unchecked.
+                checksums = f".{partition.file}.crc"
+                with suppress(FileNotFoundError):
+                    os.link(directory / checksums, pinned / checksums)
+        except OSError as error:
+            logger.debug("%s is read unpinned: %s", directory, error)
+            self.remove(pinned)
+            return None
+        return pinned
+
+    def _new_directory(self, kind: str, name: str) -> Path:
+        try:
+            path = self._root() / kind / name
+            path.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise StorageError(
+                kind, f"no directory can be made to keep results in: {error}"
+            ) from error
+        return path
+
+
+def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
+    """The partitions that Spark's writer left: each from a task's one successful attempt.
+
+    Raises:
+        StorageError: when something else lies there, or a file is not whole.
+    """
+    partitions: dict[int, KeptPartition] = {}
+    try:
+        for path in sorted(staged.iterdir()):
+            if path.name.startswith((".", "_")):
+                continue
+            match = _PART_FILE.fullmatch(path.name)
+            if match is None:
+                raise StorageError(
+                    str(path), "this is not what a task calls the partition it writes"
+                )
+            index = int(match[1])
+            if index in partitions:
+                raise StorageError(str(path), f"two attempts left a file for partition {index}")
+            status = path.stat()
+            partitions[index] = KeptPartition(
+                index=index,
+                file=path.name,
+                bytes=status.st_size,
+                rows=pyarrow.parquet.read_metadata(path).num_rows,
+                modified_ns=status.st_mtime_ns,
+            )
+    except (OSError, pyarrow.ArrowException) as error:
+        raise StorageError(str(staged), f"its partitions can't be told: {error}") from error
+    return tuple(partitions[index] for index in sorted(partitions))
+
+
+def damage(directory: Path, manifest: Manifest) -> str | None:
+    """What is wrong with a published dataset, told from its directory without reading rows."""
+    explained = False
+    found = {}
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.name.startswith((".", "_")):
+                    found[entry.name] = entry.stat()
+                elif entry.name == MANIFEST_NAME:
+                    explained = True
+    except OSError as error:
+        return f"{directory} can't be listed: {error.strerror}"
+    for partition in manifest.partitions:
+        status = found.pop(partition.file, None)
+        if status is None:
+            return f"partition {partition.index} is gone"
+        change = _change(partition, status)
+        if change is not None:
+            return change
+    if found:
+        return f"{len(found)} unknown files lie in {directory}"
+    if not explained:
+        return "its manifest is gone"
+    return None
+
+
+def rewritten(directory: Path, manifest: Manifest) -> str | None:
+    """Which partition holds other rows than were published, as far as its directory tells."""
+    for partition in manifest.partitions:
+        with suppress(OSError):
+            change = _change(partition, (directory / partition.file).stat())
+            if change is not None:
+                return change
+    return None
+
+
+def _change(partition: KeptPartition, status: os.stat_result) -> str | None:
+    """How a file differs from the partition that was published in it."""
+    if status.st_size != partition.bytes:
+        return f"partition {partition.index} has {status.st_size} of {partition.bytes} bytes"
+    if status.st_mtime_ns != partition.modified_ns:
+        return f"partition {partition.index} has been written to"
+    return None
+
+
+def _remove(directory: Path) -> None:
+    # Renamed first: a directory that is half removed must not look like a dataset.
+    going = directory.with_name(f".removed-{directory.name}")
+    try:
+        try:
+            directory.rename(going)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError:
+            going = directory
+        if going.is_dir() and not going.is_symlink():
+            shutil.rmtree(going)
+        else:
+            going.unlink(missing_ok=True)
+    except OSError as error:
+        # Whoever had the answer must not lose it over garbage.
+        logger.warning("%s could not be removed; the next start will: %s", going, error)
