@@ -128,3 +128,188 @@ class KeptPartitionLostError(HoldfastError):
         )
         self.dataset_ids = dataset_ids
         self.why = why
+
+
+class TaskExecutorError(HoldfastError):
+    """The base of what goes wrong between a job master and its task executors.
+
+    `vars(error)` is what the error's type takes, so that one process can send it to another.
+    """
+
+
+class UnknownApplicationError(TaskExecutorError):
+    """An application is not registered with a task executor, or no longer.
+
+    Args:
+        application: the application's id.
+    """
+
+    def __init__(self, application: str) -> None:
+        super().__init__(
+            f"application {application} is not registered with this task executor: expected one "
+            "whose lease has not lapsed since the executor's start. Register it again; what had "
+            "been kept for it here is gone."
+        )
+        self.application = application
+
+
+class UnknownJobError(TaskExecutorError):
+    """A job is not registered with a task executor, or has ended.
+
+    Args:
+        job_id: the job's id.
+    """
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} is not registered with this task executor: expected one that was "
+            "registered and has not ended. Register the job before it writes partitions."
+        )
+        self.job_id = job_id
+
+
+class UnknownDataSetError(TaskExecutorError):
+    """A dataset is not known here.
+
+    Args:
+        dataset: the id of the dataset, or the name of one of its outputs.
+        expected: what is expected instead.
+    """
+
+    def __init__(self, dataset: str, expected: str) -> None:
+        super().__init__(
+            f"dataset {dataset} is not known here: expected {expected}. `holdfast ls` shows what "
+            "is kept."
+        )
+        self.dataset = dataset
+        self.expected = expected
+
+
+class UnknownPartitionError(TaskExecutorError):
+    """A partition is not known here.
+
+    Args:
+        partition: the partition's id.
+        expected: what is expected instead.
+    """
+
+    def __init__(self, partition: str, expected: str) -> None:
+        super().__init__(
+            f"partition {partition} is not known here: expected {expected}. It may have been "
+            "released or lost: compute its dataset again."
+        )
+        self.partition = partition
+        self.expected = expected
+
+
+class UnknownTaskExecutorError(TaskExecutorError):
+    """A task executor is not registered with the job master, or was lost.
+
+    Args:
+        executor: the executor's id.
+    """
+
+    def __init__(self, executor: str) -> None:
+        super().__init__(
+            f"task executor {executor} is not registered with this job master: expected one that "
+            "was registered and not lost since. Register it first."
+        )
+        self.executor = executor
+
+
+class DuplicateRegistrationError(TaskExecutorError):
+    """Something is registered a second time.
+
+    Args:
+        what: the thing and its id.
+        remedy: what to do instead.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what} is registered already: expected each once. {remedy}")
+        self.what = what
+        self.remedy = remedy
+
+
+class VersionMismatchError(TaskExecutorError):
+    """A job master and a task executor are of different versions of Holdfast.
+
+    Args:
+        what: which of them was found to differ.
+        found: its version.
+        expected: the version of the other.
+    """
+
+    def __init__(self, what: str, found: str, expected: str) -> None:
+        super().__init__(
+            f"{what} is of Holdfast {found}, expected {expected}: install the same version on the "
+            "driver and beside every task executor."
+        )
+        self.what = what
+        self.found = found
+        self.expected = expected
+
+
+class MalformedRequestError(TaskExecutorError):
+    """A request can't be understood, or contradicts itself or what is known.
+
+    Args:
+        request: which one.
+        why: what is wrong, and what is expected.
+    """
+
+    def __init__(self, request: str, why: str) -> None:
+        super().__init__(f"malformed request {request}: {why}. Nothing has been changed by it.")
+        self.request = request
+        self.why = why
+
+
+class RequestTooLargeError(TaskExecutorError):
+    """A request is larger than a task executor reads.
+
+    Args:
+        request: which one.
+        limit: how many bytes are allowed.
+    """
+
+    def __init__(self, request: str, limit: int) -> None:
+        super().__init__(
+            f"request {request} is too large: expected at most {limit} bytes. Send it in smaller "
+            "parts. Nothing has been changed by it."
+        )
+        self.request = request
+        self.limit = limit
+
+
+class UnauthorizedError(TaskExecutorError):
+    """A request carries no token, or another one than the task executor's.
+
+    Args:
+        request: which one.
+    """
+
+    def __init__(self, request: str) -> None:
+        super().__init__(
+            f"request {request} is not allowed: expected the task executor's token. Give it by "
+            "HOLDFAST_TOKEN or a token file; an executor that was given none wrote its own to "
+            "the file `token` in its directory."
+        )
+        self.request = request
+
+
+class TaskExecutorUnreachableError(TaskExecutorError):
+    """A task executor doesn't answer, or not as one.
+
+    Args:
+        executor: its id or address.
+        why: what went wrong.
+    """
+
+    def __init__(self, executor: str, why: str) -> None:
+        super().__init__(
+            f"task executor {executor} can't be reached ({why}): expected one that is running and "
+            "answers in time. What it keeps is computed again where it is needed; check that it "
+            "runs, and its address."
+        )
+        self.executor = executor
+        self.why = why

@@ -38,6 +38,21 @@ class _Id:
         return self.hex[:12]
 
 
+class ApplicationID(_Id):
+    """Identifies an application: the life of one Environment.
+
+    Raises:
+        ValueError: when `hex` is not of 32 hexadecimal digits in lower case.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.hex) != 32:
+            raise ValueError(f"ApplicationID expects 32 hexadecimal digits, got {self.hex!r}")
+
+
 class JobID(_Id):
     """Identifies a job."""
 
