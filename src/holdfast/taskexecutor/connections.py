@@ -2,238 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import assert_never
 
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    UnknownApplicationError,
+    UnknownDataSetError,
+    UnknownJobError,
+)
 from holdfast.ids import ApplicationID, JobID
+from holdfast.taskexecutor.connection_events import (
+    ApplicationAdopted,
+    ApplicationRegistered,
+    ApplicationUnregistered,
+    ConnectionEvent,
+    HeartbeatReceived,
+    JobEnded,
+    JobRegistered,
+    PartitionsChanged,
+    SlotClosed,
+    SlotOpened,
+    Tick,
+)
+from holdfast.taskexecutor.connection_instructions import (
+    CancelTasks,
+    EndConnection,
+    Instruction,
+    MarkJobActive,
+    MarkJobInactive,
+    ReleaseClusterPartitions,
+    ReleaseFinishedPartitions,
+)
 from holdfast.taskexecutor.partition_info import OutputID
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationRegistered:
-    """An application wants partitions to be kept, and renews its lease from now on.
-
-    Attributes:
-        application: which one.
-        lease_seconds: how long it counts as alive after each sign of life.
-        now: the time, in seconds of any clock that never goes back.
-    """
-
-    application: ApplicationID
+@dataclass(slots=True)
+class _Application:
     lease_seconds: float
-    now: float
+    lapses_at: float
+    adopted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationAdopted:
-    """What an application has had kept was found when the executor started again.
-
-    It lives for one lease, and may register.
-
-    Attributes:
-        application: which one.
-        lease_seconds: how long it counts as alive from now.
-        now: the time.
-    """
-
+@dataclass(slots=True)
+class _Job:
     application: ApplicationID
-    lease_seconds: float
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatReceived:
-    """An application is alive.
-
-    Attributes:
-        application: which one.
-        now: the time.
-    """
-
-    application: ApplicationID
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicationUnregistered:
-    """An application has ended and wants nothing kept.
-
-    Attributes:
-        application: which one.
-    """
-
-    application: ApplicationID
-
-
-@dataclass(frozen=True, slots=True)
-class JobRegistered:
-    """A job will run tasks here.
-
-    Attributes:
-        application: the application it is of.
-        job_id: which one.
-    """
-
-    application: ApplicationID
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class SlotOpened:
-    """Tasks of a job begin to write an output: the job holds a slot.
-
-    Attributes:
-        application: the application it is of.
-        job_id: the job.
-        output: the output.
-    """
-
-    application: ApplicationID
-    job_id: JobID
-    output: OutputID
-
-
-@dataclass(frozen=True, slots=True)
-class SlotClosed:
-    """The tasks that write an output have ended, one way or the other.
-
-    Attributes:
-        application: the application it is of.
-        job_id: the job.
-        output: the output.
-    """
-
-    application: ApplicationID
-    job_id: JobID
-    output: OutputID
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionsChanged:
-    """A job's partitions have come or gone. To be told after each such change.
-
-    Attributes:
-        job_id: the job.
-        held: whether it now has any, in progress or finished.
-    """
-
-    job_id: JobID
-    held: bool
-
-
-@dataclass(frozen=True, slots=True)
-class JobEnded:
-    """The job master says that a job has ended.
-
-    Attributes:
-        application: the application it is of.
-        job_id: the job.
-    """
-
-    application: ApplicationID
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time has passed.
-
-    Attributes:
-        now: the time.
-    """
-
-    now: float
-
-
-ConnectionEvent = (
-    ApplicationRegistered
-    | ApplicationAdopted
-    | HeartbeatReceived
-    | ApplicationUnregistered
-    | JobRegistered
-    | SlotOpened
-    | SlotClosed
-    | PartitionsChanged
-    | JobEnded
-    | Tick
-)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkJobActive:
-    """Keep what the job's tasks finish.
-
-    Attributes:
-        job_id: the job.
-    """
-
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class CancelTasks:
-    """End the tasks that still write these outputs. They end when they end.
-
-    Attributes:
-        job_id: the job.
-        outputs: its open slots.
-    """
-
-    job_id: JobID
-    outputs: tuple[OutputID, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MarkJobInactive:
-    """Keep nothing more that the job's tasks finish.
-
-    Attributes:
-        job_id: the job.
-    """
-
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseFinishedPartitions:
-    """Release the job's finished partitions, and then say so by `PartitionsChanged`.
-
-    Attributes:
-        job_id: the job.
-    """
-
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseClusterPartitions:
-    """Release what was promoted for an application: nobody can read it any more.
-
-    Attributes:
-        application: the application.
-    """
-
-    application: ApplicationID
-
-
-@dataclass(frozen=True, slots=True)
-class EndConnection:
-    """The job has ended and holds nothing here: forget it.
-
-    Attributes:
-        job_id: the job.
-    """
-
-    job_id: JobID
-
-
-Instruction = (
-    MarkJobActive
-    | CancelTasks
-    | MarkJobInactive
-    | ReleaseFinishedPartitions
-    | ReleaseClusterPartitions
-    | EndConnection
-)
+    slots: dict[OutputID, None] = field(default_factory=dict)
+    holds_partitions: bool = False
+    ended: bool = False
 
 
 class JobConnections:
@@ -249,8 +65,12 @@ class JobConnections:
     Source: FLINK-12612, "General Idea" and "Abnormal events / Special cases".
     """
 
+    def __init__(self) -> None:
+        self._applications: dict[ApplicationID, _Application] = {}
+        self._jobs: dict[JobID, _Job] = {}
+
     def handle(self, event: ConnectionEvent) -> tuple[Instruction, ...]:
-        """Takes in what has happened.
+        """Takes in what has happened. An event that is refused changes nothing.
 
         Args:
             event: what has happened.
@@ -260,8 +80,172 @@ class JobConnections:
 
         Raises:
             UnknownApplicationError: for an application that is not registered, or no longer.
-            UnknownJobError: for a job that is not registered, or has ended when it opens a slot.
+            UnknownJobError: for a job that is not this application's, or has ended and opens a
+                slot or ends again.
             DuplicateRegistrationError: for an application, job or slot that is there already.
             UnknownDataSetError: for a slot that is closed without being open.
         """
-        raise NotImplementedError
+        match event:
+            case ApplicationRegistered():
+                return self._register(event)
+            case ApplicationAdopted():
+                return self._adopt(event)
+            case HeartbeatReceived(application, now):
+                lease = self._application(application)
+                lease.lapses_at = now + lease.lease_seconds
+                return ()
+            case ApplicationUnregistered(application):
+                self._application(application)
+                return self._lose(application)
+            case JobRegistered(application, job_id):
+                return self._register_job(application, job_id)
+            case SlotOpened(application, job_id, output):
+                return self._open(self._active_job(application, job_id), job_id, output)
+            case SlotClosed(application, job_id, output):
+                return self._close(application, job_id, output)
+            case PartitionsChanged(job_id, held):
+                return self._partitions_changed(job_id, held)
+            case JobEnded(application, job_id):
+                return self._end(job_id, self._active_job(application, job_id))
+            case Tick(now):
+                lapsed = [id for id, lease in self._applications.items() if lease.lapses_at <= now]
+                return tuple(step for application in lapsed for step in self._lose(application))
+            case _:
+                assert_never(event)
+
+    def is_registered(self, application: ApplicationID) -> bool:
+        """Whether an application is connected, or was adopted and may still register."""
+        return application in self._applications
+
+    def is_connected(self, job_id: JobID) -> bool:
+        """Whether the connection to a job has not ended yet."""
+        return job_id in self._jobs
+
+    def jobs(self, application: ApplicationID) -> tuple[JobID, ...]:
+        """The connected jobs of an application, those included that it was lost to."""
+        return tuple(id for id, job in self._jobs.items() if job.application == application)
+
+    def slots(self, job_id: JobID) -> tuple[OutputID, ...]:
+        """The outputs that a job's tasks are writing; none for an unknown job."""
+        job = self._jobs.get(job_id)
+        return () if job is None else tuple(job.slots)
+
+    def next_lapse(self) -> float | None:
+        """When the first lease lapses if nothing is heard until then; None without any lease."""
+        return min((lease.lapses_at for lease in self._applications.values()), default=None)
+
+    def require_application(self, application: ApplicationID) -> None:
+        """Sees to it that an application is connected.
+
+        Raises:
+            UnknownApplicationError: when it is not.
+        """
+        self._application(application)
+
+    def require_active_job(self, application: ApplicationID, job_id: JobID) -> None:
+        """Sees to it that a job is this application's and has not ended.
+
+        Raises:
+            UnknownApplicationError: when the application is not connected.
+            UnknownJobError: when the job is not, or has ended.
+        """
+        self._active_job(application, job_id)
+
+    def _application(self, application: ApplicationID) -> _Application:
+        known = self._applications.get(application)
+        if known is None:
+            raise UnknownApplicationError(application.hex)
+        return known
+
+    def _job(self, application: ApplicationID, job_id: JobID) -> _Job:
+        job = self._jobs.get(job_id)
+        if job is None or job.application != application:
+            raise UnknownJobError(job_id.hex)
+        return job
+
+    def _active_job(self, application: ApplicationID, job_id: JobID) -> _Job:
+        self._application(application)
+        job = self._job(application, job_id)
+        if job.ended:
+            raise UnknownJobError(job_id.hex)
+        return job
+
+    def _register(self, event: ApplicationRegistered) -> tuple[Instruction, ...]:
+        known = self._applications.get(event.application)
+        if known is not None and not known.adopted:
+            raise DuplicateRegistrationError(
+                f"application {event.application.hex}", "Send heartbeats instead."
+            )
+        lapses_at = event.now + event.lease_seconds
+        self._applications[event.application] = _Application(event.lease_seconds, lapses_at, False)
+        return ()
+
+    def _adopt(self, event: ApplicationAdopted) -> tuple[Instruction, ...]:
+        if event.application in self._applications:
+            raise DuplicateRegistrationError(
+                f"application {event.application.hex}", "Adopt it before it can register."
+            )
+        lapses_at = event.now + event.lease_seconds
+        self._applications[event.application] = _Application(event.lease_seconds, lapses_at, True)
+        return ()
+
+    def _register_job(self, application: ApplicationID, job_id: JobID) -> tuple[Instruction, ...]:
+        self._application(application)
+        if job_id in self._jobs:
+            raise DuplicateRegistrationError(f"job {job_id.hex}", "Use an id of its own.")
+        self._jobs[job_id] = _Job(application)
+        return (MarkJobActive(job_id),)
+
+    def _open(self, job: _Job, job_id: JobID, output: OutputID) -> tuple[Instruction, ...]:
+        if output in job.slots:
+            raise DuplicateRegistrationError(
+                f"slot of job {job_id.hex} for output {output}", "Produce it as another attempt."
+            )
+        job.slots[output] = None
+        return ()
+
+    def _close(
+        self, application: ApplicationID, job_id: JobID, output: OutputID
+    ) -> tuple[Instruction, ...]:
+        # Tasks outlive their job: the job may have ended, and its application be lost.
+        job = self._job(application, job_id)
+        if output not in job.slots:
+            raise UnknownDataSetError(
+                output.name, f"an output that job {job_id.hex} has opened and not closed"
+            )
+        del job.slots[output]
+        return self._end_connection_if_idle(job_id, job)
+
+    def _partitions_changed(self, job_id: JobID, held: bool) -> tuple[Instruction, ...]:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise UnknownJobError(job_id.hex)
+        job.holds_partitions = held
+        return self._end_connection_if_idle(job_id, job)
+
+    def _end(self, job_id: JobID, job: _Job) -> tuple[Instruction, ...]:
+        job.ended = True
+        cancel = (CancelTasks(job_id, tuple(job.slots)),) if job.slots else ()
+        return (
+            *cancel,
+            # First inactive, then released: what finishes in between is released as it finishes.
+            MarkJobInactive(job_id),
+            ReleaseFinishedPartitions(job_id),
+            *self._end_connection_if_idle(job_id, job),
+        )
+
+    def _lose(self, application: ApplicationID) -> tuple[Instruction, ...]:
+        del self._applications[application]
+        lost = [
+            (job_id, job)
+            for job_id, job in self._jobs.items()
+            if job.application == application and not job.ended
+        ]
+        steps = [step for job_id, job in lost for step in self._end(job_id, job)]
+        return (*steps, ReleaseClusterPartitions(application))
+
+    def _end_connection_if_idle(self, job_id: JobID, job: _Job) -> tuple[Instruction, ...]:
+        if not job.ended or job.slots or job.holds_partitions:
+            return ()
+        del self._jobs[job_id]
+        return (EndConnection(job_id),)
