@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
-from holdfast.plan import function_digest, module_origin
+from holdfast.plan import function_encoder, module_origin, reference_encoder
 from holdfast.plan.function_digest import Undigestible, digest_function, digest_value
 
 _COUNTER = iter(range(10**9))
@@ -758,13 +758,13 @@ def test_a_monkey_patched_library_function_counts_by_content(
 def test_the_version_of_a_distribution_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     f = define("import numpy as np\ndef f(x): return np.mean(x)")
     before = digest_function(f)
-    monkeypatch.setattr(function_digest, "origin_of", lambda name: "numpy 0.0")
+    monkeypatch.setattr(reference_encoder, "origin_of", lambda name: "numpy 0.0")
     assert digest_function(f) != before
 
 
 def test_the_version_of_python_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest_function(lambda x: x)
-    monkeypatch.setattr(function_digest, "PYTHON", "cpython 3.0")
+    monkeypatch.setattr(function_encoder, "PYTHON", "cpython 3.0")
     assert digest_function(lambda x: x) != before
 
 

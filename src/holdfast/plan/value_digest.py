@@ -90,6 +90,8 @@ class ValueEncoder:
         self._numbered: list[object] = []
         self._complete: dict[int, object] = {}
         self._settled: dict[int, bytes] = {}
+        # They only grow, so their sizes tell how to get back to where they were.
+        self._tables: list[dict[Any, Any]] = [self._numbers, self._complete, self._settled]
         self._sets_in_progress: set[int] = set()
 
     def hexdigest(self) -> str:
@@ -135,12 +137,11 @@ class ValueEncoder:
         """Feeds a value that a copy would find under a name."""
         raise NotImplementedError
 
-    def _mark(self) -> Any:
-        return len(self._numbers), len(self._complete), len(self._settled)
+    def _mark(self) -> list[int]:
+        return [len(table) for table in self._tables]
 
-    def _roll_back(self, mark: Any) -> None:
-        tables: tuple[dict[int, Any], ...] = (self._numbers, self._complete, self._settled)
-        for table, size in zip(tables, mark, strict=True):
+    def _roll_back(self, mark: list[int]) -> None:
+        for table, size in zip(self._tables, mark, strict=True):
             while len(table) > size:
                 table.popitem()
         del self._numbered[len(self._numbers) :]
@@ -216,6 +217,9 @@ class ValueEncoder:
                     self._composite(item)
             if len(self._pending) > _FLUSH_AT:
                 self._flush()
+
+    def _parts(self, kind: str, *parts: object) -> None:
+        self._sequence(kind, parts)
 
     def _pairs(self, kind: str, pairs: Iterable[tuple[object, object]]) -> None:
         self._sequence(kind, [part for pair in pairs for part in pair])
