@@ -111,6 +111,8 @@ class SlotClosed:
 class PartitionsChanged:
     """A job's partitions have come or gone. To be told after each such change.
 
+    It may come too late: for a job whose connection has ended it changes nothing.
+
     Attributes:
         job_id: the job.
         held: whether it now has any, in progress or finished.

@@ -219,7 +219,8 @@ class JobConnections:
     def _partitions_changed(self, job_id: JobID, held: bool) -> tuple[Instruction, ...]:
         job = self._jobs.get(job_id)
         if job is None:
-            raise UnknownJobError(job_id.hex)
+            # Told after the connection's end, as the last release is carried out.
+            return ()
         job.holds_partitions = held
         return self._end_connection_if_idle(job_id, job)
 
