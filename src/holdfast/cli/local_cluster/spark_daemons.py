@@ -1,0 +1,131 @@
+"""The command lines of Spark's own master and worker, from the jars that PySpark brings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from holdfast.cli.local_cluster.cluster_home import ClusterHome
+from holdfast.cli.local_cluster.errors import JavaNotFoundError
+
+SPARK_HOME = Path(pyspark.__file__).parent
+
+_FOREIGN_SETTINGS = ("SPARK_", "_SPARK", "PYSPARK_", "HOLDFAST_")
+# They start and wait; time spent on optimizing them is the executors' loss.
+_SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+
+
+def process_environment(home: ClusterHome, host: str) -> dict[str, str]:
+    """The environment of a process of the cluster: this one's, without settings for another Spark.
+
+    Args:
+        home: the cluster's directory.
+        host: the address that the process is to call its own.
+    """
+    own = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN_SETTINGS)}
+    return own | {
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_CONF_DIR": str(home.conf),
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": host,
+        "TMPDIR": str(home.tmp),
+    }
+
+
+def driver_environment(home: ClusterHome, host: str) -> dict[str, str]:
+    """What a driver's JVM is to find in its environment.
+
+    Args:
+        home: the cluster's directory.
+        host: the driver's address.
+    """
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(home.conf),  # holds the secret that the master asks for
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": host,
+    }
+
+
+def find_java() -> str:
+    """The Java that Spark would take.
+
+    Raises:
+        JavaNotFoundError: when there is none.
+    """
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home:
+        java = Path(java_home, "bin", "java")
+        if not os.access(java, os.X_OK):
+            raise JavaNotFoundError(f"JAVA_HOME, {java_home}")
+        return str(java)
+    found = shutil.which("java")
+    if found is None:
+        raise JavaNotFoundError("JAVA_HOME, which is not set, or on the PATH")
+    return found
+
+
+def temporary_files_option(home: ClusterHome) -> str:
+    """The JVM option that keeps temporary files of killed JVMs within the cluster's directory."""
+    return f"-Djava.io.tmpdir={home.tmp}"
+
+
+def master_command(home: ClusterHome, java: str, host: str) -> tuple[str, ...]:
+    """Runs a master on free ports.
+
+    Args:
+        home: the cluster's directory.
+        java: see `find_java`.
+        host: its address.
+    """
+    return (
+        *_jvm(home, java),
+        "org.apache.spark.deploy.master.Master",
+        *("--host", host, "--port", "0", "--webui-port", "0"),
+    )
+
+
+@dataclass(frozen=True)
+class WorkerSize:
+    """What a worker has to give to executors.
+
+    Attributes:
+        cores: their number.
+        memory: as Spark writes it, such as `1g`.
+    """
+
+    cores: int
+    memory: str
+
+
+def worker_command(
+    home: ClusterHome, java: str, host: str, number: int, master_url: str, size: WorkerSize
+) -> tuple[str, ...]:
+    """Runs a worker on free ports.
+
+    Args:
+        home: the cluster's directory.
+        java: see `find_java`.
+        host: its address.
+        number: its number, from 1.
+        master_url: the master that it registers with.
+        size: what it offers.
+    """
+    return (
+        *_jvm(home, java),
+        "org.apache.spark.deploy.worker.Worker",
+        *("--host", host, "--port", "0", "--webui-port", "0"),
+        *("--cores", str(size.cores), "--memory", size.memory),
+        *("--work-dir", str(home.work_of(number))),
+        master_url,
+    )
+
+
+def _jvm(home: ClusterHome, java: str) -> tuple[str, ...]:
+    class_path = f"{home.conf}{os.pathsep}{SPARK_HOME / 'jars' / '*'}"
+    return java, *_SMALL_JVM, temporary_files_option(home), "-cp", class_path
