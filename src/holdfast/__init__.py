@@ -10,8 +10,7 @@ from holdfast.runtime.partitions import (
     BlockingPersistentResultPartitionMeta,
     ResultPartitionDescriptor,
 )
-
-__version__ = "0.1.0"
+from holdfast.version import __version__
 
 __all__ = [
     "BlockingPersistentResultPartitionMeta",
@@ -25,4 +24,5 @@ __all__ = [
     "ResultPartitionDescriptor",
     "Table",
     "VertexOutcome",
+    "__version__",
 ]
