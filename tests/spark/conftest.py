@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,10 @@ class Probe:
         root = self.env._bridge.query(self.table(query)).root
         return session_inputs(self.spark).dataset_digest(root)
 
+    def settings(self, values: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Settings of the session that hold inside of a block."""
+        return _settings(self.spark, values)
+
 
 Query = str | Callable[[Probe], Any]
 
@@ -103,6 +109,28 @@ def assert_same(rows: list[str], expected: list[str], *, ordered: bool = False) 
     assert Counter(rows) == Counter(expected)
     if ordered:
         assert rows == expected
+
+
+@contextmanager
+def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    # Setting a default back would leave it behind as a setting.
+    explicit = {key: spark.conf.get(key) for key in values if spark.conf._jconf.contains(key)}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key in values:
+            if key in explicit:
+                spark.conf.set(key, explicit[key])
+            else:
+                spark.conf.unset(key)
+
+
+@pytest.fixture(scope="session")
+def settings(spark: SparkSession) -> Callable[[Mapping[str, str]], AbstractContextManager[None]]:
+    """Takes settings of the session that hold inside of a block."""
+    return partial(_settings, spark)
 
 
 @pytest.fixture(scope="session")

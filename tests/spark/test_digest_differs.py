@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -400,7 +399,7 @@ def test_a_function_in_batches_may_see_how_they_are_cut(probe: Any) -> None:
     sizes = F.pandas_udf(batch_means, "bigint")  # type: ignore[call-overload]
     kept = probe.keep(lambda p: numbers.select(sizes("id").alias("n")))
     assert {row.n for row in kept.collect()} == {4}
-    with setting(probe.spark, "spark.sql.execution.arrow.maxRecordsPerBatch", "3"):
+    with probe.settings({"spark.sql.execution.arrow.maxRecordsPerBatch": "3"}):
         assert {row.n for row in kept.collect()} == {3, 1}
         assert VertexOutcome.READ not in probe.outcomes()
 
@@ -758,7 +757,7 @@ def test_a_path_read_as_a_time_under_another_zone(probe: Any, tmp_path: Path) ->
     times.write.partitionBy("t").parquet(str(folder))
 
     def read_in(zone: str) -> DataFrame:
-        with setting(probe.spark, "spark.sql.session.timeZone", zone):
+        with probe.settings({"spark.sql.session.timeZone": zone}):
             return probe.spark.read.parquet(str(folder))
 
     utc, tokyo = read_in("UTC"), read_in("Asia/Tokyo")
@@ -767,25 +766,6 @@ def test_a_path_read_as_a_time_under_another_zone(probe: Any, tmp_path: Path) ->
 
 
 # -- settings ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """A setting of the session that holds for a while."""
-    explicit = key in {pair for pair, _ in _settings(spark)}
-    before = spark.conf.get(key, None) if explicit else None
-    spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, before)
-
-
-def _settings(spark: SparkSession) -> list[tuple[str, str]]:
-    return [(row.key, row.value) for row in spark.sql("SET").collect()]
 
 
 SETTINGS = {
@@ -808,7 +788,7 @@ def test_a_setting_that_was_changed_between_jobs(probe: Any, key: str) -> None:
     value, query = SETTINGS[key]
     table = probe.keep(query)
     identity = probe.identity(query)
-    with setting(probe.spark, key, value):
+    with probe.settings({key: value}):
         assert probe.identity(query) != identity
         rows = probe.rows(table)
         assert VertexOutcome.READ not in probe.outcomes()
@@ -821,7 +801,7 @@ def test_a_plan_made_under_ansi_is_not_one_made_without(probe: Any) -> None:
     query = "SELECT CAST(e AS TINYINT) + 100Y AS x FROM riders WHERE e < 25"
 
     def made_under(ansi: str) -> DataFrame:
-        with setting(probe.spark, "spark.sql.ansi.enabled", ansi):
+        with probe.settings({"spark.sql.ansi.enabled": ansi}):
             return probe.spark.sql(query)
 
     strict, wrapping = made_under("true"), made_under("false")
@@ -832,7 +812,7 @@ def test_a_plan_made_under_ansi_is_not_one_made_without(probe: Any) -> None:
 
 def test_a_plan_made_under_another_time_zone(probe: Any) -> None:
     def made_in(zone: str) -> DataFrame:
-        with setting(probe.spark, "spark.sql.session.timeZone", zone):
+        with probe.settings({"spark.sql.session.timeZone": zone}):
             return probe.spark.sql("SELECT CAST(ts AS STRING) AS s FROM trips")
 
     tokyo, utc = made_in("Asia/Tokyo"), made_in("UTC")
@@ -897,7 +877,7 @@ def test_the_same_text_under_settings_that_have_been_set_back(probe: Any, key: s
     one, other, query = MADE_UNDER[key]
 
     def made_under(value: str) -> DataFrame:
-        with setting(probe.spark, key, value):
+        with probe.settings({key: value}):
             return probe.spark.sql(query)
 
     first, second = made_under(one), made_under(other)

@@ -434,25 +434,13 @@ def test_rows_handed_in_by_python_match_the_same_dataframe(probe: Any) -> None:
 def test_settings_that_only_move_work_around_do_not_count(probe: Any) -> None:
     probe.keep(COUNTS)
     settings = {"spark.sql.shuffle.partitions": "3", "spark.sql.autoBroadcastJoinThreshold": "-1"}
-    before = {key: probe.spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        probe.spark.conf.set(key, value)
-    try:
+    with probe.settings(settings):
         probe.assert_reads(COUNTS)
-    finally:
-        for key, value in before.items():
-            probe.spark.conf.set(key, value)
-        probe.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
 def test_a_setting_set_back_makes_the_kept_rows_match_again(probe: Any) -> None:
     query = "SELECT cast(ts AS STRING) AS s FROM trips"
-    zone = probe.spark.conf.get("spark.sql.session.timeZone")
     probe.keep(query)
-    probe.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    try:
+    with probe.settings({"spark.sql.session.timeZone": "Asia/Tokyo"}):
         probe.assert_computes(lambda p: p.spark.table("trips").select("ts"))
-    finally:
-        probe.spark.conf.set("spark.sql.session.timeZone", zone)
-        probe.spark.conf.unset("spark.sql.session.timeZone")
     probe.assert_reads(query)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from pyspark.ml.linalg import Vectors
@@ -63,21 +62,6 @@ def assert_survives(env: Environment, df: DataFrame, *, collectable: bool = True
     return hot
 
 
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
-
-
 # -- types -----------------------------------------------------------------------------------------
 
 ATOMICS = {
@@ -123,8 +107,10 @@ def test_a_type_survives(spark: SparkSession, env: Environment, query: str) -> N
 
 
 @pytest.mark.parametrize("precision", [0, 3, 6])
-def test_a_time_survives(spark: SparkSession, env: Environment, precision: int) -> None:
-    with settings(spark, {"spark.sql.timeType.enabled": "true"}):
+def test_a_time_survives(
+    spark: SparkSession, env: Environment, settings: Any, precision: int
+) -> None:
+    with settings({"spark.sql.timeType.enabled": "true"}):
         query = (
             f"SELECT CAST(v AS TIME({precision})) AS v FROM VALUES (TIME'00:00:00'), "
             "(TIME'23:59:59.999999'), (NULL) AS t(v)"
@@ -193,8 +179,10 @@ NESTED = {
 
 
 @pytest.mark.parametrize("query", NESTED.values(), ids=NESTED.keys())
-def test_nested_types_survive(spark: SparkSession, env: Environment, query: str) -> None:
-    with settings(spark, {"spark.sql.caseSensitive": "true"}):
+def test_nested_types_survive(
+    spark: SparkSession, env: Environment, settings: Any, query: str
+) -> None:
+    with settings({"spark.sql.caseSensitive": "true"}):
         assert_survives(env, spark.sql(query))
 
 
@@ -278,9 +266,9 @@ def test_columns_of_one_name_survive(spark: SparkSession, env: Environment) -> N
 
 @pytest.mark.parametrize("sensitive", ["true", "false"])
 def test_names_that_differ_by_case_survive(
-    spark: SparkSession, env: Environment, sensitive: str
+    spark: SparkSession, env: Environment, settings: Any, sensitive: str
 ) -> None:
-    with settings(spark, {"spark.sql.caseSensitive": sensitive}):
+    with settings({"spark.sql.caseSensitive": sensitive}):
         df = spark.sql("SELECT id AS a, id * 2 AS A, id * 3 AS c1, id * 4 AS C1 FROM range(3)")
         hot = assert_survives(env, df)
         if sensitive == "true":
@@ -502,22 +490,24 @@ MIXED = """
 
 @pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS.keys())
 def test_no_setting_spoils_what_is_kept(
-    spark: SparkSession, env: Environment, values: dict[str, str]
+    spark: SparkSession, env: Environment, settings: Any, values: dict[str, str]
 ) -> None:
-    with settings(spark, values):
+    with settings(values):
         df = spark.sql(MIXED)
         hot = assert_survives(env, df)
         assert [row.id for row in hot.where("id >= 4").orderBy("id").collect()] == [4, 5]
         assert outcomes(env) == READ
 
 
-def test_files_are_the_same_kind_under_any_settings(spark: SparkSession, env: Environment) -> None:
+def test_files_are_the_same_kind_under_any_settings(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
     legacy = {
         "spark.sql.parquet.outputTimestampType": "INT96",
         "spark.sql.parquet.writeLegacyFormat": "true",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
     }
-    with settings(spark, legacy):
+    with settings(legacy):
         keep(env, spark.sql(MIXED))
     location = env.list_cached()[-1].location
     assert location is not None
@@ -546,9 +536,9 @@ UNKEEPABLE = {
 
 @pytest.mark.parametrize(("query", "name"), UNKEEPABLE.values(), ids=UNKEEPABLE.keys())
 def test_what_parquet_cannot_hold_is_refused_at_cache(
-    spark: SparkSession, env: Environment, query: str, name: str
+    spark: SparkSession, env: Environment, settings: Any, query: str, name: str
 ) -> None:
-    with settings(spark, {"spark.sql.legacy.interval.enabled": "false"}):
+    with settings({"spark.sql.legacy.interval.enabled": "false"}):
         table = env.sql(query)
         with pytest.raises(UnsupportedTypeError) as refused:
             table.cache()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -15,21 +14,6 @@ from holdfast import Environment
 from holdfast.api.table import Table
 
 LAYOUTS = {"unordered": "", "in one file": "1", "in a few files": "5", "in many files": "20"}
-
-
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 class Scans:
@@ -44,11 +28,10 @@ class Scans:
         self.filters = set(re.findall(r"PushedFilters: \[(.*?)\], ReadSchema", plan))
 
 
-def kept(env: Environment, spark: SparkSession, layout: str, df: DataFrame) -> Table:
+def kept(env: Environment, settings: Any, layout: str, df: DataFrame) -> Table:
     ordered = df.orderBy(F.desc(df.columns[0])) if layout else df
     hot = env.from_dataframe(ordered).cache()
     with settings(
-        spark,
         {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": layout or "4"},
     ):
         hot.count()
@@ -67,10 +50,10 @@ def source(spark: SparkSession) -> DataFrame:
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_filters_and_columns_reach_the_kept_files(
-    spark: SparkSession, env: Environment, layout: str
+    spark: SparkSession, env: Environment, settings: Any, layout: str
 ) -> None:
-    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
-        hot = kept(env, spark, layout, source(spark))
+    with settings({"spark.sql.adaptive.enabled": "false"}):
+        hot = kept(env, settings, layout, source(spark))
         narrow = hot.where("a >= 190 AND b LIKE '1%'").select("a")
         scans = Scans(narrow)
         assert scans.locations
@@ -89,11 +72,11 @@ def test_filters_and_columns_reach_the_kept_files(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_filters_reach_columns_under_other_names(
-    spark: SparkSession, env: Environment, layout: str
+    spark: SparkSession, env: Environment, settings: Any, layout: str
 ) -> None:
-    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+    with settings({"spark.sql.adaptive.enabled": "false"}):
         odd = source(spark).select(F.col("a").alias("odd name"), F.col("b").alias("ODD NAME!"), "s")
-        hot = kept(env, spark, layout, odd)
+        hot = kept(env, settings, layout, odd)
         renamed = hot.withColumnRenamed("odd name", "n").where("n = 7").select("n")
         scans = Scans(renamed)
         position = ",holdfast_position:bigint" if layout == "20" else ""
@@ -103,9 +86,9 @@ def test_filters_reach_columns_under_other_names(
 
 
 def test_a_query_typed_with_other_names_pushes_as_well(
-    spark: SparkSession, env: Environment
+    spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    kept(env, spark, "", source(spark))
+    kept(env, settings, "", source(spark))
     twin = spark.range(0, 200, 1, 3).select(
         (F.col("id") * 37 % 200).alias("first"),
         F.col("id").cast("string").alias("second"),
@@ -118,8 +101,10 @@ def test_a_query_typed_with_other_names_pushes_as_well(
     assert table.collect() == twin.where("first = 3").select("second").collect()
 
 
-def test_only_the_needed_fields_of_a_struct_are_read(spark: SparkSession, env: Environment) -> None:
-    hot = kept(env, spark, "", source(spark))
+def test_only_the_needed_fields_of_a_struct_are_read(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    hot = kept(env, settings, "", source(spark))
     table = hot.select("s.x").where("x > 197")
     scans = Scans(table)
     assert scans.schemas == {"struct<s:struct<x:bigint>>"}
@@ -127,16 +112,18 @@ def test_only_the_needed_fields_of_a_struct_are_read(spark: SparkSession, env: E
     assert sorted(row.x for row in table.collect()) == [198, 199]
 
 
-def test_counting_reads_no_column(spark: SparkSession, env: Environment) -> None:
-    hot = kept(env, spark, "", source(spark))
+def test_counting_reads_no_column(spark: SparkSession, env: Environment, settings: Any) -> None:
+    hot = kept(env, settings, "", source(spark))
     counted = hot.agg(F.count(F.lit(1)).alias("n"))
     assert Scans(counted).schemas == {"struct<>"}
     assert counted.collect()[0].n == 200
 
 
-def test_an_aggregate_above_an_order_pays_no_sort(spark: SparkSession, env: Environment) -> None:
-    with settings(spark, {"spark.sql.adaptive.enabled": "false"}):
-        hot = kept(env, spark, "20", source(spark))
+def test_an_aggregate_above_an_order_pays_no_sort(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    with settings({"spark.sql.adaptive.enabled": "false"}):
+        hot = kept(env, settings, "20", source(spark))
         total = hot.agg(F.sum("a").alias("n"))
         scans = Scans(total)
         assert scans.schemas == {"struct<a:bigint>"}
@@ -145,9 +132,11 @@ def test_an_aggregate_above_an_order_pays_no_sort(spark: SparkSession, env: Envi
         assert total.collect()[0].n == sum(range(200))
 
 
-def test_both_sides_of_a_self_join_are_pruned(spark: SparkSession, env: Environment) -> None:
-    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
-        hot = kept(env, spark, "", source(spark))
+def test_both_sides_of_a_self_join_are_pruned(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    with settings({"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        hot = kept(env, settings, "", source(spark))
         left, right = hot.alias("l"), hot.alias("r")
         joined = left.join(right, F.col("l.a") == F.col("r.a")).where("r.a < 3").select("l.b")
         scans = Scans(joined)
@@ -157,9 +146,9 @@ def test_both_sides_of_a_self_join_are_pruned(spark: SparkSession, env: Environm
 
 
 def test_a_runtime_filter_of_a_subquery_still_reads_right_rows(
-    spark: SparkSession, env: Environment
+    spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    hot = kept(env, spark, "", source(spark))
+    hot = kept(env, settings, "", source(spark))
     hot.createOrReplaceTempView("kept_rows")
     try:
         table = env.sql("SELECT a FROM kept_rows WHERE a = (SELECT max(a) FROM kept_rows)")

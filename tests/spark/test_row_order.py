@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -26,21 +26,6 @@ TINY_SPLITS = {
     "spark.sql.files.maxPartitionBytes": "4k",
     "spark.sql.files.openCostInBytes": "0",
 }
-
-
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 def assert_read(env: Environment) -> None:
@@ -77,9 +62,9 @@ LAYOUTS = {"one file": {}, "a few files": FEW_FILES, "many files": MANY_FILES}
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_every_way_to_get_rows_keeps_the_order(
-    spark: SparkSession, env: Environment, layout: dict[str, str]
+    spark: SparkSession, env: Environment, settings: Any, layout: dict[str, str]
 ) -> None:
-    with settings(spark, {**layout, **TINY_SPLITS}):
+    with settings({**layout, **TINY_SPLITS}):
         hot = keep(env, shuffled(spark).orderBy(F.desc("k")))
         expected = list(range(399, -1, -1))
         if layout is MANY_FILES:
@@ -102,9 +87,9 @@ def test_every_way_to_get_rows_keeps_the_order(
 
 @pytest.mark.parametrize("union", ["true", "false"])
 def test_an_order_survives_a_partitioning_aware_union(
-    spark: SparkSession, env: Environment, union: str
+    spark: SparkSession, env: Environment, settings: Any, union: str
 ) -> None:
-    with settings(spark, {**FEW_FILES, **TINY_SPLITS, "spark.sql.unionOutputPartitioning": union}):
+    with settings({**FEW_FILES, **TINY_SPLITS, "spark.sql.unionOutputPartitioning": union}):
         hot = keep(env, shuffled(spark).orderBy("k"))
         assert 1 < files(env) <= 16
         assert [row.k for row in hot.collect()] == list(range(400))
@@ -128,9 +113,9 @@ ABOVE: dict[str, Step] = {
 
 @pytest.mark.parametrize("layout", [FEW_FILES, MANY_FILES], ids=["a few files", "many files"])
 def test_an_order_survives_what_stands_above(
-    spark: SparkSession, env: Environment, layout: dict[str, str]
+    spark: SparkSession, env: Environment, settings: Any, layout: dict[str, str]
 ) -> None:
-    with settings(spark, layout):
+    with settings(layout):
         df = shuffled(spark).orderBy("k")
         hot = keep(env, df)
         for name, step in ABOVE.items():
@@ -158,9 +143,9 @@ BELOW: dict[str, Step] = {
 
 @pytest.mark.parametrize("layout", [FEW_FILES, MANY_FILES], ids=["a few files", "many files"])
 def test_an_order_below_the_root_is_kept(
-    spark: SparkSession, env: Environment, layout: dict[str, str]
+    spark: SparkSession, env: Environment, settings: Any, layout: dict[str, str]
 ) -> None:
-    with settings(spark, layout):
+    with settings(layout):
         for name, step in BELOW.items():
             df = step(shuffled(spark, 200))
             hot = keep(env, df)
@@ -170,8 +155,8 @@ def test_an_order_below_the_root_is_kept(
             env.invalidate_all()
 
 
-def test_an_order_survives_a_view(spark: SparkSession, env: Environment) -> None:
-    with settings(spark, MANY_FILES):
+def test_an_order_survives_a_view(spark: SparkSession, env: Environment, settings: Any) -> None:
+    with settings(MANY_FILES):
         shuffled(spark).orderBy("k").createOrReplaceTempView("in_order")
         try:
             keep(env, spark.table("in_order"))
@@ -184,7 +169,9 @@ def test_an_order_survives_a_view(spark: SparkSession, env: Environment) -> None
 
 
 @pytest.mark.parametrize("key", ["none", "duplicate", "renamed"])
-def test_an_order_survives_odd_columns(spark: SparkSession, env: Environment, key: str) -> None:
+def test_an_order_survives_odd_columns(
+    spark: SparkSession, env: Environment, settings: Any, key: str
+) -> None:
     shapes: dict[str, Step] = {
         "none": lambda d: d.select(),
         "duplicate": lambda d: d.select("k", "k", F.col("w").alias("K")),
@@ -192,7 +179,7 @@ def test_an_order_survives_odd_columns(spark: SparkSession, env: Environment, ke
             F.col("k").alias("holdfast_position"), F.col("w").alias("a b")
         ),
     }
-    with settings(spark, MANY_FILES):
+    with settings(MANY_FILES):
         df = shapes[key](shuffled(spark).orderBy("k"))
         hot = keep(env, df)
         assert files(env) > 16
@@ -202,13 +189,13 @@ def test_an_order_survives_odd_columns(spark: SparkSession, env: Environment, ke
 
 @pytest.mark.parametrize("layout", [FEW_FILES, MANY_FILES], ids=["a few files", "many files"])
 def test_files_of_very_different_sizes_stay_in_order(
-    spark: SparkSession, env: Environment, layout: dict[str, str]
+    spark: SparkSession, env: Environment, settings: Any, layout: dict[str, str]
 ) -> None:
     """Spark starts with the largest piece of a file listing, whichever place it has."""
     skewed = spark.range(0, 1500, 1, 3).select(((F.col("id") * 7919) % 1500).alias("i"))
     texts = [F.sha2(F.concat_ws("-", "i", F.lit(place)), 512) for place in range(4)]
     skewed = skewed.withColumn("w", F.when(F.col("i") > 1200, F.concat(*texts)))
-    with settings(spark, {**layout, **TINY_SPLITS, "parquet.block.size": "20000"}):
+    with settings({**layout, **TINY_SPLITS, "parquet.block.size": "20000"}):
         hot = keep(env, skewed.orderBy("i"))
         sizes = [path.stat().st_size for path in _parts(env)]
         assert max(sizes) > 3 * min(sizes)
@@ -226,9 +213,9 @@ def _parts(env: Environment) -> list[Path]:
 
 
 def test_an_order_that_was_read_is_kept_by_the_next_cache(
-    spark: SparkSession, env: Environment
+    spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    with settings(spark, MANY_FILES):
+    with settings(MANY_FILES):
         inner = keep(env, shuffled(spark).orderBy("k"))
         outer = inner.where("k >= 50").cache()
         assert [row.k for row in outer.collect()] == list(range(50, 400))
@@ -269,8 +256,10 @@ def test_a_small_unordered_result_is_shown_as_spark_shows_it(
     assert hot.tail(3) == df.tail(3)
 
 
-def test_rows_are_equal_where_order_is_not_defined(spark: SparkSession, env: Environment) -> None:
-    with settings(spark, MANY_FILES):
+def test_rows_are_equal_where_order_is_not_defined(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    with settings(MANY_FILES):
         df = shuffled(spark).groupBy((F.col("k") % 50).alias("g")).count()
         hot = keep(env, df)
         assert files(env) > 16
