@@ -1,0 +1,465 @@
+"""Which task executor holds which partition of which dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    MalformedRequestError,
+    UnknownDataSetError,
+    UnknownPartitionError,
+    UnknownTaskExecutorError,
+)
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.taskexecutor.packed_metrics import PACKED_BITS, pack, unpack
+from holdfast.taskexecutor.partition_info import (
+    PARTITIONS_LIMIT,
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+    TaskExecutorPartitionInfo,
+)
+
+_INDEX_BITS = PARTITIONS_LIMIT.bit_length() - 1
+_INDEX_MASK = PARTITIONS_LIMIT - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LostPartitions:
+    """What went with a task executor.
+
+    Attributes:
+        job_partitions: those of running jobs.
+        cluster_partitions: those that had been promoted.
+        incomplete: the outputs that these were of; none of them is complete now.
+    """
+
+    job_partitions: tuple[ResultPartitionID, ...]
+    cluster_partitions: tuple[ResultPartitionID, ...]
+    incomplete: frozenset[OutputID]
+
+
+class _Executor:
+    """A task executor, and the partitions it holds: the number of the output, then the index."""
+
+    __slots__ = ("executor_id", "number", "partitions")
+
+    def __init__(self, executor_id: str, number: int) -> None:
+        self.executor_id = executor_id
+        self.number = number
+        # The keys of a dict take less memory than a set.
+        self.partitions: dict[int, None] = {}
+
+
+class _Output:
+    """An output's partitions by index: the number of the executor, then the packed metrics."""
+
+    __slots__ = (
+        "cluster_partitions",
+        "job_id",
+        "job_partitions",
+        "number",
+        "number_of_partitions",
+        "output",
+        "promoted",
+    )
+
+    def __init__(
+        self, output: OutputID, number: int, job_id: JobID, number_of_partitions: int
+    ) -> None:
+        self.output = output
+        self.number = number
+        # None once the job's partitions are not tracked any more.
+        self.job_id: JobID | None = job_id
+        self.number_of_partitions = number_of_partitions
+        self.job_partitions: dict[int, int] = {}
+        self.cluster_partitions: dict[int, int] = {}
+        # It may have cluster partitions, or have had some before they were lost.
+        self.promoted = False
+
+    def is_complete(self) -> bool:
+        tracked = len(self.job_partitions) + len(self.cluster_partitions)
+        return tracked == self.number_of_partitions
+
+
+class JobMasterPartitionTracker:
+    """Which task executor holds which partition, by job, output and dataset. Pure, without lock.
+
+    An output is complete when all of its partitions are tracked, as a job's or as the cluster's.
+    An output that has lost partitions stays, incomplete, until what is left of it is released.
+
+    Every operation costs in proportion to the partitions that it names or finds; what is known of
+    one partition is kept in three integers.
+
+    Source: FLINK-12612; Flink's class of the same name; FLIP-36, failure paragraph.
+    """
+
+    def __init__(self) -> None:
+        self._executors: dict[str, _Executor] = {}
+        self._executor_numbers: dict[int, _Executor] = {}
+        self._outputs: dict[OutputID, _Output] = {}
+        self._output_numbers: dict[int, _Output] = {}
+        # The values are the keys of ordered sets.
+        self._jobs: dict[JobID, dict[_Output, None]] = {}
+        self._datasets: dict[IntermediateDataSetID, dict[_Output, None]] = {}
+        self._incomplete: dict[_Output, None] = {}
+        self._next_number = 0
+
+    def executor_registered(self, executor_id: str) -> None:
+        """A task executor holds partitions from now on, and none yet.
+
+        Args:
+            executor_id: its id.
+
+        Raises:
+            DuplicateRegistrationError: when it is registered.
+        """
+        if executor_id in self._executors:
+            raise DuplicateRegistrationError(
+                f"task executor {executor_id}", "When it has started again, it was lost before."
+            )
+        executor = _Executor(executor_id, self._new_number())
+        self._executors[executor_id] = executor
+        self._executor_numbers[executor.number] = executor
+
+    def executor_lost(self, executor_id: str) -> LostPartitions:
+        """A task executor is gone, and what it held with it. It may be registered again, empty.
+
+        Args:
+            executor_id: its id.
+
+        Returns:
+            What it held.
+
+        Raises:
+            UnknownTaskExecutorError: when it is not registered.
+        """
+        executor = self._executor(executor_id)
+        del self._executors[executor_id]
+        del self._executor_numbers[executor.number]
+        job_partitions, cluster_partitions, incomplete = [], [], set()
+        for key in executor.partitions:
+            output = self._output_numbers[key >> _INDEX_BITS]
+            index = key & _INDEX_MASK
+            partition_id = ResultPartitionID(output.output, index)
+            if output.job_partitions.pop(index, None) is not None:
+                job_partitions.append(partition_id)
+            else:
+                del output.cluster_partitions[index]
+                cluster_partitions.append(partition_id)
+            self._incomplete[output] = None
+            incomplete.add(output.output)
+        return LostPartitions(
+            tuple(job_partitions), tuple(cluster_partitions), frozenset(incomplete)
+        )
+
+    def start_tracking_partition(
+        self, job_id: JobID, executor_id: str, info: TaskExecutorPartitionInfo
+    ) -> None:
+        """A job's partition has been finished on an executor.
+
+        Args:
+            job_id: the job that produced it.
+            executor_id: where it lies.
+            info: the partition.
+
+        Raises:
+            UnknownTaskExecutorError: when the executor is not registered.
+            DuplicateRegistrationError: when the partition is tracked, on whichever executor, or its
+                output is of another job.
+            MalformedRequestError: when its output has another number of partitions.
+        """
+        executor = self._executor(executor_id)
+        partition_id = info.partition_id
+        index = partition_id.index
+        output = self._outputs.get(partition_id.output)
+        if output is None:
+            output = self._new_output(job_id, info)
+        else:
+            _check_addition(output, job_id, info)
+        output.job_partitions[index] = executor.number << PACKED_BITS | pack(info.metrics)
+        executor.partitions[output.number << _INDEX_BITS | index] = None
+        if output.is_complete():
+            del self._incomplete[output]
+
+    def stop_tracking_partitions(
+        self, ids: Iterable[ResultPartitionID]
+    ) -> tuple[ResultPartitionID, ...]:
+        """Forgets partitions of jobs that their executors have released already.
+
+        Args:
+            ids: which; what is unknown, or a cluster partition, is passed over.
+
+        Returns:
+            those that were tracked.
+        """
+        released = self.stop_tracking_and_release_job_partitions(ids)
+        return tuple(partition_id for there in released.values() for partition_id in there)
+
+    def stop_tracking_and_release_job_partitions(
+        self, ids: Iterable[ResultPartitionID]
+    ) -> dict[str, list[ResultPartitionID]]:
+        """Forgets partitions of jobs.
+
+        Args:
+            ids: which; what is unknown, or a cluster partition, is passed over.
+
+        Returns:
+            for each executor the partitions that are to be released there.
+        """
+        to_release: dict[str, list[ResultPartitionID]] = {}
+        for partition_id in ids:
+            output = self._outputs.get(partition_id.output)
+            if output is None:
+                continue
+            packed = output.job_partitions.pop(partition_id.index, None)
+            if packed is None:
+                continue
+            executor = self._remove_from_executor(output, partition_id.index, packed)
+            to_release.setdefault(executor.executor_id, []).append(partition_id)
+            self._incomplete[output] = None
+            if not output.promoted and not output.job_partitions:
+                self._forget(output)
+        return to_release
+
+    def stop_tracking_partitions_for(self, job_id: JobID) -> dict[str, list[ResultPartitionID]]:
+        """Forgets the partitions of a job that has ended, but not those that were promoted.
+
+        Args:
+            job_id: the job; an unknown one has none.
+
+        Returns:
+            for each executor the partitions that are to be released there.
+        """
+        to_release: dict[str, list[ResultPartitionID]] = {}
+        for output in tuple(self._jobs.get(job_id, ())):
+            for index, packed in output.job_partitions.items():
+                executor = self._remove_from_executor(output, index, packed)
+                partition_id = ResultPartitionID(output.output, index)
+                to_release.setdefault(executor.executor_id, []).append(partition_id)
+                self._incomplete[output] = None
+            output.job_partitions.clear()
+            if output.promoted:
+                self._detach_from_job(output)
+            else:
+                self._forget(output)
+        return to_release
+
+    def promote_job_partitions(self, job_id: JobID, ids: Collection[ResultPartitionID]) -> None:
+        """Makes cluster partitions of a job's: all of them, or none.
+
+        Args:
+            job_id: the job.
+            ids: which of its partitions.
+
+        Raises:
+            UnknownPartitionError: when one of them is not this job's.
+        """
+        for partition_id in ids:
+            output = self._outputs.get(partition_id.output)
+            if (
+                output is None
+                or output.job_id != job_id
+                or partition_id.index not in output.job_partitions
+            ):
+                raise UnknownPartitionError(
+                    str(partition_id), f"a partition that job {job_id.hex} has finished"
+                )
+        for partition_id in ids:
+            output = self._outputs[partition_id.output]
+            # The same partition may be named twice.
+            packed = output.job_partitions.pop(partition_id.index, None)
+            if packed is not None:
+                output.cluster_partitions[partition_id.index] = packed
+                output.promoted = True
+
+    def stop_tracking_and_release_cluster_partitions(
+        self, dataset_ids: Iterable[IntermediateDataSetID]
+    ) -> dict[str, list[OutputID]]:
+        """Forgets the cluster partitions of datasets, whichever outputs they are of.
+
+        Args:
+            dataset_ids: which datasets; unknown ones are passed over.
+
+        Returns:
+            for each executor the outputs that are to be released there.
+        """
+        return self.stop_tracking_and_release_cluster_outputs(
+            output for dataset_id in dataset_ids for output in self.outputs(dataset_id)
+        )
+
+    def stop_tracking_and_release_cluster_outputs(
+        self, outputs: Iterable[OutputID]
+    ) -> dict[str, list[OutputID]]:
+        """Forgets the cluster partitions of outputs.
+
+        Args:
+            outputs: which outputs; unknown ones are passed over.
+
+        Returns:
+            for each executor the outputs that are to be released there.
+        """
+        to_release: dict[str, list[OutputID]] = {}
+        for name in outputs:
+            output = self._outputs.get(name)
+            if output is None or not output.promoted:
+                continue
+            holders = {
+                self._remove_from_executor(output, index, packed).executor_id: None
+                for index, packed in output.cluster_partitions.items()
+            }
+            for executor_id in holders:
+                to_release.setdefault(executor_id, []).append(name)
+            output.cluster_partitions.clear()
+            output.promoted = False
+            self._incomplete[output] = None
+            if not output.job_partitions:
+                self._forget(output)
+        return to_release
+
+    def locations(self, output: OutputID) -> dict[int, str]:
+        """Where the partitions of an output lie.
+
+        Args:
+            output: which output.
+
+        Returns:
+            by index the executor, in their order; without those that are lost or not finished.
+
+        Raises:
+            UnknownDataSetError: when nothing is known of the output.
+        """
+        known = self._output(output)
+        return {
+            index: self._executor_numbers[packed >> PACKED_BITS].executor_id
+            for index, packed in sorted(
+                (*known.job_partitions.items(), *known.cluster_partitions.items())
+            )
+        }
+
+    def is_complete(self, output: OutputID) -> bool:
+        """Whether all partitions of an output are tracked.
+
+        Args:
+            output: which output.
+
+        Raises:
+            UnknownDataSetError: when nothing is known of the output.
+        """
+        return self._output(output) not in self._incomplete
+
+    def incomplete(self) -> frozenset[OutputID]:
+        """The outputs of which partitions are lost, released, or not finished yet."""
+        return frozenset(output.output for output in self._incomplete)
+
+    def outputs(self, dataset_id: IntermediateDataSetID) -> tuple[OutputID, ...]:
+        """The outputs of a dataset, in the order in which they came; none of an unknown one."""
+        return tuple(output.output for output in self._datasets.get(dataset_id, ()))
+
+    def datasets_on(self, executor_id: str) -> frozenset[OutputID]:
+        """The outputs that an executor holds partitions of.
+
+        Args:
+            executor_id: which executor.
+
+        Raises:
+            UnknownTaskExecutorError: when it is not registered.
+        """
+        numbers = {key >> _INDEX_BITS for key in self._executor(executor_id).partitions}
+        return frozenset(self._output_numbers[number].output for number in numbers)
+
+    def get_all_partition_with_metrics(
+        self, job_id: JobID
+    ) -> dict[ResultPartitionID, tuple[str, PartitionMetrics]]:
+        """A job's partitions, without those that were promoted.
+
+        Args:
+            job_id: the job; an unknown one has none.
+
+        Returns:
+            for each partition the executor that holds it, and how large it is.
+        """
+        return {
+            ResultPartitionID(output.output, index): (
+                self._executor_numbers[packed >> PACKED_BITS].executor_id,
+                unpack(packed),
+            )
+            for output in self._jobs.get(job_id, ())
+            for index, packed in output.job_partitions.items()
+        }
+
+    def _executor(self, executor_id: str) -> _Executor:
+        executor = self._executors.get(executor_id)
+        if executor is None:
+            raise UnknownTaskExecutorError(executor_id)
+        return executor
+
+    def _output(self, output: OutputID) -> _Output:
+        known = self._outputs.get(output)
+        if known is None:
+            raise UnknownDataSetError(
+                output.name, "an output whose partitions are tracked and have not been released"
+            )
+        return known
+
+    def _new_number(self) -> int:
+        self._next_number += 1
+        return self._next_number
+
+    def _new_output(self, job_id: JobID, info: TaskExecutorPartitionInfo) -> _Output:
+        name = info.partition_id.output
+        output = _Output(name, self._new_number(), job_id, info.number_of_partitions)
+        self._outputs[name] = output
+        self._output_numbers[output.number] = output
+        self._jobs.setdefault(job_id, {})[output] = None
+        self._datasets.setdefault(name.dataset_id, {})[output] = None
+        self._incomplete[output] = None
+        return output
+
+    def _remove_from_executor(self, output: _Output, index: int, packed: int) -> _Executor:
+        executor = self._executor_numbers[packed >> PACKED_BITS]
+        del executor.partitions[output.number << _INDEX_BITS | index]
+        return executor
+
+    def _detach_from_job(self, output: _Output) -> None:
+        if output.job_id is None:
+            return
+        others = self._jobs[output.job_id]
+        del others[output]
+        if not others:
+            del self._jobs[output.job_id]
+        output.job_id = None
+
+    def _forget(self, output: _Output) -> None:
+        self._detach_from_job(output)
+        del self._outputs[output.output]
+        del self._output_numbers[output.number]
+        others = self._datasets[output.output.dataset_id]
+        del others[output]
+        if not others:
+            del self._datasets[output.output.dataset_id]
+        del self._incomplete[output]
+
+
+def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
+    partition_id = info.partition_id
+    if output.job_id != job_id:
+        raise DuplicateRegistrationError(
+            f"output {output.output}",
+            "Its partitions are another job's: produce them as another attempt.",
+        )
+    if (
+        partition_id.index in output.job_partitions
+        or partition_id.index in output.cluster_partitions
+    ):
+        raise DuplicateRegistrationError(
+            f"partition {partition_id}", "Release it first, or produce it as another attempt."
+        )
+    if output.number_of_partitions != info.number_of_partitions:
+        raise MalformedRequestError(
+            f"to track partition {partition_id}",
+            f"its output has {output.number_of_partitions} partitions, and this says "
+            f"{info.number_of_partitions}",
+        )
