@@ -5,12 +5,11 @@ Each dot in `jvm.org.apache.spark…` is a round trip to the JVM, and planning h
 
 from __future__ import annotations
 
-import threading
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from holdfast.spark.per_context import PerContext
 
 
 class JvmMembers:
@@ -66,12 +65,7 @@ class JvmMembers:
     @staticmethod
     def of(spark: SparkSession) -> JvmMembers:
         """The members of `spark`'s JVM, shared by all who ask."""
-        with _lock:
-            members = _members.get(spark.sparkContext)
-            if members is None:
-                members = _members[spark.sparkContext] = JvmMembers(spark)
-            return members
+        return _members.of(spark)
 
 
-_members: WeakKeyDictionary[SparkContext, JvmMembers] = WeakKeyDictionary()
-_lock = threading.Lock()
+_members = PerContext(JvmMembers)

@@ -14,13 +14,12 @@ import threading
 import uuid
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from holdfast.plan.document import NAMED_INPUT_OPERATORS, OUTPUT_FROM_FIELDS, OperatorDocument
 from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
+from holdfast.spark.per_context import PerContext
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXPRESSIONS = f"{_CATALYST}.expressions"
@@ -74,11 +73,7 @@ class PlanReader:
     @staticmethod
     def of(spark: SparkSession) -> PlanReader:
         """The reader of `spark`'s JVM; they are shared, as composing one takes a while."""
-        with _readers_lock:
-            reader = _readers.get(spark.sparkContext)
-            if reader is None:
-                reader = _readers[spark.sparkContext] = PlanReader(spark)
-            return reader
+        return _readers.of(spark)
 
     def read(self, plan: Any) -> PlanReading:
         """Reads `plan`, a resolved `LogicalPlan` in the JVM."""
@@ -482,5 +477,4 @@ class PlanReader:
         return java.choose(is_null, java.constant("null"), chosen)
 
 
-_readers: WeakKeyDictionary[SparkContext, PlanReader] = WeakKeyDictionary()
-_readers_lock = threading.Lock()
+_readers = PerContext(PlanReader)

@@ -1,0 +1,34 @@
+"""One object for each Spark context, shared by all who ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+class PerContext(Generic[T]):
+    """Makes an object once for each Spark context. Safe for use by several threads.
+
+    Args:
+        make: makes it for any session of the context.
+    """
+
+    def __init__(self, make: Callable[[SparkSession], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[SparkContext, T] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def of(self, spark: SparkSession) -> T:
+        """The object of `spark`'s context; whoever asks meanwhile waits until it is made."""
+        with self._lock:
+            made = self._made.get(spark.sparkContext)
+            if made is None:
+                made = self._made[spark.sparkContext] = self._make(spark)
+            return made
