@@ -49,7 +49,6 @@ class OperatorRule:
 _TRANSPARENT = OperatorRule(transparent=True, keeps_order=True)
 _LIMIT = OperatorRule(keeps_order=True, layout_sensitive=True)
 _LEAF = OperatorRule(output=Output.DESCRIBED)
-_SET_OPERATION = OperatorRule()
 
 OPERATOR_RULES: dict[str, OperatorRule] = {
     LOGICAL + name: rule
@@ -57,7 +56,7 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "Aggregate": OperatorRule(Output.NAMED_EXPRESSIONS, named=1, ignored=frozenset({3})),
         "Deduplicate": OperatorRule(layout_sensitive=True),
         "Distinct": OperatorRule(),
-        "Except": _SET_OPERATION,
+        "Except": OperatorRule(),
         "Expand": OperatorRule(Output.DESCRIBED, defines=frozenset({1}), names_unseen=True),
         "Filter": OperatorRule(keeps_order=True),
         "FlatMapCoGroupsInArrow": OperatorRule(Output.DESCRIBED, defines=frozenset({3})),
@@ -72,7 +71,7 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
             names_unseen=True,
         ),
         "GlobalLimit": _LIMIT,
-        "Intersect": _SET_OPERATION,
+        "Intersect": OperatorRule(),
         "Join": OperatorRule(Output.JOIN, ignored=frozenset({4})),
         "LateralJoin": OperatorRule(Output.JOIN),
         "LocalLimit": _LIMIT,
