@@ -317,6 +317,18 @@ def test_other_datasets_are_not_waited_for(manager: CacheServiceManager[str]) ->
     assert manager.claim(second, DATASETS[second]) is None
 
 
+def test_an_entry_that_is_named_twice_is_dropped_once(
+    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
+) -> None:
+    assert manager.claim(ONE, DATASETS[ONE]) is None
+    entry = manager.publish(ONE, keep(storage, ONE))
+    manager.release([entry])
+    dropped = manager.drop([entry, entry])
+    assert [id(each) for each in dropped] == [id(entry)]
+    assert not entry.kept.directory.exists()
+    assert manager.drop([entry]) == []
+
+
 def test_a_lease_ends_once(
     manager: CacheServiceManager[str], storage: LocalDirectoryStorage
 ) -> None:

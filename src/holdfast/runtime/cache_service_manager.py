@@ -200,12 +200,14 @@ class CacheServiceManager(Generic[Q]):
         What has been kept since in the place of one of them stays.
 
         Returns:
-            what was forgotten.
+            what was forgotten, each entry once.
         """
         with self._changed:
-            dropped = [entry for entry in entries if not entry.dropped]
-            for entry in dropped:
-                entry.dropped = True
+            dropped = []
+            for entry in entries:
+                if not entry.dropped:
+                    entry.dropped = True
+                    dropped.append(entry)
             self._kept = {key: entry for key, entry in self._kept.items() if not entry.dropped}
             unused = [entry.kept for entry in dropped if entry.readers == 0]
         for kept in unused:
