@@ -1,0 +1,39 @@
+"""What a task executor lays beside a published output, for its own next start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT
+
+OUTPUT_RECORD_NAME = "_output.json"
+
+
+class OutputRecord(BaseModel):
+    """What the manifest, which speaks of this machine alone, does not say.
+
+    Attributes:
+        version: of this record's form.
+        number_of_partitions: of the whole dataset, on all executors.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    number_of_partitions: int = Field(ge=1, le=PARTITIONS_LIMIT)
+
+    def write(self, directory: Path) -> None:
+        """Writes it to an output's directory."""
+        (directory / OUTPUT_RECORD_NAME).write_text(self.model_dump_json(), encoding="utf-8")
+
+    @classmethod
+    def read(cls, directory: Path) -> OutputRecord | None:
+        """The record in an output's directory; None without a valid one."""
+        try:
+            text = (directory / OUTPUT_RECORD_NAME).read_text(encoding="utf-8")
+            return cls.model_validate_json(text)
+        except (OSError, UnicodeDecodeError, ValidationError):
+            return None

@@ -1,0 +1,63 @@
+"""Errors on their way from a task executor to the job master that caused them."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    HoldfastError,
+    MalformedRequestError,
+    RequestTooLargeError,
+    StorageError,
+    UnauthorizedError,
+    UnknownApplicationError,
+    UnknownDataSetError,
+    UnknownJobError,
+    UnknownPartitionError,
+    VersionMismatchError,
+)
+from holdfast.taskexecutor.messages import Refusal
+
+_STATUS: dict[type[HoldfastError], int] = {
+    MalformedRequestError: 400,
+    UnauthorizedError: 401,
+    UnknownApplicationError: 404,
+    UnknownDataSetError: 404,
+    UnknownJobError: 404,
+    UnknownPartitionError: 404,
+    DuplicateRegistrationError: 409,
+    VersionMismatchError: 409,
+    RequestTooLargeError: 413,
+    StorageError: 507,
+}
+_BY_NAME = {each.__name__: each for each in _STATUS}
+
+
+def refusal(error: HoldfastError) -> tuple[int, Refusal]:
+    """The HTTP status and the message for an error.
+
+    Raises:
+        KeyError: when no request is refused by an error of this type.
+    """
+    known = next(each for each in type(error).__mro__ if each in _STATUS or each is HoldfastError)
+    status = _STATUS[known]
+    return status, Refusal(error=known.__name__, args=dict(vars(error)), message=str(error))
+
+
+def restored(refusal: Refusal) -> HoldfastError | None:
+    """The error that a message tells of; None when it is none that requests are refused by."""
+    known = _BY_NAME.get(refusal.error)
+    if known is None:
+        return None
+    try:
+        return known(**refusal.args)
+    except TypeError:
+        return None
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """What is wrong with a message, in a sentence; what was sent is not repeated."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(each) for each in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])

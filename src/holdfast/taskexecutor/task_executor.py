@@ -1,0 +1,457 @@
+"""A task executor: keeps partitions for applications, and lets go of them when it is time."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from threading import Lock, RLock
+from typing import assert_never
+
+from holdfast.errors import (
+    MalformedRequestError,
+    StorageError,
+    UnknownApplicationError,
+    UnknownDataSetError,
+    UnknownJobError,
+    VersionMismatchError,
+)
+from holdfast.ids import ApplicationID, JobID
+from holdfast.storage.application_directory import ApplicationDirectory, application_of
+from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.storage.partition_directory import DATASETS
+from holdfast.taskexecutor.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.connection_events import (
+    ApplicationAdopted,
+    ApplicationRegistered,
+    ApplicationUnregistered,
+    ConnectionEvent,
+    HeartbeatReceived,
+    JobEnded,
+    JobRegistered,
+    PartitionsChanged,
+    SlotClosed,
+    SlotOpened,
+    Tick,
+)
+from holdfast.taskexecutor.connection_instructions import (
+    CancelTasks,
+    EndConnection,
+    Instruction,
+    MarkJobActive,
+    MarkJobInactive,
+    ReleaseClusterPartitions,
+    ReleaseFinishedPartitions,
+)
+from holdfast.taskexecutor.connections import JobConnections
+from holdfast.taskexecutor.garbage import Garbage
+from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.output_book import Output, OutputState
+from holdfast.taskexecutor.partition_info import (
+    OutputID,
+    ResultPartitionID,
+    TaskExecutorPartitionInfo,
+)
+from holdfast.version import __version__
+
+GRACE_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class TaskExecutor:
+    """A TaskExecutorGateway over a directory of this machine. Safe for use by several threads.
+
+    It starts no thread: whoever runs it calls `tick` every now and then, which lets leases lapse
+    and sweeps up.
+
+    Args:
+        root: the directory that it keeps partitions in.
+        executor_id: which executor it is; a new one when None.
+        host: the name under which other machines reach it.
+        read_root: the URL that Spark reads an application's outputs under; by default their
+            directory on this machine.
+        grace_seconds: how long nothing must happen in a directory that nobody knows, or that tasks
+            of a lost job write to, before it is removed.
+        clock: the time in seconds; it never goes back.
+
+    Source: FLINK-12612, "General Idea" and "Abnormal events / Special cases".
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        executor_id: str | None = None,
+        host: str = "localhost",
+        read_root: Callable[[ApplicationID], str] | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._root = root
+        self._read_root = read_root
+        self._clock = clock
+        self._description = TaskExecutorDescription(
+            executor_id=executor_id or ApplicationID.random().hex,
+            incarnation=ApplicationID.random().hex,
+            version=__version__,
+            host=host,
+            directory=str(root),
+        )
+        self._connections = JobConnections()
+        self._applications: dict[ApplicationID, ApplicationPartitions] = {}
+        self._jobs: dict[JobID, ApplicationPartitions] = {}
+        # Guards the three above, and is never held while partitions are read or removed.
+        self._lock = RLock()
+        self._garbage = Garbage(root, grace_seconds, clock)
+        self._sweeping = Lock()
+
+    def adopt(self, lease_seconds: float) -> None:
+        """Takes over what an earlier run has left in the directory, and removes what isn't whole.
+
+        To be called before anybody else calls.
+
+        Args:
+            lease_seconds: how long each application that is found has to be heard of.
+
+        Raises:
+            StorageError: when the directory can't be used.
+        """
+        try:
+            found = [path for path in sorted(self._root.iterdir()) if not path.is_symlink()]
+            for path in found:
+                application = application_of(path)
+                directory = None if application is None else ApplicationDirectory.adopt(path)
+                if application is None or directory is None:
+                    continue
+                partitions = ApplicationPartitions(application, directory)
+                partitions.adopt()
+                if partitions.book.all():
+                    with self._lock:
+                        now = self._clock()
+                        self._connections.handle(
+                            ApplicationAdopted(application, lease_seconds, now)
+                        )
+                        self._applications[application] = partitions
+                else:
+                    partitions.close()
+        except OSError as error:
+            raise StorageError(str(self._root), f"can't be read: {error}") from error
+
+    def describe(self) -> TaskExecutorDescription:
+        return self._description
+
+    def register_application(
+        self, application: ApplicationID, lease_seconds: float, version: str
+    ) -> Registration:
+        if version != __version__:
+            raise VersionMismatchError(f"application {application.hex}", version, __version__)
+        if math.isnan(lease_seconds) or lease_seconds <= 0:
+            raise MalformedRequestError(
+                "register_application", f"a lease lasts more than 0 seconds, not {lease_seconds}"
+            )
+        with self._lock:
+            now = self._clock()
+            self._handle(ApplicationRegistered(application, lease_seconds, now))
+            if application not in self._applications:
+                try:
+                    directory = ApplicationDirectory.create(self._root, application)
+                except StorageError:
+                    self._handle(ApplicationUnregistered(application))
+                    raise
+                self._applications[application] = ApplicationPartitions(application, directory)
+        return Registration(self._description.incarnation, self._root_of(application))
+
+    def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
+        with self._lock:
+            self._handle(HeartbeatReceived(application, self._clock()))
+            partitions = self._applications[application]
+        for output_id, count in hits.items():
+            output = partitions.book.get(output_id)
+            if output is not None:
+                output.hits = count
+        return self._description.incarnation
+
+    def unregister_application(self, application: ApplicationID) -> None:
+        with self._lock:
+            if not self._connections.is_registered(application):
+                return
+            partitions = self._applications[application]
+            steps = self._handle(ApplicationUnregistered(application))
+        self._carry_out(steps)
+        # Its own word: no task is waited for.
+        for output in partitions.book.all(OutputState.OPEN):
+            self._give_up(partitions, output)
+        self._end_if_over(partitions)
+
+    def register_job(self, application: ApplicationID, job_id: JobID) -> None:
+        with self._lock:
+            self._handle(JobRegistered(application, job_id))
+
+    def open_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> str:
+        with self._lock:
+            partitions = self._of_active_job(application, job_id)
+            self._handle(SlotOpened(application, job_id, output))
+        try:
+            return str(partitions.open(job_id, output))
+        except BaseException:
+            self._act(SlotClosed(application, job_id, output))
+            raise
+
+    def finish_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        indices: Sequence[int] | None,
+        number_of_partitions: int | None,
+    ) -> tuple[KeptPartition, ...]:
+        partitions = self._of_active_job(application, job_id)
+        try:
+            kept = partitions.finish(job_id, output, indices, number_of_partitions)
+        except UnknownJobError:
+            self._close_slot(partitions, job_id, output)
+            raise
+        self._close_slot(partitions, job_id, output)
+        return kept
+
+    def fail_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
+        partitions = self._registered(application)
+        if partitions.fail(job_id, output):
+            self._close_slot(partitions, job_id, output)
+        else:
+            self._partitions_changed(job_id)
+
+    def promote(
+        self, application: ApplicationID, job_id: JobID, output: OutputID, manifest: Manifest
+    ) -> None:
+        self._of_active_job(application, job_id).promote(job_id, output, manifest)
+        self._partitions_changed(job_id)
+
+    def release_partitions(
+        self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
+    ) -> None:
+        self._registered(application).release_partitions(job_id, ids)
+        self._partitions_changed(job_id)
+
+    def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
+        self._registered(application).release_outputs(outputs)
+
+    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
+        partitions = self._registered(application)
+        try:
+            self._act(JobEnded(application, job_id))
+        except UnknownJobError:
+            return
+        for output in partitions.book.all(OutputState.OPEN):
+            if output.job_id == job_id:
+                self._give_up(partitions, output)
+
+    def job_partitions(
+        self, application: ApplicationID, job_id: JobID
+    ) -> tuple[TaskExecutorPartitionInfo, ...]:
+        return self._of_active_job(application, job_id).tracker.job_partitions(job_id)
+
+    def damage(self, application: ApplicationID, output: OutputID) -> str | None:
+        return self._registered(application).damage(output)
+
+    def report(self, application: ApplicationID | None) -> tuple[DataSetReport, ...]:
+        with self._lock:
+            asked = [
+                partitions
+                for id, partitions in self._applications.items()
+                if self._connections.is_registered(id) and application in (None, id)
+            ]
+            if application is not None and not asked:
+                raise UnknownApplicationError(application.hex)
+        return tuple(
+            self._reported(partitions, output)
+            for partitions in sorted(asked, key=lambda each: each.application)
+            for output in sorted(
+                partitions.book.all(OutputState.PROMOTED), key=attrgetter("output_id")
+            )
+        )
+
+    def promoted(self, application: ApplicationID, output: OutputID) -> Output:
+        """An output that can be read.
+
+        Raises:
+            UnknownApplicationError: when the application is not registered.
+            UnknownDataSetError: when no such output has been promoted, or it has been released.
+        """
+        found = self._registered(application).promoted(output)
+        if found is None:
+            raise UnknownDataSetError(output.name, "an output that is promoted and not released")
+        return found
+
+    def promoted_outputs(self, application: ApplicationID) -> list[Output]:
+        """All outputs of an application that can be read.
+
+        Raises:
+            UnknownApplicationError: when the application is not registered.
+        """
+        return self._registered(application).book.all(OutputState.PROMOTED)
+
+    def tick(self) -> None:
+        """Lets leases lapse and removes what tasks without a job, or nobody, has left behind."""
+        self._act(Tick(self._clock()))
+        if not self._sweeping.acquire(blocking=False):
+            return
+        try:
+            with self._lock:
+                known = list(self._applications.values())
+            for partitions in known:
+                for output in partitions.book.all(OutputState.OPEN):
+                    self._sweep(partitions, output)
+            self._garbage.sweep(known)
+        finally:
+            self._sweeping.release()
+
+    def close(self) -> None:
+        """Releases everything of every application, as an environment that ends wants it."""
+        with self._lock:
+            applications = list(self._applications)
+        for application in applications:
+            self.unregister_application(application)
+        with self._lock:
+            left = list(self._applications.values())
+            self._applications.clear()
+        for partitions in left:
+            partitions.close()
+
+    def leave(self) -> None:
+        """Ends without releasing anything, so that a later start finds it."""
+        with self._lock:
+            left = list(self._applications.values())
+            self._applications.clear()
+        for partitions in left:
+            partitions.leave()
+
+    def _root_of(self, application: ApplicationID) -> str:
+        if self._read_root is not None:
+            return self._read_root(application)
+        return f"file:{self._applications[application].path() / DATASETS}"
+
+    def _reported(self, partitions: ApplicationPartitions, output: Output) -> DataSetReport:
+        manifest = output.manifest
+        assert manifest is not None
+        return DataSetReport(
+            application=partitions.application,
+            output=output.output_id,
+            computes=manifest.dataset.computes,
+            created=manifest.created,
+            partitions=manifest.partitions,
+            number_of_partitions=output.number_of_partitions,
+            hits=output.hits,
+            executor_id=self._description.executor_id,
+            host=self._description.host,
+            directory=str(output.directory),
+        )
+
+    def _registered(self, application: ApplicationID) -> ApplicationPartitions:
+        with self._lock:
+            self._connections.require_application(application)
+            return self._applications[application]
+
+    def _of_active_job(self, application: ApplicationID, job_id: JobID) -> ApplicationPartitions:
+        with self._lock:
+            self._connections.require_active_job(application, job_id)
+            return self._applications[application]
+
+    def _act(self, event: ConnectionEvent) -> None:
+        self._carry_out(self._handle(event))
+
+    def _handle(self, event: ConnectionEvent) -> list[Instruction]:
+        """Takes an event in and does at once what must not be overtaken; returns the rest."""
+        with self._lock:
+            if isinstance(event, PartitionsChanged) and event.job_id not in self._jobs:
+                return []
+            steps = self._connections.handle(event)
+            if isinstance(event, JobRegistered):
+                self._jobs[event.job_id] = self._applications[event.application]
+            rest: list[Instruction] = []
+            for step in steps:
+                match step:
+                    case MarkJobActive(job_id):
+                        self._jobs[job_id].environment.mark_job_active(job_id)
+                    case MarkJobInactive(job_id):
+                        self._jobs[job_id].environment.mark_job_inactive(job_id)
+                    case _:
+                        rest.append(step)
+            return rest
+
+    def _carry_out(self, steps: Sequence[Instruction]) -> None:
+        for step in steps:
+            match step:
+                case MarkJobActive() | MarkJobInactive():
+                    continue
+                case CancelTasks(job_id, outputs):
+                    # Spark's tasks are Spark's to cancel: what they still leave is swept up.
+                    logger.info("job %s is over, with %d outputs open", job_id, len(outputs))
+                case ReleaseFinishedPartitions(job_id):
+                    with self._lock:
+                        partitions = self._jobs.get(job_id)
+                    if partitions is not None:
+                        partitions.release_finished_of(job_id)
+                        self._partitions_changed(job_id)
+                case ReleaseClusterPartitions(application):
+                    with self._lock:
+                        partitions = self._applications.get(application)
+                    if partitions is not None:
+                        partitions.release_promoted()
+                        self._end_if_over(partitions)
+                case EndConnection(job_id):
+                    with self._lock:
+                        partitions = self._jobs.pop(job_id, None)
+                    if partitions is not None:
+                        self._end_if_over(partitions)
+                case _:
+                    assert_never(step)
+
+    def _partitions_changed(self, job_id: JobID) -> None:
+        with self._lock:
+            partitions = self._jobs.get(job_id)
+            if partitions is None or not self._connections.is_connected(job_id):
+                return
+            held = partitions.environment.has_partitions(job_id)
+            steps = self._handle(PartitionsChanged(job_id, held))
+        self._carry_out(steps)
+
+    def _close_slot(
+        self, partitions: ApplicationPartitions, job_id: JobID, output: OutputID
+    ) -> None:
+        # What it holds is told first, or a job that has ended would be let go with its partitions.
+        self._partitions_changed(job_id)
+        with self._lock:
+            if output not in self._connections.slots(job_id):
+                return
+            steps = self._handle(SlotClosed(partitions.application, job_id, output))
+        self._carry_out(steps)
+
+    def _give_up(self, partitions: ApplicationPartitions, output: Output) -> None:
+        partitions.fail(output.job_id, output.output_id)
+        self._close_slot(partitions, output.job_id, output.output_id)
+
+    def _sweep(self, partitions: ApplicationPartitions, output: Output) -> None:
+        if partitions.environment.is_job_active(output.job_id):
+            return
+        partitions.sweep_output(output)
+        if self._garbage.is_forsaken(output.directory):
+            self._give_up(partitions, output)
+
+    def _end_if_over(self, partitions: ApplicationPartitions) -> None:
+        """Lets go of an application that is lost once none of its tasks can write any more."""
+        application = partitions.application
+        with self._lock:
+            if (
+                self._connections.is_registered(application)
+                or self._connections.jobs(application)
+                or self._applications.get(application) is not partitions
+            ):
+                return
+            del self._applications[application]
+            # Everything in it has been released, so this is quick; a new one may take its name.
+            partitions.close()
