@@ -39,8 +39,9 @@ class MemoryShuffleEnvironment:
         self, partition_id: ResultPartitionID, before: str | None, after: str | None
     ) -> None:
         with self._lock:
-            found = self._partitions.pop(partition_id, None)
+            found = self._partitions.get(partition_id)
             assert found == before, f"{partition_id} is {found}, expected {before}"
+            self._partitions.pop(partition_id, None)
             if after is not None:
                 self._partitions[partition_id] = after
 
