@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import stat
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -140,6 +143,51 @@ def test_why_a_demo_ended_is_said_in_a_line(
     monkeypatch.setattr(cli, "run_demo", fail)
     assert cli.main(["demo"]) == code
     assert capsys.readouterr().err == f"holdfast demo: {message}\n"
+
+
+# What installers write into the `holdfast` command.
+_COMMAND = "import sys; from holdfast_command import main; sys.exit(main())"
+
+
+def begin(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """A command that tells on its standard error what it has imported."""
+    return subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-c", _COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
+    """Its code, its output, and its standard error without the imports."""
+    out, err = process.communicate(timeout=60)
+    said = [line for line in err.splitlines() if not line.startswith("import time:")]
+    return process.returncode, out, said
+
+
+@pytest.mark.parametrize("module", ["py4j", "pyspark", "holdfast.api.table"])
+def test_an_interrupt_during_the_imports_is_said_in_a_line(module: str) -> None:
+    process = begin("--version")
+    assert process.stderr is not None
+    assert any(line.split()[-1] == module for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    assert end(process) == (130, "", ["holdfast: interrupted"])
+
+
+def test_the_command_does_what_is_asked_for() -> None:
+    assert end(begin("--version")) == (0, f"holdfast {holdfast.__version__}\n", [])
+    code, _, said = end(begin("dance"))
+    assert (code, "invalid choice: 'dance'" in said[-1]) == (2, True)
+
+
+def test_an_interrupt_that_the_shell_has_ignored_stays_ignored() -> None:
+    process = begin("--version", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert process.stderr is not None
+    assert any(line.split()[-1] == "pyspark" for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    assert end(process) == (0, f"holdfast {holdfast.__version__}\n", [])
 
 
 # -- generated data
