@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -179,3 +180,37 @@ def test_of_several_that_set_up_one_partition_exactly_one_has_it(rounds: Iterato
         one.race(*[attempt] * 4)
         assert len(refused) == 3
         assert one.held() == {partition}
+
+
+def test_a_lapse_leaves_nothing_however_it_meets_a_promotion(rounds: Iterator[Round]) -> None:
+    for one in rounds:
+
+        def lapse(one: Round = one) -> None:
+            one.lose_job_master()
+            one.tracker.stop_tracking_and_release_all_cluster_partitions()
+
+        for task in one.tasks_that("finishes"):
+            task()
+        one.race(lapse, one.promote_some, one.promote_some)
+        assert one.held() == set()
+
+
+def test_a_job_never_seems_to_hold_nothing_while_its_partition_goes_from_task_to_executor(
+    rounds: Iterator[Round],
+) -> None:
+    for one in islice(rounds, 50):
+        writers = one.environment.create_result_partition_writers(one.job_id, one.tasks[0], NUMBER)
+        for writer in writers:
+            writer.setup()
+            finished = threading.Event()
+
+            def finish(writer: Any = writer, finished: threading.Event = finished) -> None:
+                writer.finish()
+                finished.set()
+
+            def watch(one: Round = one, finished: threading.Event = finished) -> None:
+                while not finished.is_set():
+                    assert one.environment.has_partitions(one.job_id)
+
+            one.race(finish, watch, watch)
+            one.environment.release_finished_partitions([writer.partition_id])

@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    TaskExecutorError,
+    UnknownApplicationError,
+    UnknownDataSetError,
+    UnknownJobError,
+)
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
+from holdfast.taskexecutor.connection_events import (
+    ApplicationAdopted,
+    ApplicationRegistered,
+    ApplicationUnregistered,
+    ConnectionEvent,
+    HeartbeatReceived,
+    JobEnded,
+    JobRegistered,
+    PartitionsChanged,
+    SlotClosed,
+    SlotOpened,
+    Tick,
+)
+from holdfast.taskexecutor.connection_instructions import (
+    CancelTasks,
+    EndConnection,
+    MarkJobActive,
+    MarkJobInactive,
+    ReleaseClusterPartitions,
+    ReleaseFinishedPartitions,
+)
+from holdfast.taskexecutor.connections import JobConnections
+from holdfast.taskexecutor.partition_info import OutputID
+
+APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
+APPLICATION, OTHER_APPLICATION = APPLICATIONS
+JOBS = tuple(JobID(digit * 32) for digit in "123")
+JOB, OTHER_JOB, _ = JOBS
+OUTPUTS = tuple(OutputID(IntermediateDataSetID(digit * 64), "00000001") for digit in "45")
+OUTPUT, OTHER_OUTPUT = OUTPUTS
+LEASE = 10.0
+
+
+@pytest.fixture
+def connections() -> JobConnections:
+    """Of one application, registered at 0, and one job."""
+    connections = JobConnections()
+    assert connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=0.0)) == ()
+    assert connections.handle(JobRegistered(APPLICATION, JOB)) == (MarkJobActive(JOB),)
+    return connections
+
+
+def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
+    for event in events:
+        assert connections.handle(event) == ()
+
+
+def test_upon_connecting_a_job_is_marked_active(connections: JobConnections) -> None:
+    assert connections.is_connected(JOB)
+    assert connections.jobs(APPLICATION) == (JOB,)
+    assert connections.handle(JobRegistered(APPLICATION, OTHER_JOB)) == (MarkJobActive(OTHER_JOB),)
+
+
+def test_a_job_that_ends_and_holds_nothing_is_disconnected_at_once(
+    connections: JobConnections,
+) -> None:
+    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+        EndConnection(JOB),
+    )
+    assert not connections.is_connected(JOB)
+    # What was carried out is told afterwards, and changes nothing.
+    happens(connections, PartitionsChanged(JOB, held=False), PartitionsChanged(JOB, held=True))
+    assert not connections.is_connected(JOB)
+
+
+def test_a_connection_ends_only_when_the_job_holds_no_partitions(
+    connections: JobConnections,
+) -> None:
+    happens(
+        connections,
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+        SlotClosed(APPLICATION, JOB, OUTPUT),
+    )
+    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+    )
+    assert connections.is_connected(JOB)
+    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
+    assert not connections.is_connected(JOB)
+
+
+def test_a_connection_ends_only_when_the_job_holds_no_slots(connections: JobConnections) -> None:
+    happens(
+        connections,
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
+    )
+    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
+        CancelTasks(JOB, (OUTPUT, OTHER_OUTPUT)),
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+    )
+    happens(
+        connections,
+        SlotClosed(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+        PartitionsChanged(JOB, held=False),
+    )
+    assert connections.slots(JOB) == (OTHER_OUTPUT,)
+    assert connections.handle(SlotClosed(APPLICATION, JOB, OTHER_OUTPUT)) == (EndConnection(JOB),)
+
+
+def test_a_job_that_has_not_ended_stays_connected_without_slots_and_partitions(
+    connections: JobConnections,
+) -> None:
+    happens(
+        connections,
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+        SlotClosed(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=False),
+    )
+    happens(connections, SlotOpened(APPLICATION, JOB, OTHER_OUTPUT))
+
+
+def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
+    connections: JobConnections,
+) -> None:
+    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT), PartitionsChanged(JOB, held=True))
+    assert connections.handle(Tick(now=LEASE)) == (
+        CancelTasks(JOB, (OUTPUT,)),
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+        ReleaseClusterPartitions(APPLICATION),
+    )
+    assert not connections.is_registered(APPLICATION)
+
+
+def test_a_lost_job_s_connection_ends_when_its_tasks_have_and_their_partitions_are_gone(
+    connections: JobConnections,
+) -> None:
+    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT), PartitionsChanged(JOB, held=True))
+    connections.handle(Tick(now=LEASE))
+    assert connections.jobs(APPLICATION) == (JOB,)
+    happens(connections, SlotClosed(APPLICATION, JOB, OUTPUT))
+    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
+    assert connections.jobs(APPLICATION) == ()
+
+
+def test_a_heartbeat_renews_the_lease(connections: JobConnections) -> None:
+    assert connections.next_lapse() == LEASE
+    happens(connections, HeartbeatReceived(APPLICATION, now=9.0), Tick(now=18.9))
+    assert connections.next_lapse() == 19.0
+    assert MarkJobInactive(JOB) in connections.handle(Tick(now=19.0))
+    assert connections.next_lapse() is None
+
+
+def test_a_lapse_takes_one_application_and_no_other(connections: JobConnections) -> None:
+    happens(connections, ApplicationRegistered(OTHER_APPLICATION, 2 * LEASE, now=0.0))
+    connections.handle(JobRegistered(OTHER_APPLICATION, OTHER_JOB))
+    connections.handle(Tick(now=LEASE))
+    assert not connections.is_registered(APPLICATION)
+    assert connections.is_registered(OTHER_APPLICATION)
+    assert connections.is_connected(OTHER_JOB)
+    connections.require_active_job(OTHER_APPLICATION, OTHER_JOB)
+
+
+def test_an_application_that_unregisters_is_released_at_once(connections: JobConnections) -> None:
+    happens(connections, PartitionsChanged(JOB, held=True))
+    assert connections.handle(ApplicationUnregistered(APPLICATION)) == (
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+        ReleaseClusterPartitions(APPLICATION),
+    )
+    assert not connections.is_registered(APPLICATION)
+
+
+def test_an_application_may_come_back_after_its_lease_and_its_jobs_may_not(
+    connections: JobConnections,
+) -> None:
+    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
+    connections.handle(Tick(now=LEASE))
+    happens(connections, ApplicationRegistered(APPLICATION, LEASE, now=20.0))
+    with pytest.raises(UnknownJobError):
+        connections.require_active_job(APPLICATION, JOB)
+    with pytest.raises(DuplicateRegistrationError):
+        connections.handle(JobRegistered(APPLICATION, JOB))
+    assert connections.handle(SlotClosed(APPLICATION, JOB, OUTPUT)) == (EndConnection(JOB),)
+
+
+def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
+    connections = JobConnections()
+    happens(
+        connections,
+        ApplicationAdopted(APPLICATION, LEASE, now=0.0),
+        ApplicationAdopted(OTHER_APPLICATION, LEASE, now=0.0),
+        ApplicationRegistered(APPLICATION, LEASE, now=5.0),
+    )
+    assert connections.handle(Tick(now=LEASE)) == (ReleaseClusterPartitions(OTHER_APPLICATION),)
+    with pytest.raises(DuplicateRegistrationError):
+        connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=11.0))
+
+
+REFUSED: dict[str, tuple[ConnectionEvent, type[TaskExecutorError]]] = {
+    "a second registration": (
+        ApplicationRegistered(APPLICATION, 99.0, now=1.0),
+        DuplicateRegistrationError,
+    ),
+    "an adoption of what is registered": (
+        ApplicationAdopted(APPLICATION, 99.0, now=1.0),
+        DuplicateRegistrationError,
+    ),
+    "a heartbeat of an unknown application": (
+        HeartbeatReceived(OTHER_APPLICATION, now=1.0),
+        UnknownApplicationError,
+    ),
+    "the end of an unknown application": (
+        ApplicationUnregistered(OTHER_APPLICATION),
+        UnknownApplicationError,
+    ),
+    "a job of an unknown application": (
+        JobRegistered(OTHER_APPLICATION, OTHER_JOB),
+        UnknownApplicationError,
+    ),
+    "a job's second registration": (JobRegistered(APPLICATION, JOB), DuplicateRegistrationError),
+    "a slot of an unknown application": (
+        SlotOpened(OTHER_APPLICATION, JOB, OTHER_OUTPUT),
+        UnknownApplicationError,
+    ),
+    "a slot of an unknown job": (
+        SlotOpened(APPLICATION, OTHER_JOB, OTHER_OUTPUT),
+        UnknownJobError,
+    ),
+    "a slot that is open": (SlotOpened(APPLICATION, JOB, OUTPUT), DuplicateRegistrationError),
+    "closing a slot that isn't open": (
+        SlotClosed(APPLICATION, JOB, OTHER_OUTPUT),
+        UnknownDataSetError,
+    ),
+    "closing a slot of an unknown job": (
+        SlotClosed(APPLICATION, OTHER_JOB, OUTPUT),
+        UnknownJobError,
+    ),
+    "closing another application's slot": (
+        SlotClosed(OTHER_APPLICATION, JOB, OUTPUT),
+        UnknownJobError,
+    ),
+    "the end of an unknown job": (JobEnded(APPLICATION, OTHER_JOB), UnknownJobError),
+    "the end of another application's job": (
+        JobEnded(OTHER_APPLICATION, JOB),
+        UnknownApplicationError,
+    ),
+}
+
+
+def state(connections: JobConnections) -> Any:
+    return deepcopy((connections._applications, connections._jobs))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_changes_nothing(connections: JobConnections, name: str) -> None:
+    event, error = REFUSED[name]
+    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
+    before = state(connections)
+    with pytest.raises(error):
+        connections.handle(event)
+    assert state(connections) == before
+
+
+@pytest.mark.parametrize(
+    "event", [SlotOpened(APPLICATION, JOB, OTHER_OUTPUT), JobEnded(APPLICATION, JOB)], ids=repr
+)
+def test_a_job_that_has_ended_opens_no_slot_and_does_not_end_again(
+    connections: JobConnections, event: ConnectionEvent
+) -> None:
+    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
+    connections.handle(JobEnded(APPLICATION, JOB))
+    before = state(connections)
+    with pytest.raises(UnknownJobError):
+        connections.handle(event)
+    assert state(connections) == before
+
+
+def test_who_is_connected_can_be_required(connections: JobConnections) -> None:
+    connections.require_application(APPLICATION)
+    connections.require_active_job(APPLICATION, JOB)
+    with pytest.raises(UnknownApplicationError):
+        connections.require_application(OTHER_APPLICATION)
+    with pytest.raises(UnknownApplicationError):
+        connections.require_active_job(OTHER_APPLICATION, JOB)
+    with pytest.raises(UnknownJobError):
+        connections.require_active_job(APPLICATION, OTHER_JOB)
+
+
+class Machine(RuleBasedStateMachine):
+    """Carries out the instructions as an executor does, and sees to what it then has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connections = JobConnections()
+        self.now = 0.0
+        self.alive: dict[ApplicationID, float] = {}
+        self.owner: dict[JobID, ApplicationID] = {}
+        self.active: set[JobID] = set()
+        self.slots: dict[JobID, set[OutputID]] = {}
+        self.finished: dict[JobID, bool] = {}
+
+    def tell(self, event: ConnectionEvent, allowed: bool) -> None:
+        if not allowed:
+            before = state(self.connections)
+            with pytest.raises(TaskExecutorError):
+                self.connections.handle(event)
+            assert state(self.connections) == before
+            return
+        for instruction in self.connections.handle(event):
+            match instruction:
+                case MarkJobActive(job_id):
+                    assert job_id not in self.active
+                    self.active.add(job_id)
+                case CancelTasks(job_id, outputs):
+                    assert job_id in self.active, "tasks are cancelled first"
+                    assert set(outputs) == self.slots[job_id]
+                case MarkJobInactive(job_id):
+                    self.active.remove(job_id)
+                case ReleaseFinishedPartitions(job_id):
+                    assert job_id not in self.active, "the flag is unset before the release"
+                    self.finished[job_id] = False
+                    self.tell(PartitionsChanged(job_id, bool(self.slots[job_id])), True)
+                case ReleaseClusterPartitions(application):
+                    del self.alive[application]
+                case EndConnection(job_id):
+                    assert job_id not in self.active
+                    assert not self.slots.pop(job_id)
+                    assert not self.finished.pop(job_id)
+                    del self.owner[job_id]
+
+    def runs(self, application: ApplicationID, job_id: JobID) -> bool:
+        return application in self.alive and (
+            self.owner.get(job_id) == application and job_id in self.active
+        )
+
+    @rule(application=st.sampled_from(APPLICATIONS))
+    def register(self, application: ApplicationID) -> None:
+        allowed = application not in self.alive
+        self.tell(ApplicationRegistered(application, LEASE, self.now), allowed)
+        if allowed:
+            self.alive[application] = self.now + LEASE
+
+    @rule(application=st.sampled_from(APPLICATIONS))
+    def heartbeat(self, application: ApplicationID) -> None:
+        allowed = application in self.alive
+        self.tell(HeartbeatReceived(application, self.now), allowed)
+        if allowed:
+            self.alive[application] = self.now + LEASE
+
+    @rule(application=st.sampled_from(APPLICATIONS))
+    def unregister(self, application: ApplicationID) -> None:
+        self.tell(ApplicationUnregistered(application), application in self.alive)
+
+    @rule(seconds=st.floats(0.0, LEASE))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.tell(Tick(self.now), True)
+
+    @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
+    def register_job(self, application: ApplicationID, job_id: JobID) -> None:
+        allowed = application in self.alive and job_id not in self.owner
+        if allowed:
+            self.owner[job_id] = application
+            self.slots[job_id] = set()
+            self.finished[job_id] = False
+        self.tell(JobRegistered(application, job_id), allowed)
+
+    @rule(
+        application=st.sampled_from(APPLICATIONS),
+        job_id=st.sampled_from(JOBS),
+        output=st.sampled_from(OUTPUTS),
+    )
+    def open_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
+        allowed = self.runs(application, job_id) and output not in self.slots[job_id]
+        self.tell(SlotOpened(application, job_id, output), allowed)
+        if allowed:
+            self.slots[job_id].add(output)
+            self.tell(PartitionsChanged(job_id, held=True), True)
+
+    @rule(
+        application=st.sampled_from(APPLICATIONS),
+        job_id=st.sampled_from(JOBS),
+        output=st.sampled_from(OUTPUTS),
+        finishes=st.booleans(),
+        told_first=st.booleans(),
+    )
+    def close_slot(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        finishes: bool,
+        told_first: bool,
+    ) -> None:
+        if self.owner.get(job_id) != application or output not in self.slots[job_id]:
+            return self.tell(SlotClosed(application, job_id, output), False)
+        self.slots[job_id].remove(output)
+        # What finishes for a job that is not active is released at once.
+        self.finished[job_id] |= finishes and job_id in self.active
+        held = PartitionsChanged(job_id, bool(self.finished[job_id] or self.slots[job_id]))
+        closed = SlotClosed(application, job_id, output)
+        for event in (held, closed) if told_first else (closed, held):
+            self.tell(event, True)
+
+    @rule(job_id=st.sampled_from(JOBS))
+    def release_or_promote(self, job_id: JobID) -> None:
+        if job_id in self.owner:
+            self.finished[job_id] = False
+            self.tell(PartitionsChanged(job_id, bool(self.slots[job_id])), True)
+
+    @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
+    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
+        self.tell(JobEnded(application, job_id), self.runs(application, job_id))
+
+    @invariant()
+    def the_connected_are_those_that_live_or_hold_something(self) -> None:
+        for job_id in JOBS:
+            holds = self.slots.get(job_id) or self.finished.get(job_id)
+            assert self.connections.is_connected(job_id) == bool(job_id in self.active or holds)
+            assert set(self.connections.slots(job_id)) == self.slots.get(job_id, set())
+        for application in APPLICATIONS:
+            alive = self.alive.get(application, self.now) > self.now
+            assert self.connections.is_registered(application) == alive
+        assert self.connections.next_lapse() == min(self.alive.values(), default=None)
+
+
+TestConnectionsInWhateverOrder: Callable[..., Any] = Machine.TestCase
