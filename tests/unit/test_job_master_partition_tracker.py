@@ -1,0 +1,569 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    MalformedRequestError,
+    TaskExecutorError,
+    UnknownDataSetError,
+    UnknownPartitionError,
+    UnknownTaskExecutorError,
+)
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.job_master_partition_tracker import (
+    JobMasterPartitionTracker,
+    LostPartitions,
+)
+from holdfast.taskexecutor.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+    TaskExecutorPartitionInfo,
+)
+
+EXECUTORS = ("left", "right")
+LEFT, RIGHT = EXECUTORS
+JOBS = (JobID("1" * 32), JobID("2" * 32))
+JOB, OTHER_JOB = JOBS
+DATASETS = (IntermediateDataSetID("a" * 64), IntermediateDataSetID("b" * 64))
+DATASET, OTHER_DATASET = DATASETS
+OUTPUT = OutputID(DATASET, "00000001")
+ANOTHER_ATTEMPT = OutputID(DATASET, "00000002")
+OTHER_OUTPUT = OutputID(OTHER_DATASET, "00000001")
+OUTPUTS = (OUTPUT, ANOTHER_ATTEMPT, OTHER_OUTPUT)
+NUMBER = 3
+
+
+def metrics(index: int) -> PartitionMetrics:
+    return PartitionMetrics(bytes=100 + index, rows=index)
+
+
+def info(output: OutputID, index: int, number: int = NUMBER) -> TaskExecutorPartitionInfo:
+    return TaskExecutorPartitionInfo(ResultPartitionID(output, index), metrics(index), number)
+
+
+def ids(output: OutputID, *indices: int) -> list[ResultPartitionID]:
+    return [ResultPartitionID(output, index) for index in indices]
+
+
+def track(
+    tracker: JobMasterPartitionTracker, job_id: JobID, output: OutputID, where: dict[int, str]
+) -> None:
+    for index, executor_id in where.items():
+        tracker.start_tracking_partition(job_id, executor_id, info(output, index))
+
+
+def state(tracker: JobMasterPartitionTracker) -> Any:
+    """Everything that the tracker knows, down to its last column."""
+    return deepcopy(
+        (
+            {name: tuple(executor.partitions) for name, executor in tracker._executors.items()},
+            {
+                name: (
+                    output.job_id,
+                    output.promoted,
+                    output.number_of_partitions,
+                    output.job_partitions,
+                    output.cluster_partitions,
+                )
+                for name, output in tracker._outputs.items()
+            },
+            {job_id: [output.output for output in own] for job_id, own in tracker._jobs.items()},
+            {name: [output.output for output in own] for name, own in tracker._datasets.items()},
+            tracker.incomplete(),
+        )
+    )
+
+
+@pytest.fixture
+def tracker() -> JobMasterPartitionTracker:
+    tracker = JobMasterPartitionTracker()
+    for executor_id in EXECUTORS:
+        tracker.executor_registered(executor_id)
+    return tracker
+
+
+def test_it_knows_which_executor_holds_which_partition(tracker: JobMasterPartitionTracker) -> None:
+    track(tracker, JOB, OUTPUT, {2: RIGHT, 0: LEFT})
+    track(tracker, JOB, OTHER_OUTPUT, {1: LEFT})
+    assert list(tracker.locations(OUTPUT).items()) == [(0, LEFT), (2, RIGHT)]
+    assert tracker.datasets_on(LEFT) == {OUTPUT, OTHER_OUTPUT}
+    assert tracker.datasets_on(RIGHT) == {OUTPUT}
+    assert tracker.outputs(DATASET) == (OUTPUT,)
+
+
+def test_an_output_is_complete_with_its_last_partition(tracker: JobMasterPartitionTracker) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    assert not tracker.is_complete(OUTPUT)
+    assert tracker.incomplete() == {OUTPUT}
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
+    track(tracker, JOB, OUTPUT, {2: RIGHT})
+    assert tracker.is_complete(OUTPUT)
+    assert tracker.incomplete() == frozenset()
+
+
+def test_all_partitions_of_a_job_are_told_with_their_metrics(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    track(tracker, OTHER_JOB, OTHER_OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
+    assert tracker.get_all_partition_with_metrics(JOB) == {
+        ids(OUTPUT, 1)[0]: (RIGHT, metrics(1)),
+    }
+    assert tracker.get_all_partition_with_metrics(JobID("3" * 32)) == {}
+
+
+def test_released_job_partitions_are_told_executor_by_executor(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    assert tracker.stop_tracking_and_release_job_partitions(ids(OUTPUT, 0, 1)) == {
+        LEFT: ids(OUTPUT, 0),
+        RIGHT: ids(OUTPUT, 1),
+    }
+    assert tracker.locations(OUTPUT) == {2: LEFT}
+    assert tracker.datasets_on(RIGHT) == frozenset()
+    assert not tracker.is_complete(OUTPUT)
+    assert tracker.stop_tracking_partitions(ids(OUTPUT, 2)) == tuple(ids(OUTPUT, 2))
+    with pytest.raises(UnknownDataSetError):
+        tracker.locations(OUTPUT)
+
+
+def test_a_release_is_idempotent_and_passes_over_what_is_unknown(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
+    before = state(tracker)
+    unknown = [*ids(OUTPUT, 0, 2), *ids(ANOTHER_ATTEMPT, 0)]
+    assert tracker.stop_tracking_and_release_job_partitions(unknown) == {}
+    assert tracker.stop_tracking_partitions(unknown) == ()
+    assert tracker.stop_tracking_partitions_for(OTHER_JOB) == {}
+    assert tracker.stop_tracking_and_release_cluster_partitions([OTHER_DATASET]) == {}
+    assert tracker.stop_tracking_and_release_cluster_outputs([ANOTHER_ATTEMPT]) == {}
+    assert state(tracker) == before
+
+
+def test_a_job_s_end_takes_its_partitions_and_leaves_what_was_promoted(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
+    track(tracker, OTHER_JOB, ANOTHER_ATTEMPT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    assert tracker.stop_tracking_partitions_for(JOB) == {LEFT: ids(OTHER_OUTPUT, 0)}
+    assert tracker.is_complete(OUTPUT)
+    assert tracker.locations(ANOTHER_ATTEMPT) == {0: LEFT}
+    with pytest.raises(UnknownDataSetError):
+        tracker.is_complete(OTHER_OUTPUT)
+    assert tracker.stop_tracking_partitions_for(JOB) == {}
+
+
+def test_a_dataset_s_release_reaches_every_executor_that_holds_a_part(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    track(tracker, JOB, ANOTHER_ATTEMPT, {0: RIGHT})
+    track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
+    for output, indices in ((OUTPUT, (0, 1, 2)), (ANOTHER_ATTEMPT, (0,)), (OTHER_OUTPUT, (0,))):
+        tracker.promote_job_partitions(JOB, ids(output, *indices))
+    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {
+        LEFT: [OUTPUT],
+        RIGHT: [OUTPUT, ANOTHER_ATTEMPT],
+    }
+    assert tracker.outputs(DATASET) == ()
+    assert tracker.datasets_on(LEFT) == {OTHER_OUTPUT}
+    assert tracker.datasets_on(RIGHT) == frozenset()
+
+
+def test_a_dataset_s_release_leaves_partitions_that_are_still_a_job_s(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
+    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {LEFT: [OUTPUT]}
+    assert tracker.locations(OUTPUT) == {1: RIGHT}
+    assert tracker.stop_tracking_partitions_for(JOB) == {RIGHT: ids(OUTPUT, 1)}
+    assert tracker.outputs(DATASET) == ()
+
+
+def test_promotion_is_of_all_partitions_or_of_none(tracker: JobMasterPartitionTracker) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    track(tracker, OTHER_JOB, OTHER_OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 1))
+    before = state(tracker)
+    for unknown in (ids(OUTPUT, 1), ids(OUTPUT, 2), ids(OTHER_OUTPUT, 0), ids(ANOTHER_ATTEMPT, 0)):
+        with pytest.raises(UnknownPartitionError) as caught:
+            tracker.promote_job_partitions(JOB, [*ids(OUTPUT, 0), *unknown])
+        assert caught.value.partition == str(unknown[0])
+        assert state(tracker) == before
+    tracker.promote_job_partitions(JOB, [*ids(OUTPUT, 0), *ids(OUTPUT, 0)])
+    assert tracker.get_all_partition_with_metrics(JOB) == {}
+
+
+def test_an_executor_s_loss_takes_what_it_held_and_nothing_else(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    track(tracker, JOB, ANOTHER_ATTEMPT, {0: LEFT, 1: RIGHT, 2: RIGHT})
+    track(tracker, OTHER_JOB, OTHER_OUTPUT, {0: RIGHT, 1: RIGHT, 2: RIGHT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    lost = tracker.executor_lost(LEFT)
+    assert lost == LostPartitions(
+        job_partitions=tuple(ids(ANOTHER_ATTEMPT, 0)),
+        cluster_partitions=tuple(ids(OUTPUT, 0, 2)),
+        incomplete=frozenset({OUTPUT, ANOTHER_ATTEMPT}),
+    )
+    assert tracker.incomplete() == lost.incomplete
+    assert tracker.locations(OUTPUT) == {1: RIGHT}
+    assert tracker.is_complete(OTHER_OUTPUT)
+    with pytest.raises(UnknownTaskExecutorError):
+        tracker.datasets_on(LEFT)
+
+
+def test_what_is_left_of_a_dataset_is_released_where_it_still_is(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    tracker.executor_lost(LEFT)
+    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {RIGHT: [OUTPUT]}
+    assert tracker.incomplete() == frozenset()
+
+
+def test_a_dataset_that_is_lost_wholly_stays_incomplete_until_it_is_released(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: LEFT, 2: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    tracker.executor_lost(LEFT)
+    tracker.stop_tracking_partitions_for(JOB)
+    assert tracker.incomplete() == {OUTPUT}
+    assert tracker.locations(OUTPUT) == {}
+    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {}
+    with pytest.raises(UnknownDataSetError):
+        tracker.locations(OUTPUT)
+
+
+def test_an_executor_that_comes_back_holds_nothing(tracker: JobMasterPartitionTracker) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    tracker.executor_lost(LEFT)
+    tracker.executor_registered(LEFT)
+    assert tracker.datasets_on(LEFT) == frozenset()
+    assert tracker.locations(OUTPUT) == {1: RIGHT}
+    track(tracker, JOB, OUTPUT, {0: LEFT, 2: LEFT})
+    assert tracker.is_complete(OUTPUT)
+
+
+def test_nothing_is_kept_of_what_was_released(tracker: JobMasterPartitionTracker) -> None:
+    before = state(tracker)
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    tracker.stop_tracking_partitions_for(JOB)
+    tracker.stop_tracking_and_release_cluster_partitions(DATASETS)
+    assert state(tracker) == before
+    assert not tracker._output_numbers
+
+
+Step = Callable[[JobMasterPartitionTracker], object]
+REFUSED: dict[str, tuple[Step, type[TaskExecutorError]]] = {
+    "an executor's second registration": (
+        lambda tracker: tracker.executor_registered(LEFT),
+        DuplicateRegistrationError,
+    ),
+    "an unknown executor's loss": (
+        lambda tracker: tracker.executor_lost("nobody"),
+        UnknownTaskExecutorError,
+    ),
+    "an unknown executor's partition": (
+        lambda tracker: tracker.start_tracking_partition(JOB, "nobody", info(OUTPUT, 2)),
+        UnknownTaskExecutorError,
+    ),
+    "an unknown executor's partition of a new output": (
+        lambda tracker: tracker.start_tracking_partition(JOB, "nobody", info(ANOTHER_ATTEMPT, 2)),
+        UnknownTaskExecutorError,
+    ),
+    "an unknown executor's datasets": (
+        lambda tracker: tracker.datasets_on("nobody"),
+        UnknownTaskExecutorError,
+    ),
+    "a job's partition again": (
+        lambda tracker: track(tracker, JOB, OUTPUT, {0: LEFT}),
+        DuplicateRegistrationError,
+    ),
+    "a job's partition on another executor": (
+        lambda tracker: track(tracker, JOB, OUTPUT, {0: RIGHT}),
+        DuplicateRegistrationError,
+    ),
+    "a cluster partition again": (
+        lambda tracker: track(tracker, JOB, OUTPUT, {1: RIGHT}),
+        DuplicateRegistrationError,
+    ),
+    "another job's output": (
+        lambda tracker: track(tracker, OTHER_JOB, OUTPUT, {2: LEFT}),
+        DuplicateRegistrationError,
+    ),
+    "an ended job's output": (
+        lambda tracker: track(tracker, OTHER_JOB, OTHER_OUTPUT, {2: LEFT}),
+        DuplicateRegistrationError,
+    ),
+    "an output of another size": (
+        lambda tracker: tracker.start_tracking_partition(JOB, LEFT, info(OUTPUT, 2, number=4)),
+        MalformedRequestError,
+    ),
+    "an unknown output's locations": (
+        lambda tracker: tracker.locations(ANOTHER_ATTEMPT),
+        UnknownDataSetError,
+    ),
+    "an unknown output's completeness": (
+        lambda tracker: tracker.is_complete(ANOTHER_ATTEMPT),
+        UnknownDataSetError,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_changes_nothing(tracker: JobMasterPartitionTracker, name: str) -> None:
+    track(tracker, OTHER_JOB, OTHER_OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(OTHER_JOB, ids(OTHER_OUTPUT, 0))
+    tracker.stop_tracking_partitions_for(OTHER_JOB)
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 1))
+    before = state(tracker)
+    step, error = REFUSED[name]
+    with pytest.raises(error):
+        step(tracker)
+    assert state(tracker) == before
+
+
+@dataclass
+class Partition:
+    """A line of the model's book."""
+
+    executor_id: str
+    promoted: bool
+
+
+@dataclass
+class Output:
+    """A page of the model's book."""
+
+    job_id: JobID | None
+    number: int
+    promoted: bool = False
+
+
+class Machine(RuleBasedStateMachine):
+    """Drives the tracker against a book that is looked through from beginning to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tracker = JobMasterPartitionTracker()
+        self.executors: set[str] = set()
+        self.outputs: dict[OutputID, Output] = {}
+        self.partitions: dict[ResultPartitionID, Partition] = {}
+
+    def of(self, output: OutputID, promoted: bool | None = None) -> list[ResultPartitionID]:
+        return [
+            partition_id
+            for partition_id, partition in self.partitions.items()
+            if partition_id.output == output and promoted in (None, partition.promoted)
+        ]
+
+    def refused(self, error: Any, step: Callable[[], object]) -> None:
+        before = state(self.tracker)
+        with pytest.raises(error):
+            step()
+        assert state(self.tracker) == before
+
+    def by_executor(self, released: list[ResultPartitionID]) -> dict[str, set[ResultPartitionID]]:
+        expected: dict[str, set[ResultPartitionID]] = {}
+        for partition_id in released:
+            partition = self.partitions.pop(partition_id)
+            expected.setdefault(partition.executor_id, set()).add(partition_id)
+        return expected
+
+    @rule(executor_id=st.sampled_from(EXECUTORS))
+    def register(self, executor_id: str) -> None:
+        def step() -> None:
+            self.tracker.executor_registered(executor_id)
+
+        if executor_id in self.executors:
+            return self.refused(DuplicateRegistrationError, step)
+        step()
+        self.executors.add(executor_id)
+
+    @rule(executor_id=st.sampled_from(EXECUTORS))
+    def lose(self, executor_id: str) -> None:
+        if executor_id not in self.executors:
+            step = self.tracker.executor_lost
+            return self.refused(UnknownTaskExecutorError, lambda: step(executor_id))
+        lost = self.tracker.executor_lost(executor_id)
+        self.executors.remove(executor_id)
+        expected = {
+            partition_id: self.partitions.pop(partition_id).promoted
+            for partition_id, partition in tuple(self.partitions.items())
+            if partition.executor_id == executor_id
+        }
+        assert len(lost.job_partitions) + len(lost.cluster_partitions) == len(expected)
+        assert {*lost.job_partitions} == {one for one, promoted in expected.items() if not promoted}
+        assert {*lost.cluster_partitions} == {one for one, promoted in expected.items() if promoted}
+        assert lost.incomplete == {partition_id.output for partition_id in expected}
+
+    @rule(
+        job_id=st.sampled_from(JOBS),
+        executor_id=st.sampled_from(EXECUTORS),
+        output=st.sampled_from(OUTPUTS),
+        indices=st.sets(st.integers(0, NUMBER - 1), min_size=1),
+        number=st.sampled_from([NUMBER, NUMBER, NUMBER, NUMBER + 1]),
+    )
+    @precondition(lambda self: self.executors)
+    def finish(
+        self, job_id: JobID, executor_id: str, output: OutputID, indices: set[int], number: int
+    ) -> None:
+        for index in sorted(indices):
+            self.finish_one(job_id, executor_id, info(output, index, number))
+
+    def finish_one(self, job_id: JobID, executor_id: str, one: TaskExecutorPartitionInfo) -> None:
+        def step() -> None:
+            self.tracker.start_tracking_partition(job_id, executor_id, one)
+
+        partition_id = one.partition_id
+        if executor_id not in self.executors:
+            return self.refused(UnknownTaskExecutorError, step)
+        page = self.outputs.get(partition_id.output)
+        if page and (page.job_id != job_id or partition_id in self.partitions):
+            return self.refused(DuplicateRegistrationError, step)
+        if page and page.number != one.number_of_partitions:
+            return self.refused(MalformedRequestError, step)
+        step()
+        self.outputs.setdefault(partition_id.output, Output(job_id, one.number_of_partitions))
+        self.partitions[partition_id] = Partition(executor_id, promoted=False)
+
+    @rule(data=st.data(), job_id=st.sampled_from(JOBS), whole=st.booleans())
+    @precondition(lambda self: self.partitions)
+    def promote(self, data: st.DataObject, job_id: JobID, whole: bool) -> None:
+        if whole:
+            named = self.of(data.draw(st.sampled_from(list(self.outputs))), promoted=False)
+        else:
+            named = list(data.draw(st.sets(st.sampled_from(list(self.partitions)))))
+
+        def step() -> None:
+            self.tracker.promote_job_partitions(job_id, named)
+
+        if any(
+            self.partitions[one].promoted or self.outputs[one.output].job_id != job_id
+            for one in named
+        ):
+            return self.refused(UnknownPartitionError, step)
+        step()
+        for partition_id in named:
+            self.partitions[partition_id].promoted = True
+            self.outputs[partition_id.output].promoted = True
+
+    @rule(data=st.data(), release=st.booleans())
+    @precondition(lambda self: self.partitions)
+    def stop_tracking(self, data: st.DataObject, release: bool) -> None:
+        named = data.draw(st.sets(st.sampled_from(list(self.partitions))))
+        own = [one for one in named if not self.partitions[one].promoted]
+        expected = self.by_executor(own)
+        unknown = ids(OutputID(DATASET, "ffffffff"), 0)
+        if release:
+            released = self.tracker.stop_tracking_and_release_job_partitions([*named, *unknown])
+            assert {where: set(there) for where, there in released.items()} == expected
+        else:
+            assert set(self.tracker.stop_tracking_partitions([*named, *unknown])) == set(own)
+        for output in {one.output for one in own}:
+            if not self.outputs[output].promoted and not self.of(output):
+                del self.outputs[output]
+
+    @rule(job_id=st.sampled_from(JOBS))
+    def end_job(self, job_id: JobID) -> None:
+        own = [output for output, page in self.outputs.items() if page.job_id == job_id]
+        expected = self.by_executor([one for output in own for one in self.of(output, False)])
+        released = self.tracker.stop_tracking_partitions_for(job_id)
+        assert {where: set(there) for where, there in released.items()} == expected
+        for output in own:
+            self.outputs[output].job_id = None
+            if not self.outputs[output].promoted:
+                del self.outputs[output]
+
+    @rule(dataset_ids=st.sets(st.sampled_from(DATASETS)), outputs=st.sets(st.sampled_from(OUTPUTS)))
+    def release_cluster_partitions(
+        self, dataset_ids: set[IntermediateDataSetID], outputs: set[OutputID]
+    ) -> None:
+        by_output = self.tracker.stop_tracking_and_release_cluster_outputs(outputs)
+        self.released(by_output, outputs)
+        by_dataset = self.tracker.stop_tracking_and_release_cluster_partitions(dataset_ids)
+        self.released(
+            by_dataset, {output for output in self.outputs if output.dataset_id in dataset_ids}
+        )
+
+    def released(self, released: dict[str, list[OutputID]], outputs: set[OutputID]) -> None:
+        named = [one for output in outputs for one in self.of(output, promoted=True)]
+        expected = {
+            where: {one.output for one in there} for where, there in self.by_executor(named).items()
+        }
+        assert {where: set(there) for where, there in released.items()} == expected
+        assert all(len(set(there)) == len(there) for there in released.values())
+        for output in outputs & set(self.outputs):
+            if self.outputs[output].promoted:
+                self.outputs[output].promoted = False
+                if not self.of(output):
+                    del self.outputs[output]
+
+    @invariant()
+    def outputs_are_where_the_book_says(self) -> None:
+        for output in OUTPUTS:
+            page = self.outputs.get(output)
+            if page is None:
+                with pytest.raises(UnknownDataSetError):
+                    self.tracker.locations(output)
+                continue
+            where = {one.index: self.partitions[one].executor_id for one in self.of(output)}
+            assert self.tracker.locations(output) == where
+            assert self.tracker.is_complete(output) == (len(where) == page.number)
+        assert self.tracker.incomplete() == {
+            output for output, page in self.outputs.items() if len(self.of(output)) != page.number
+        }
+        for dataset_id in DATASETS:
+            known = {output for output in self.outputs if output.dataset_id == dataset_id}
+            assert set(self.tracker.outputs(dataset_id)) == known
+
+    @invariant()
+    def executors_and_jobs_have_what_the_book_says(self) -> None:
+        for executor_id in self.executors:
+            assert self.tracker.datasets_on(executor_id) == {
+                partition_id.output
+                for partition_id, partition in self.partitions.items()
+                if partition.executor_id == executor_id
+            }
+        for job_id in JOBS:
+            assert self.tracker.get_all_partition_with_metrics(job_id) == {
+                partition_id: (partition.executor_id, metrics(partition_id.index))
+                for partition_id, partition in self.partitions.items()
+                if not partition.promoted and self.outputs[partition_id.output].job_id == job_id
+            }
+
+    @invariant()
+    def nothing_is_kept_that_is_not_in_the_book(self) -> None:
+        tracker = self.tracker
+        assert len(tracker._output_numbers) == len(tracker._outputs) == len(self.outputs)
+        held = sum(len(executor.partitions) for executor in tracker._executors.values())
+        assert held == len(self.partitions)
+        assert set(tracker._jobs) == {page.job_id for page in self.outputs.values()} - {None}
+        assert set(tracker._datasets) == {output.dataset_id for output in self.outputs}
+
+
+TestTrackerInWhateverOrder: Callable[..., Any] = Machine.TestCase
