@@ -10,6 +10,7 @@ from pathlib import Path
 import holdfast
 from holdfast.cli.demo.command import DemoOptions, run_demo
 from holdfast.cli.demo.errors import DemoError
+from holdfast.cli.taskexecutor import add_taskexecutor_command, run_taskexecutor
 
 _INTERRUPTED = 130
 
@@ -31,6 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.error("nothing to do: try `holdfast demo` or `holdfast --help`")
+    if arguments.command == "taskexecutor":
+        return run_taskexecutor(arguments)
     options = DemoOptions(
         scale=arguments.scale, data=arguments.data, output=arguments.output.expanduser().absolute()
     )
@@ -77,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         default=Path("holdfast-demo"),
         help="where data, kept results and the chart go (default: ./holdfast-demo)",
     )
+    add_taskexecutor_command(commands)
     return parser
 
 

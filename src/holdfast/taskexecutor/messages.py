@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
@@ -23,26 +24,35 @@ REQUEST_LIMIT = 16 * 1024 * 1024
 
 _LONGEST = 200
 
+T = TypeVar("T")
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        raise ValueError(f"expected a string of at most {_LONGEST} characters")
-    return value
+
+def _taking(kind: type[T], parse: Callable[[str], T]) -> PlainValidator:
+    """Takes an id as it is written on the wire, or as it is."""
+
+    def take(value: Any) -> T:
+        if isinstance(value, kind):
+            return value
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise ValueError(f"expected a string of at most {_LONGEST} characters")
+        return parse(value)
+
+    return PlainValidator(take)
 
 
 WireApplicationID = Annotated[
     ApplicationID,
-    PlainValidator(lambda value: ApplicationID(_text(value))),
+    _taking(ApplicationID, ApplicationID),
     PlainSerializer(lambda value: value.hex, return_type=str),
 ]
 WireJobID = Annotated[
     JobID,
-    PlainValidator(lambda value: JobID(_text(value))),
+    _taking(JobID, JobID),
     PlainSerializer(lambda value: value.hex, return_type=str),
 ]
 WireOutputID = Annotated[
     OutputID,
-    PlainValidator(lambda value: OutputID.parse(_text(value))),
+    _taking(OutputID, OutputID.parse),
     PlainSerializer(lambda value: value.name, return_type=str),
 ]
 _Index = Annotated[int, Field(ge=0, lt=PARTITIONS_LIMIT)]

@@ -1,0 +1,130 @@
+"""`holdfast taskexecutor`: keeps partitions beside a node's Spark worker."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import StorageError
+from holdfast.taskexecutor.server import ServerOptions, serve
+from holdfast.taskexecutor.task_executor import GRACE_SECONDS
+
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+
+
+def add_taskexecutor_command(commands: Any) -> None:
+    """Adds the command and its arguments.
+
+    Args:
+        commands: what `add_subparsers` gave.
+    """
+    command = commands.add_parser(
+        "taskexecutor",
+        help="keep partitions on this machine for environments that run elsewhere",
+        description="Keeps the partitions that Spark's tasks write on this machine, and serves "
+        "them to Spark. One runs beside each worker, with the same --dir everywhere.",
+    )
+    actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+    start = actions.add_parser(
+        "start",
+        help="run a task executor until SIGTERM or Ctrl-C",
+        description="Runs a task executor. It prints its address once it serves. What it keeps "
+        "stays in DIR when it ends, and is served again by the next one that starts there.",
+    )
+    start.add_argument(
+        "--dir", type=_path, metavar="DIR", required=True, help="where partitions are kept"
+    )
+    start.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, for this machine alone)",
+    )
+    start.add_argument(
+        "--port", type=_port, default=0, help="where to listen (default: 0, any that is free)"
+    )
+    start.add_argument(
+        "--public-host",
+        metavar="NAME",
+        help="the name under which Spark knows this machine (default: --host, or this machine's "
+        "name if that is 0.0.0.0 or ::)",
+    )
+    start.add_argument(
+        "--token-file",
+        type=_path,
+        metavar="FILE",
+        help="the secret that callers must have (default: $HOLDFAST_TOKEN, or one that is made "
+        "and kept in DIR/token)",
+    )
+    start.add_argument(
+        "--lease",
+        type=_seconds,
+        metavar="SECONDS",
+        default=60.0,
+        help="how long what is found in DIR at the start waits for its environment (default: 60)",
+    )
+    start.add_argument(
+        "--grace",
+        type=_seconds,
+        metavar="SECONDS",
+        default=GRACE_SECONDS,
+        help="how long nothing must happen in a directory that nobody knows before it is removed "
+        f"(default: {GRACE_SECONDS:g})",
+    )
+
+
+def run_taskexecutor(arguments: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: what argparse made of the command line.
+
+    Returns:
+        the exit code: 0 when it was told to end, 2 when it can't run.
+    """
+    options = ServerOptions(
+        directory=arguments.dir.expanduser().absolute(),
+        host=arguments.host,
+        port=arguments.port,
+        public_host=arguments.public_host,
+        token_file=arguments.token_file,
+        lease_seconds=arguments.lease,
+        grace_seconds=arguments.grace,
+    )
+    try:
+        serve(options, lambda address: _say(options, address))
+    except StorageError as error:
+        print(f"holdfast taskexecutor: {error}", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+def _say(options: ServerOptions, address: str) -> None:
+    print(f"task executor at {address} keeps partitions in {options.directory}", flush=True)
+
+
+def _path(text: str) -> Path:
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError(f"expected a path; found {text!r}")
+    return Path(text)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 65535; found {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0; found {text!r}")
+    return seconds

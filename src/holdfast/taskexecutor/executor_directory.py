@@ -1,0 +1,92 @@
+"""The directory that a task executor of its own keeps everything in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from holdfast.errors import StorageError
+from holdfast.ids import ApplicationID
+
+_LOCK = "taskexecutor.lock"
+_RECORD = "taskexecutor.json"
+_WRITABLE_BY_OTHERS = 0o022
+
+
+class _Record(BaseModel):
+    """What a directory says of the executor that it belongs to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    executor_id: str
+
+
+class ExecutorDirectory:
+    """A directory that this process alone serves. The lock goes with the process.
+
+    Args:
+        path: the directory; it is made, readable by its owner alone.
+
+    Raises:
+        StorageError: when another process serves it, or it can't be used, or others can write
+            to it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _refuse_a_strangers(path)
+            self._lock = _locked(path)
+            self.executor_id = _executor_id(path)
+        except OSError as error:
+            raise StorageError(str(path), f"can't be used to keep results: {error}") from error
+
+    def close(self) -> None:
+        """Lets another process serve the directory."""
+        os.close(self._lock)
+
+
+def _refuse_a_strangers(path: Path) -> None:
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError("it belongs to another user")
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        raise PermissionError("others can write to it: `chmod go-w` ends that")
+
+
+def _locked(path: Path) -> int:
+    opened = os.open(path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise StorageError(
+            str(path),
+            "another task executor serves this directory: expected a directory for each. Stop the "
+            "other one, or give another --dir",
+        ) from None
+    return opened
+
+
+def _executor_id(path: Path) -> str:
+    """The id of the executor, which is as old as its directory."""
+    file = path / _RECORD
+    try:
+        return _Record.model_validate_json(file.read_text(encoding="utf-8")).executor_id
+    except FileNotFoundError:
+        pass
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise StorageError(
+            str(file), "this is not what a task executor wrote there; remove it to start anew"
+        ) from error
+    record = _Record(executor_id=ApplicationID.random().hex)
+    making = path / f".{_RECORD}"
+    making.write_text(record.model_dump_json(), encoding="utf-8")
+    making.replace(file)
+    return record.executor_id
