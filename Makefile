@@ -55,7 +55,7 @@ types: $(STAMP) ## Check the types
 
 test: setup lint types ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest \
-		$(wildcard tests/unit tests/spark tests/docs tests/cluster tests/chaos) $(ARGS)
+		$(wildcard tests/unit tests/taskexecutor tests/spark tests/docs tests/cluster tests/chaos) $(ARGS)
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)
