@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
@@ -135,10 +138,41 @@ def start() -> Iterator[Start]:
         each.end()
 
 
-@pytest.fixture
-def caller() -> type[Caller]:
+@pytest.fixture(scope="session")
+def make_caller() -> type[Caller]:
     """Makes applications."""
     return Caller
+
+
+@pytest.fixture(scope="session")
+def leave() -> Callable[..., None]:
+    """Leaves partitions in a directory as Spark's tasks do."""
+    return write
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port where nobody ever answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield int(listening.getsockname()[1])
+
+
+@pytest.fixture
+def other_server() -> Iterator[int]:
+    """A server that is no task executor."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +201,3 @@ def write(directory: Path, *indices: int, rows: int = 3, name: str = "x") -> Non
         file = directory / f"part-{index:05}-{name}-c000.zstd.parquet"
         pq.write_table(pa.table({"a": list(range(rows))}), file)
         file.with_name(f".{file.name}.crc").write_bytes(b"crc")
-
-
-def files_in(root: Path) -> list[str]:
-    """All files of partitions, wherever they lie."""
-    return sorted(path.name for path in root.rglob("*.parquet"))

@@ -85,9 +85,9 @@ def write(directory: Path, *indices: int) -> None:
 
 
 def test_an_output_is_written_finished_promoted_and_released(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 1, 3)
     kept = app.finish(ONE, number=4)
@@ -113,9 +113,9 @@ def test_an_output_is_written_finished_promoted_and_released(
 
 
 def test_files_of_attempts_that_do_not_count_go(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 1, 2)
     (directory / "_temporary" / "0").mkdir(parents=True)
@@ -125,9 +125,9 @@ def test_files_of_attempts_that_do_not_count_go(
 
 
 def test_a_partition_that_is_missing_leaves_the_output_open(
-    executor: TaskExecutor, caller: Any
+    executor: TaskExecutor, make_caller: Any
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 2)
     with pytest.raises(UnknownPartitionError, match="/1 "):
@@ -138,9 +138,9 @@ def test_a_partition_that_is_missing_leaves_the_output_open(
 
 
 def test_a_file_that_is_not_whole_or_a_link_leaves_the_output_open(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     broken = directory / "part-00000-x-c000.zstd.parquet"
     broken.write_bytes(b"PAR1")
@@ -161,9 +161,9 @@ def test_a_file_that_is_not_whole_or_a_link_leaves_the_output_open(
     [([0, 0], 2), ([2], 2), ([-1], 2), ([0], 0), ([0], -1), ([0], 2**31 + 1), ([2**31], None)],
 )
 def test_partitions_that_can_not_be_are_refused(
-    executor: TaskExecutor, caller: Any, indices: list[int], number: int | None
+    executor: TaskExecutor, make_caller: Any, indices: list[int], number: int | None
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 1)
     with pytest.raises(MalformedRequestError):
@@ -173,9 +173,9 @@ def test_partitions_that_can_not_be_are_refused(
 
 
 def test_a_failed_output_goes_before_and_after_it_is_finished(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     write(app.open(ONE), 0)
     executor.fail_output(app.application, app.job_id, ONE)
     write(app.open(TWO), 0)
@@ -186,17 +186,17 @@ def test_a_failed_output_goes_before_and_after_it_is_finished(
     assert executor.job_partitions(app.application, app.job_id) == ()
 
 
-def test_a_promoted_output_does_not_fail(executor: TaskExecutor, caller: Any) -> None:
-    app = caller(executor).connect()
+def test_a_promoted_output_does_not_fail(executor: TaskExecutor, make_caller: Any) -> None:
+    app = make_caller(executor).connect()
     app.keep("1")
     executor.fail_output(app.application, app.job_id, ONE)
     assert app.outputs() == [ONE]
 
 
 def test_a_manifest_of_other_partitions_promotes_nothing(
-    executor: TaskExecutor, caller: Any
+    executor: TaskExecutor, make_caller: Any
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     write(app.open(ONE), 0, 1)
     kept = app.finish(ONE)
     changed = kept[0].model_copy(update={"rows": 4})
@@ -219,9 +219,9 @@ def test_a_manifest_of_other_partitions_promotes_nothing(
 
 
 def test_single_partitions_are_released_for_their_job_alone(
-    executor: TaskExecutor, caller: Any
+    executor: TaskExecutor, make_caller: Any
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 1)
     app.finish(ONE)
@@ -233,9 +233,9 @@ def test_single_partitions_are_released_for_their_job_alone(
 
 
 def test_an_ended_job_leaves_only_what_was_promoted(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     app.keep("1", (0,))
     write(app.open(TWO), 0)
     app.finish(TWO)
@@ -252,9 +252,9 @@ def test_an_ended_job_leaves_only_what_was_promoted(
 # -- who is known
 
 
-def test_what_is_unknown_or_twice_is_refused(executor: TaskExecutor, caller: Any) -> None:
-    app = caller(executor).connect()
-    stranger = caller(executor)
+def test_what_is_unknown_or_twice_is_refused(executor: TaskExecutor, make_caller: Any) -> None:
+    app = make_caller(executor).connect()
+    stranger = make_caller(executor)
     with pytest.raises(DuplicateRegistrationError):
         executor.register_application(app.application, 9, __version__)
     with pytest.raises(DuplicateRegistrationError):
@@ -295,8 +295,10 @@ def test_another_version_is_refused(executor: TaskExecutor, tmp_path: Path) -> N
     executor.register_application(application, 9, __version__)
 
 
-def test_an_application_can_not_touch_what_is_anothers(executor: TaskExecutor, caller: Any) -> None:
-    app, other = caller(executor).connect(), caller(executor).connect()
+def test_an_application_can_not_touch_what_is_anothers(
+    executor: TaskExecutor, make_caller: Any
+) -> None:
+    app, other = make_caller(executor).connect(), make_caller(executor).connect()
     app.keep("1")
     write(app.open(TWO), 0)
     executor.release_outputs(other.application, [ONE])
@@ -308,16 +310,16 @@ def test_an_application_can_not_touch_what_is_anothers(executor: TaskExecutor, c
     assert len(app.finish(TWO)) == 1
 
 
-def test_hits_are_as_the_application_tells(executor: TaskExecutor, caller: Any) -> None:
-    app = caller(executor).connect()
+def test_hits_are_as_the_application_tells(executor: TaskExecutor, make_caller: Any) -> None:
+    app = make_caller(executor).connect()
     app.keep("1")
     executor.heartbeat(app.application, {ONE: 3, TWO: 9})
     executor.heartbeat(app.application, {})
     assert [report.hits for report in executor.report(None)] == [3]
 
 
-def test_damage_is_told(executor: TaskExecutor, caller: Any) -> None:
-    app = caller(executor).connect()
+def test_damage_is_told(executor: TaskExecutor, make_caller: Any) -> None:
+    app = make_caller(executor).connect()
     app.keep("1")
     (report,) = executor.report(app.application)
     os.utime(Path(report.directory) / report.partitions[1].file, ns=(1, 1))
@@ -328,9 +330,9 @@ def test_damage_is_told(executor: TaskExecutor, caller: Any) -> None:
 
 
 def test_a_lapsed_lease_releases_all_but_what_tasks_still_write(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect(lease_seconds=10)
+    app = make_caller(executor).connect(lease_seconds=10)
     app.keep("1")
     write(app.open(TWO), 0)
     app.finish(TWO)
@@ -349,9 +351,9 @@ def test_a_lapsed_lease_releases_all_but_what_tasks_still_write(
 
 
 def test_what_a_zombie_commits_is_swept_up_at_once(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect(lease_seconds=1)
+    app = make_caller(executor).connect(lease_seconds=1)
     in_progress = app.open(ONE)
     clock.now += 2
     executor.tick()
@@ -372,9 +374,9 @@ def test_what_a_zombie_commits_is_swept_up_at_once(
 
 
 def test_a_task_that_begins_after_everything_was_let_go_leaves_nothing(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     directory = app.open(ONE)
     executor.unregister_application(app.application)
     assert not list((tmp_path / "kept").iterdir())
@@ -388,13 +390,13 @@ def test_a_task_that_begins_after_everything_was_let_go_leaves_nothing(
 
 
 def test_a_lost_application_may_come_back_while_its_tasks_still_run(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect(lease_seconds=1)
+    app = make_caller(executor).connect(lease_seconds=1)
     zombie = app.open(ONE)
     clock.now += 2
     executor.tick()
-    again = caller(executor, app.application).connect(lease_seconds=1000)
+    again = make_caller(executor, app.application).connect(lease_seconds=1000)
     again.keep("2", (0,))
     write(zombie, 0)
     executor.tick()
@@ -407,9 +409,9 @@ def test_a_lost_application_may_come_back_while_its_tasks_still_run(
 
 
 def test_strangers_beside_outputs_go_when_they_are_idle(
-    executor: TaskExecutor, caller: Any, clock: Clock
+    executor: TaskExecutor, make_caller: Any, clock: Clock
 ) -> None:
-    app = caller(executor).connect(lease_seconds=1000)
+    app = make_caller(executor).connect(lease_seconds=1000)
     app.keep("1")
     (report,) = executor.report(None)
     stranger = Path(report.directory).parent / TWO.name
@@ -434,9 +436,9 @@ def again(tmp_path: Path, clock: Clock) -> TaskExecutor:
 
 
 def test_a_new_start_adopts_what_is_whole_and_removes_the_rest(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app, gone = caller(executor).connect(), caller(executor).connect()
+    app, gone = make_caller(executor).connect(), make_caller(executor).connect()
     names = "123456789a"
     kept = {digit: app.keep(digit, (0, 2)) for digit in names}
     places = {each.output: Path(each.directory) for each in executor.report(None)}
@@ -476,9 +478,9 @@ def test_a_new_start_adopts_what_is_whole_and_removes_the_rest(
 
 
 def test_what_was_adopted_goes_with_its_fresh_lease(
-    executor: TaskExecutor, caller: Any, clock: Clock, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, clock: Clock, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect(lease_seconds=10)
+    app = make_caller(executor).connect(lease_seconds=10)
     app.keep("1")
     clock.now += 9
     executor.leave()
@@ -498,9 +500,9 @@ def test_what_was_adopted_goes_with_its_fresh_lease(
 
 
 def test_many_threads_leave_exactly_what_they_promoted(
-    executor: TaskExecutor, caller: Any, tmp_path: Path
+    executor: TaskExecutor, make_caller: Any, tmp_path: Path
 ) -> None:
-    app = caller(executor).connect()
+    app = make_caller(executor).connect()
     stop = threading.Event()
 
     def tick() -> None:
@@ -534,12 +536,12 @@ def test_many_threads_leave_exactly_what_they_promoted(
 
 
 def test_a_lease_that_lapses_while_threads_work_leaves_nothing(
-    tmp_path: Path, caller: Any, clock: Clock
+    tmp_path: Path, make_caller: Any, clock: Clock
 ) -> None:
     for turn in range(10):
         root = tmp_path / str(turn)
         executor = TaskExecutor(root, grace_seconds=0.0, clock=clock)
-        app = caller(executor).connect(lease_seconds=10)
+        app = make_caller(executor).connect(lease_seconds=10)
 
         def work(number: int, app: Any = app) -> None:
             output = output_of(f"{number % 16:x}", f"{number:08x}")
