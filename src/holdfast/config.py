@@ -7,10 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from holdfast.config_values import parse_addresses, parse_positive_duration
 from holdfast.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -80,9 +82,47 @@ INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
     "How the Parquet files of kept results are compressed.",
 )
 
+TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
+    "taskexecutor.addresses",
+    parse_addresses,
+    "the addresses of different task executors, each host:port, with commas in between",
+    tuple,
+    "none",
+    "The task executors of a cluster, one beside each Spark worker. Without any, this process "
+    "keeps results itself, in `intermediate-result-storage.directory`.",
+)
+TASK_EXECUTOR_TOKEN_FILE = ConfigOption[str | None](
+    "taskexecutor.token-file",
+    _parse_path,
+    "the path of a file on this machine",
+    lambda: None,
+    "the environment variable `HOLDFAST_TOKEN`",
+    "The file with the token that the task executors share with those who may use them.",
+)
+HEARTBEAT_INTERVAL = ConfigOption[timedelta](
+    "heartbeat.interval",
+    parse_positive_duration,
+    "a duration above zero, such as 10 s",
+    lambda: timedelta(seconds=10),
+    "`10 s`",
+    "How often task executors are told that the application lives.",
+)
+HEARTBEAT_TIMEOUT = ConfigOption[timedelta](
+    "heartbeat.timeout",
+    parse_positive_duration,
+    "a duration above zero, such as 50 s",
+    lambda: timedelta(seconds=50),
+    "`50 s`",
+    "After how long without a heartbeat a task executor releases what it keeps for an application.",
+)
+
 ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_COMPRESSION,
+    TASK_EXECUTOR_ADDRESSES,
+    TASK_EXECUTOR_TOKEN_FILE,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
 )
 """Every key that there is."""
 

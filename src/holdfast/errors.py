@@ -113,6 +113,17 @@ class StorageError(HoldfastError):
         self.why = why
 
 
+class LocationsIncompleteError(StorageError):
+    """A dataset was computed, but where some of its partitions lie could not be collected.
+
+    Source: FLINK-12406, "Failure Handling".
+
+    Args:
+        where: the dataset.
+        why: which partitions, and what went wrong.
+    """
+
+
 class KeptPartitionLostError(HoldfastError):
     """Kept data was lost while rows of it had been handed out already.
 

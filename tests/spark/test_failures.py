@@ -22,6 +22,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.table import Table
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import KeptPartitionLostError
 from holdfast.runtime.execution_graph import VertexOutcome
 
@@ -69,7 +70,7 @@ def parts(directory: Path) -> list[Path]:
 
 def staged(env: Environment) -> list[Path]:
     """What lies in the application's directory beside published datasets."""
-    root = env._storage._application.root
+    root = Path(env.configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
     left = [*root.glob("application-*/staging/*"), *root.glob("application-*/pinned/*")]
     return left + list(root.glob("application-*/datasets/.removed-*"))
 

@@ -32,7 +32,7 @@ def age(path: Path) -> None:
 
 
 def test_its_owner_alone_may_look_into_it(tmp_path: Path) -> None:
-    directory = ApplicationDirectory(tmp_path / "some" / "root")
+    directory = ApplicationDirectory.create(tmp_path / "some" / "root")
     for path in (directory.root, directory.path()):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert directory.path() == directory.path()
@@ -40,7 +40,7 @@ def test_its_owner_alone_may_look_into_it(tmp_path: Path) -> None:
 
 
 def test_closing_removes_it_and_leaves_the_root(tmp_path: Path) -> None:
-    directory = ApplicationDirectory(tmp_path)
+    directory = ApplicationDirectory.create(tmp_path)
     (directory.path() / "datasets").mkdir()
     directory.close()
     directory.close()
@@ -50,7 +50,7 @@ def test_closing_removes_it_and_leaves_the_root(tmp_path: Path) -> None:
 
 
 def test_it_goes_when_nobody_refers_to_it(tmp_path: Path) -> None:
-    directory = ApplicationDirectory(tmp_path)
+    directory = ApplicationDirectory.create(tmp_path)
     path = directory.path()
     del directory
     gc.collect()
@@ -61,9 +61,9 @@ def test_the_next_start_removes_what_the_dead_left_and_nothing_of_the_living(
     tmp_path: Path,
 ) -> None:
     dead = application(tmp_path)
-    first = ApplicationDirectory(tmp_path)
+    first = ApplicationDirectory.create(tmp_path)
     assert not dead.exists()
-    second = ApplicationDirectory(tmp_path)
+    second = ApplicationDirectory.create(tmp_path)
     assert first.path().exists()
     assert first.path() != second.path()
     second.close()
@@ -98,7 +98,7 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
         (tmp_path / name / "mine").touch()
         age(tmp_path / name)
     (tmp_path / "file").touch()
-    ApplicationDirectory(tmp_path).close()
+    ApplicationDirectory.create(tmp_path).close()
     assert {path.name for path in tmp_path.iterdir()} == {*names, "file"}
 
 
@@ -122,7 +122,7 @@ def test_a_starter_waits_for_who_looks_at_its_lock(
         real(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", meddling)
-    directory = ApplicationDirectory(tmp_path)
+    directory = ApplicationDirectory.create(tmp_path)
     assert meddled
     assert remove_garbage(tmp_path) == []
     directory.close()
@@ -130,7 +130,7 @@ def test_a_starter_waits_for_who_looks_at_its_lock(
 
 
 def test_another_one_is_made_when_somebody_removed_it(tmp_path: Path) -> None:
-    directory = ApplicationDirectory(tmp_path / "root")
+    directory = ApplicationDirectory.create(tmp_path / "root")
     first = directory.path()
     (first / "lock").unlink()
     second = directory.path()
@@ -141,7 +141,7 @@ def test_another_one_is_made_when_somebody_removed_it(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_that_ends_leaves_it_to_its_parent(tmp_path: Path) -> None:
-    directory = ApplicationDirectory(tmp_path)
+    directory = ApplicationDirectory.create(tmp_path)
     child = os.fork()
     if child == 0:
         directory.close()
@@ -158,7 +158,7 @@ def test_a_root_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(StorageError, match="can't be used to keep results"):
-            ApplicationDirectory(root)
+            ApplicationDirectory.create(root)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs the right to give files away")
@@ -168,5 +168,5 @@ def test_a_root_that_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None
     theirs = application(root)
     os.chown(root, 12345, 12345)
     with pytest.raises(StorageError, match="belongs to another user"):
-        ApplicationDirectory(root)
+        ApplicationDirectory.create(root)
     assert theirs.exists()

@@ -24,15 +24,16 @@ from hypothesis.stateful import (
     rule,
 )
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.cache_service_manager import (
     CachedComputation,
     CacheServiceManager,
     KeptEntry,
 )
+from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
 
+JOB = JobID("2" * 32)
 DIGESTS = ["a" * 64, "b" * 64]
 # The same computation under two settings is two datasets.
 DATASETS = {
@@ -44,10 +45,10 @@ datasets = st.sampled_from(list(DATASETS))
 digests = st.sampled_from(DIGESTS)
 
 
-def keep(storage: LocalDirectoryStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
-    staged = storage.stage(dataset_id)
+def keep(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
+    staged = storage.stage(JOB, dataset_id)
     pyarrow.parquet.write_table(
-        pyarrow.table({"a": [1, 2]}), staged / "part-00000-x-c000.zstd.parquet"
+        pyarrow.table({"a": [1, 2]}), staged.directory / "part-00000-x-c000.zstd.parquet"
     )
     return storage.publish(
         staged,
@@ -98,7 +99,7 @@ class ManagerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp())
-        self.storage = LocalDirectoryStorage(self.home / "root")
+        self.storage = EmbeddedStorage(self.home / "root")
         self.manager: CacheServiceManager[str] = CacheServiceManager(self.storage)
         self.model = Model()
 
@@ -242,14 +243,14 @@ ONE = next(iter(DATASETS))
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Iterator[LocalDirectoryStorage]:
-    storage = LocalDirectoryStorage(tmp_path / "root")
+def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
+    storage = EmbeddedStorage(tmp_path / "root")
     yield storage
     storage.close()
 
 
 @pytest.fixture
-def manager(storage: LocalDirectoryStorage) -> CacheServiceManager[str]:
+def manager(storage: EmbeddedStorage) -> CacheServiceManager[str]:
     manager: CacheServiceManager[str] = CacheServiceManager(storage)
     manager.register(CachedComputation(DATASETS[ONE], "query", "name"), _HANDLE)
     return manager
@@ -268,7 +269,7 @@ def claim_in_a_thread(
 
 
 def test_who_needs_what_another_produces_waits_and_then_reads_it(
-    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
+    manager: CacheServiceManager[str], storage: EmbeddedStorage
 ) -> None:
     assert manager.claim(ONE, DATASETS[ONE]) is None
     thread, claimed = claim_in_a_thread(manager)
@@ -297,7 +298,7 @@ def test_who_waited_in_vain_produces_it(manager: CacheServiceManager[str]) -> No
 
 
 def test_who_waited_for_what_was_invalidated_meanwhile_produces_it_again(
-    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
+    manager: CacheServiceManager[str], storage: EmbeddedStorage
 ) -> None:
     assert manager.claim(ONE, DATASETS[ONE]) is None
     thread, claimed = claim_in_a_thread(manager)
@@ -318,7 +319,7 @@ def test_other_datasets_are_not_waited_for(manager: CacheServiceManager[str]) ->
 
 
 def test_an_entry_that_is_named_twice_is_dropped_once(
-    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
+    manager: CacheServiceManager[str], storage: EmbeddedStorage
 ) -> None:
     assert manager.claim(ONE, DATASETS[ONE]) is None
     entry = manager.publish(ONE, keep(storage, ONE))
@@ -329,9 +330,7 @@ def test_an_entry_that_is_named_twice_is_dropped_once(
     assert manager.drop([entry]) == []
 
 
-def test_a_lease_ends_once(
-    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
-) -> None:
+def test_a_lease_ends_once(manager: CacheServiceManager[str], storage: EmbeddedStorage) -> None:
     assert manager.claim(ONE, DATASETS[ONE]) is None
     with manager.reading() as lease:
         entry = lease.publish(ONE, keep(storage, ONE))
@@ -344,7 +343,7 @@ def test_a_lease_ends_once(
 
 
 def test_a_lease_ends_with_an_error(
-    manager: CacheServiceManager[str], storage: LocalDirectoryStorage
+    manager: CacheServiceManager[str], storage: EmbeddedStorage
 ) -> None:
     assert manager.claim(ONE, DATASETS[ONE]) is None
     with pytest.raises(KeyboardInterrupt), manager.reading() as lease:

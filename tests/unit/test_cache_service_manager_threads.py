@@ -14,23 +14,24 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.cache_service_manager import (
     CachedComputation,
     CacheServiceManager,
     KeptEntry,
 )
+from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
 
 THREADS = 8
 STEPS = 60
 PATIENCE = 60.0
 DATASETS = {IntermediateDataSetID(letter * 64): letter * 64 for letter in "abc"}
+JOB = JobID("2" * 32)
 ONE = IntermediateDataSetID("a" * 64)
 
 
-class CountingStorage(LocalDirectoryStorage):
+class CountingStorage(EmbeddedStorage):
     """Notes what it is told to remove."""
 
     def __init__(self, root: Path) -> None:
@@ -84,11 +85,9 @@ def parquet(tmp_path: Path) -> Path:
     return path
 
 
-def keep(
-    storage: LocalDirectoryStorage, dataset_id: IntermediateDataSetID, parquet: Path
-) -> KeptDataSet:
-    staged = storage.stage(dataset_id)
-    (staged / "part-00000-x-c000.zstd.parquet").write_bytes(parquet.read_bytes())
+def keep(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID, parquet: Path) -> KeptDataSet:
+    staged = storage.stage(JOB, dataset_id)
+    (staged.directory / "part-00000-x-c000.zstd.parquet").write_bytes(parquet.read_bytes())
     return storage.publish(
         staged,
         DataSetDescription(

@@ -11,18 +11,19 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.kept_dataset import (
     MANIFEST_NAME,
     DataSetDescription,
     KeptDataSet,
     Manifest,
 )
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
 
 KILLED = 25
 PARTITIONS = 8
 ONE = IntermediateDataSetID("1" * 64)
+JOB = JobID("2" * 32)
 DESCRIPTION = DataSetDescription(
     dataset_id=ONE.hex, computes="rows", columns=(), spark_version="4.3.0"
 )
@@ -32,26 +33,27 @@ DESCRIPTION = DataSetDescription(
 _KILLER = """
 import os, shutil, signal, sys, time
 from pathlib import Path
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
+from holdfast.runtime.embedded_storage import EmbeddedStorage
 import pyarrow.parquet
 
 root, parquet = Path(sys.argv[1]), Path(sys.argv[2])
 killed, partitions = int(sys.argv[3]), int(sys.argv[4])
 dataset_id = IntermediateDataSetID("1" * 64)
+job_id = JobID("2" * 32)
 description = DataSetDescription(
     dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
 )
 pyarrow.parquet.read_metadata(parquet)
 
 def keep_for_ever(told):
-    storage = LocalDirectoryStorage(root)
+    storage = EmbeddedStorage(root)
     kept = []
     while True:
-        staged = storage.stage(dataset_id)
+        staged = storage.stage(job_id, dataset_id)
         for index in range(partitions):
-            shutil.copyfile(parquet, staged / f"part-{index:05}-x-c000.zstd.parquet")
+            shutil.copyfile(parquet, staged.directory / f"part-{index:05}-x-c000.zstd.parquet")
         kept.append(storage.publish(staged, description))
         os.write(told, b".")
         if len(kept) > 2:
@@ -76,21 +78,21 @@ for number in range(killed):
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Iterator[LocalDirectoryStorage]:
-    storage = LocalDirectoryStorage(tmp_path / "living")
+def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
+    storage = EmbeddedStorage(tmp_path / "living")
     yield storage
     storage.close()
 
 
-def publish(storage: LocalDirectoryStorage) -> KeptDataSet:
-    staged = storage.stage(ONE)
-    path = staged / "part-00000-x-c000.zstd.parquet"
+def publish(storage: EmbeddedStorage) -> KeptDataSet:
+    staged = storage.stage(JOB, ONE)
+    path = staged.directory / "part-00000-x-c000.zstd.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2, 3]}), path)
     return storage.publish(staged, DESCRIPTION)
 
 
 def test_whatever_a_killed_process_has_published_is_whole(
-    storage: LocalDirectoryStorage, tmp_path: Path
+    storage: EmbeddedStorage, tmp_path: Path
 ) -> None:
     parquet = tmp_path / "some.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2, 3]}), parquet)
@@ -106,7 +108,7 @@ def test_whatever_a_killed_process_has_published_is_whole(
         for directory in visible:
             manifest = Manifest.model_validate_json((directory / MANIFEST_NAME).read_text())
             assert [each.index for each in manifest.partitions] == list(range(PARTITIONS))
-            kept = KeptDataSet(directory=directory, manifest=manifest)
+            kept = KeptDataSet(directories=(str(directory),), manifest=manifest)
             assert storage.damage(kept) is None
             for partition in manifest.partitions:
                 read = pyarrow.parquet.read_table(directory / partition.file)
@@ -119,7 +121,7 @@ from pathlib import Path
 from holdfast.storage.application_directory import ApplicationDirectory
 
 root, how = Path(sys.argv[1]), sys.argv[2]
-directories = [ApplicationDirectory(root), ApplicationDirectory(root)]
+directories = [ApplicationDirectory.create(root), ApplicationDirectory.create(root)]
 for directory in directories:
     (directory.path() / "datasets").mkdir()
     (directory.path() / "datasets" / "file").touch()
@@ -159,7 +161,7 @@ def test_a_process_s_directories_go_with_it_and_a_living_one_s_stay(
     tmp_path: Path, how: str, status: int
 ) -> None:
     root = tmp_path / "root"
-    living = LocalDirectoryStorage(root)
+    living = EmbeddedStorage(root)
     kept = publish(living)
     ended = subprocess.run(
         [sys.executable, "-c", _ENDING, str(root), how], capture_output=True, text=True, timeout=60
@@ -169,7 +171,7 @@ def test_a_process_s_directories_go_with_it_and_a_living_one_s_stay(
     assert len(set(theirs)) == 2
     assert [path.exists() for path in theirs] == [how == "SIGKILL"] * 2
     # The next start removes what no end of a program has.
-    next_one = LocalDirectoryStorage(root)
+    next_one = EmbeddedStorage(root)
     assert not any(path.exists() for path in theirs)
     assert living.damage(kept) is None
     next_one.close()

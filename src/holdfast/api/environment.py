@@ -25,10 +25,10 @@ from holdfast.api.cached_table import CachedTable
 from holdfast.api.context import RetryRefused
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.reader import TableReader
+from holdfast.api.storage import task_executor_storage
 from holdfast.api.table import Table
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
-    INTERMEDIATE_RESULT_DIRECTORY,
     Configuration,
 )
 from holdfast.errors import (
@@ -51,7 +51,6 @@ from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.vertex_runner import SparkVertexRunner
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
 
 T = TypeVar("T")
 
@@ -69,7 +68,10 @@ class CachedDataSet:
         partitions: how many result partitions are kept.
         rows: how many rows they hold.
         bytes: their size.
-        location: the directory that they lie in; None where nothing is kept.
+        location: the directory that they lie in, on this machine; None where nothing is kept, or
+            with the task executors of a cluster.
+        locations: the directories that they lie in, as paths of this machine or URLs; none where
+            nothing is kept.
         since: when they were kept.
         hits: how many jobs have read them.
         matches_only_itself: why the same query written again is another computation, if it is:
@@ -83,6 +85,7 @@ class CachedDataSet:
     rows: int
     bytes: int
     location: Path | None
+    locations: tuple[str, ...]
     since: datetime | None
     hits: int
     matches_only_itself: tuple[str, ...]
@@ -129,9 +132,7 @@ class Environment:
         self._last_job_result: JobExecutionResult | None = None
         self._closed = False
         self._owner = os.getpid()
-        self._storage = LocalDirectoryStorage(
-            Path(self.configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
-        )
+        self._storage = task_executor_storage(self.configuration)
         session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
         self._bridge = CatalystBridge(self.spark, session)
         self._manager: CacheServiceManager[Query] = CacheServiceManager(self._storage)
@@ -234,7 +235,8 @@ class Environment:
                         len(entry.kept.manifest.partitions),
                         entry.kept.rows,
                         entry.kept.bytes,
-                        entry.kept.directory,
+                        _local(entry.kept.directories),
+                        entry.kept.directories,
                         datetime.fromtimestamp(entry.since, UTC),
                         entry.hits,
                         doubts,
@@ -243,7 +245,17 @@ class Environment:
             if not kept:
                 listed.append(
                     CachedDataSet(
-                        computation.name, computation.digest, None, 0, 0, 0, None, None, 0, doubts
+                        computation.name,
+                        computation.digest,
+                        None,
+                        0,
+                        0,
+                        0,
+                        None,
+                        (),
+                        None,
+                        0,
+                        doubts,
                     )
                 )
         return listed
@@ -403,7 +415,7 @@ class Environment:
                     lines.append(f"to be kept by the next job: {name}")
                 else:
                     lines.append(
-                        f"read: {name}\n  from {kept.directory}: "
+                        f"read: {name}\n  from {', '.join(kept.directories)}: "
                         f"{len(kept.manifest.partitions)} partitions, {kept.rows:,} rows, "
                         f"{kept.bytes:,} bytes"
                     )
@@ -454,6 +466,10 @@ def _first_attempts_error(refused: RetryRefused) -> BaseException:
     if error is not refused:
         error.add_note(str(refused))
     return error
+
+
+def _local(directories: tuple[str, ...]) -> Path | None:
+    return Path(directories[0]) if directories[0].startswith("/") else None
 
 
 def _plain(table: Table) -> DataFrame:

@@ -98,7 +98,12 @@ class JobMaster(Generic[Q, D]):
         Returns:
             the answer, and what became of the job.
         """
-        job = _Job(self, request)
+        with self._job(request) as job:
+            return self._run(job, act, before_retry)
+
+    def _run(
+        self, job: _Job[Q, D], act: Callable[[D], T], before_retry: Callable[[], None] | None
+    ) -> tuple[T, JobResult]:
         while True:
             try:
                 with job.attempt() as substituted:
@@ -133,7 +138,12 @@ class JobMaster(Generic[Q, D]):
         Raises:
             KeptDataLost: when kept data is lost after the first row.
         """
-        job = _Job(self, request)
+        with self._job(request) as job:
+            yield from self._stream(job, act)
+
+    def _stream(
+        self, job: _Job[Q, D], act: Callable[[D], Iterator[T]]
+    ) -> Iterator[tuple[T | None, JobResult | None]]:
         given = False
         while True:
             try:
@@ -153,6 +163,14 @@ class JobMaster(Generic[Q, D]):
                 if given:
                     raise
                 job.go_without_caches(refused)
+
+    @contextmanager
+    def _job(self, request: JobRequest[Q]) -> Iterator[_Job[Q, D]]:
+        job = _Job(self, request)
+        try:
+            yield job
+        finally:
+            self._storage.end_job(job.job_id)
 
     def substituted(self, request: JobRequest[Q]) -> D:
         """The query with whatever is kept already substituted. Runs nothing."""
@@ -196,6 +214,11 @@ class _Job(Generic[Q, D]):
         self._reading: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._transformations: dict[str, CacheTransformation | None] = {}
         self._queries: dict[IntermediateDataSetID, Q] = {}
+
+    @property
+    def job_id(self) -> JobID:
+        """Identifies the job, over all of its attempts."""
+        return self._execution.job_id
 
     @contextmanager
     def attempt(self, *, pinning: bool = False) -> Iterator[D]:
@@ -249,7 +272,9 @@ class _Job(Generic[Q, D]):
             else "is resubmitted without keeping anything"
         )
         for dataset_id in graph.reads:
-            self._available(dataset_id, lease.entries[dataset_id].kept, VertexOutcome.READ)
+            kept_dataset = lease.entries[dataset_id].kept
+            self._master._storage.hit(kept_dataset)
+            self._available(dataset_id, kept_dataset, VertexOutcome.READ)
 
     def answer(self, act: Callable[[], T]) -> T:
         """Runs the vertex that answers."""
@@ -386,7 +411,11 @@ class _Job(Generic[Q, D]):
             reading = _kept(lease)
             with self._runner.watching(reading):
                 kept = self._runner.produce(
-                    self._queries[dataset_id], dataset_id, vertex.name, self._reads(reading)
+                    self._queries[dataset_id],
+                    self._execution.job_id,
+                    dataset_id,
+                    vertex.name,
+                    self._reads(reading),
                 )
             try:
                 self._check(reading)
@@ -398,6 +427,8 @@ class _Job(Generic[Q, D]):
         except NotKeptError as error:
             logger.warning("%s is not kept: %s", dataset_id, error.reason)
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, error.reason)
+            if error.incomplete:
+                self._execution.incomplete(dataset_id)
             return
         except BaseException:
             self._execution.ended(vertex, VertexOutcome.FAILED)
@@ -422,11 +453,11 @@ def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, .
         ResultPartitionDescriptor(
             dataset_id,
             partition.index,
-            str(kept.directory / partition.file),
+            location,
             partition.bytes,
             partition.rows,
         )
-        for partition in kept.manifest.partitions
+        for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True)
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -22,11 +22,13 @@ class NotKeptError(Exception):
 
     Args:
         reason: why, for people.
+        incomplete: it was computed, but where it lies could not be collected.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, incomplete: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.incomplete = incomplete
 
 
 class KeptDataLost(Exception):
@@ -60,7 +62,12 @@ class VertexRunner(Protocol[Q_contra, D_co]):
         """
 
     def produce(
-        self, query: Q_contra, dataset_id: IntermediateDataSetID, name: str, reads: Reads
+        self,
+        query: Q_contra,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        name: str,
+        reads: Reads,
     ) -> KeptDataSet:
         """Computes a query and keeps its result.
 

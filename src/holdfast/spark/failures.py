@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 
-def names_any(error: BaseException, paths: Iterable[Path]) -> bool:
-    """Whether an error, or anything that caused it, speaks of one of the paths.
+def names_any(error: BaseException, directories: Iterable[str]) -> bool:
+    """Whether an error, or anything that caused it, speaks of one of the directories.
 
     Spark names the file whenever it fails to read or to write one; the person's own functions and
     expressions don't know these paths.
 
     Args:
         error: what a Spark job failed with.
-        paths: directories of ours.
+        directories: of ours, each a path of this machine or a URL.
     """
-    # Some messages show a path as it is, some as a URL.
-    wanted = [form for path in paths for form in (str(path), path.as_uri().removeprefix("file://"))]
-    return any(path in message for message in _messages(error) for path in wanted)
+    wanted = [form for directory in directories for form in _forms(directory)]
+    return any(form in message for message in _messages(error) for form in wanted)
+
+
+def _forms(directory: str) -> tuple[str, ...]:
+    # Some messages show a path as it is, some as a URL, some without what is before the path.
+    if directory.startswith("/"):
+        return directory, PurePosixPath(directory).as_uri().removeprefix("file://")
+    return (urlsplit(directory).path,)
 
 
 def reason(error: BaseException) -> str:

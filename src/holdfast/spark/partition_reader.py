@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -23,6 +22,9 @@ _OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "parquet.page.verify-checksum.enabled": "true",
+    # A task executor that is cut off must not hold up a job that can do without it.
+    "dfs.webhdfs.socket.connect-timeout": "5s",
+    "dfs.webhdfs.socket.read-timeout": "30s",
 }
 _RELATIONS = 256
 
@@ -52,7 +54,7 @@ class PartitionReader:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._jvm = JvmMembers.of(spark)
-        self._relations: OrderedDict[tuple[Path, bool], Any] = OrderedDict()
+        self._relations: OrderedDict[tuple[tuple[str, ...], bool], Any] = OrderedDict()
         self._lock = Lock()
 
     def plan(self, kept: KeptDataSet, node: Any, ids: tuple[int, ...]) -> Any:
@@ -111,7 +113,7 @@ class PartitionReader:
 
     def _fresh_attributes(self, kept: KeptDataSet, attributes: Any) -> Any:
         """The files' columns without the position, under ids of their own."""
-        output = self._relation(kept, kept.directory).newInstance().output()
+        output = self._relation(kept, kept.directories).newInstance().output()
         if kept.manifest.dataset.filler_column is not None:
             return self._jvm.to_seq([output.apply(0)])
         fresh = []
@@ -134,18 +136,18 @@ class PartitionReader:
             return self._one_after_the_other(kept, attributes)
         if promised and len(partitions) > 1:
             return self._sorted(kept, attributes)
-        return self._logical_relation(self._relation(kept, kept.directory), attributes)
+        return self._logical_relation(self._relation(kept, kept.directories), attributes)
 
     def _one_after_the_other(self, kept: KeptDataSet, attributes: Any) -> Any:
         reads: list[Any] = []
-        for partition in kept.manifest.partitions:
-            relation = self._relation(kept, kept.directory / partition.file)
+        for location in kept.locations:
+            relation = self._relation(kept, (location,))
             read = self._logical_relation(relation, attributes)
             reads.append(read if not reads else read.newInstance())
         return self._jvm.union(self._jvm.to_seq(reads), False, False)
 
     def _sorted(self, kept: KeptDataSet, attributes: Any) -> Any:
-        relation = self._relation(kept, kept.directory, with_position=True)
+        relation = self._relation(kept, kept.directories, with_position=True)
         position = relation.newInstance().output().last()
         order = self._jvm.sort_order(
             position, self._jvm.ascending, self._jvm.nulls_first, self._jvm.to_seq([])
@@ -155,9 +157,11 @@ class PartitionReader:
         columns = [attributes.apply(index) for index in range(attributes.size())]
         return self._project(columns, ordered)
 
-    def _relation(self, kept: KeptDataSet, path: Path, *, with_position: bool = False) -> Any:
-        """Spark's relation over a kept directory or file; listing it once is enough."""
-        key = (path, with_position)
+    def _relation(
+        self, kept: KeptDataSet, places: tuple[str, ...], *, with_position: bool = False
+    ) -> Any:
+        """Spark's relation over kept directories or files; listing them once is enough."""
+        key = (places, with_position)
         with self._lock:
             if key in self._relations:
                 self._relations.move_to_end(key)
@@ -166,7 +170,8 @@ class PartitionReader:
         reader = self._spark._jsparkSession.read().format(PARQUET).schema(schema)
         for option, value in _OPTIONS.items():
             reader = reader.option(option, value)
-        relation = reader.load(local_path(path)).queryExecution().analyzed()
+        paths = self._jvm.to_seq([hadoop_path(place) for place in places])
+        relation = reader.load(paths).queryExecution().analyzed()
         with self._lock:
             self._relations[key] = relation
             while len(self._relations) > _RELATIONS:
@@ -181,9 +186,9 @@ class PartitionReader:
         return self._jvm.project(self._jvm.to_seq(columns), child)
 
 
-def local_path(path: Path) -> str:
+def hadoop_path(place: str) -> str:
     """A path of this machine as Hadoop takes it: no URL, so that nothing in it is escaped."""
-    return f"file:{path}"
+    return f"file:{place}" if place.startswith("/") else place
 
 
 def _file_schema(kept: KeptDataSet, with_position: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast.plan.kept_schema import kept_fields
-from holdfast.spark.partition_reader import PARQUET, local_path
+from holdfast.spark.partition_reader import PARQUET, hadoop_path
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
 
 POSITION_COLUMN = "holdfast_position"
@@ -95,7 +95,7 @@ class PartitionWriter:
         Args:
             plan: the JVM's analyzed plan.
             description: how its columns are kept.
-            directory: an empty directory on this machine.
+            directory: an empty directory on each machine that tasks run on.
             observed: the plan collects metrics, which Spark reports in the person's session alone.
 
         Raises:
@@ -104,7 +104,9 @@ class PartitionWriter:
         writer = self._shaped(self._dataframe(plan, observed), description).write.mode("append")
         for key, value in _WRITE_OPTIONS.items():
             writer = writer.option(key, value)
-        writer.option("compression", self._compression).format(PARQUET).save(local_path(directory))
+        writer.option("compression", self._compression).format(PARQUET).save(
+            hadoop_path(str(directory))
+        )
 
     def _dataframe(self, plan: Any, observed: bool) -> DataFrame:
         """The plan in a session like the person's, apart from how Parquet is written."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -12,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.errors import StorageError
-from holdfast.ids import IntermediateDataSetID
+from holdfast.errors import LocationsIncompleteError, StorageError
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode, FileVersion
 from holdfast.plan.substitution import find_matches
 from holdfast.runtime.vertex_runner import (
@@ -27,8 +28,13 @@ from holdfast.spark.failures import names_any, reason
 from holdfast.spark.partition_reader import PartitionReader
 from holdfast.spark.partition_writer import PartitionWriter, describe
 from holdfast.spark.refusals import is_refusal
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
-from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.spark.written_partitions import WriteJob
+from holdfast.storage.intermediate_result_storage import (
+    IntermediateResultStorage,
+    StagedDataSet,
+    WrittenPartition,
+)
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 _LOCAL = "file:"
 
@@ -71,7 +77,12 @@ class SparkVertexRunner:
         return self._bridge.dataframe(query.plan)
 
     def produce(
-        self, query: Query, dataset_id: IntermediateDataSetID, name: str, reads: Reads
+        self,
+        query: Query,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        name: str,
+        reads: Reads,
     ) -> KeptDataSet:
         """Computes a query and keeps its result.
 
@@ -88,27 +99,41 @@ class SparkVertexRunner:
         )
         try:
             plan = self._plan(query, query.root, reads, below_root=True)
-            staged = self._storage.stage(dataset_id)
+            staged = self._storage.stage(job_id, dataset_id)
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         try:
-            with self._described(name, dataset_id):
-                self._writer.write(plan, description, staged, observed=_is_observed(query))
+            written = self._write(plan, description, staged, observed=_is_observed(query))
             changed = self._changed_source(query.root)
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
-            return self._storage.publish(staged, description)
-        except StorageError as error:
-            self._storage.discard(staged)
-            raise NotKeptError(str(error)) from error
-        except NotKeptError:
-            self._storage.discard(staged)
-            raise
+            kept = self._storage.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)
-            if names_any(error, [staged]) or is_refusal(error):
+            if isinstance(error, LocationsIncompleteError):
+                raise NotKeptError(str(error), incomplete=True) from error
+            if isinstance(error, (StorageError, LookupError)):
+                raise NotKeptError(str(error)) from error
+            if names_any(error, [str(staged.directory)]) or is_refusal(error):
                 raise NotKeptError(reason(error)) from error
             raise
+        finally:
+            if self._storage.spans_machines:
+                _remove_if_empty(staged.directory)
+        return kept
+
+    def _write(
+        self, plan: Any, description: DataSetDescription, staged: StagedDataSet, *, observed: bool
+    ) -> tuple[WrittenPartition, ...] | None:
+        directory = staged.directory
+        with self._described(description.computes, staged.dataset_id):
+            if not self._storage.spans_machines:
+                self._writer.write(plan, description, directory, observed=observed)
+                return None
+            job = WriteJob(self._spark)
+            with job.tagged():
+                self._writer.write(plan, description, directory, observed=observed)
+            return job.written()
 
     @contextmanager
     def watching(self, kept: Mapping[IntermediateDataSetID, KeptDataSet]) -> Iterator[None]:
@@ -127,7 +152,7 @@ class SparkVertexRunner:
             damages = {}
             for dataset_id, dataset in kept.items():
                 damage = self._storage.damage(dataset)
-                if damage is None and names_any(error, [dataset.directory]):
+                if damage is None and names_any(error, dataset.directories):
                     damage = reason(error)
                 if damage is not None:
                     damages[dataset_id] = damage
@@ -180,6 +205,13 @@ class SparkVertexRunner:
             return (file[0], found.getLen(), found.getModificationTime())
         except Exception:
             return None
+
+
+def _remove_if_empty(directory: Path) -> None:
+    """Removes what Spark's committer leaves on the driver's machine, where no task has written."""
+    with suppress(OSError):
+        for path in (directory, *directory.parents):
+            path.rmdir()
 
 
 def _is_observed(query: Query) -> bool:

@@ -13,14 +13,14 @@ import re
 import shutil
 import threading
 import time
-import uuid
 import weakref
 from pathlib import Path
 from typing import IO
 
 from holdfast.errors import StorageError
+from holdfast.ids import ApplicationID
 
-_LOCK = "lock"
+LOCK = "lock"
 _APPLICATION = "application-"
 _BEING_MADE = ".new-"
 _REMOVED = ".removed-"
@@ -33,27 +33,60 @@ logger = logging.getLogger(__name__)
 
 
 class ApplicationDirectory:
-    """Creates the application's directory under `root` and removes those of dead applications.
+    """The directory of one application under `root`; made by `create` or taken over by `adopt`.
 
     Args:
-        root: the directory that applications share; it is created, readable by its owner alone.
-
-    Raises:
-        StorageError: when the directory can't be made or isn't safe to use.
+        root: the directory that applications share.
+        path: the application's own.
+        lock: its lock file, locked.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, path: Path, lock: IO[bytes]) -> None:
         self.root = root
-        try:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _refuse_a_strangers(root)
-            remove_garbage(root)
-            self._made = [_create(root)]
-        except OSError as error:
-            raise StorageError(str(root), f"can't be used to keep results: {error}") from error
+        self._made = [(path, lock)]
         self._making = threading.Lock()
         self._closed = False
         self._release = weakref.finalize(self, _release, self._made, os.getpid())
+
+    @classmethod
+    def create(cls, root: Path, application: ApplicationID | None = None) -> ApplicationDirectory:
+        """Makes the directory of an application that starts, and removes those of dead ones.
+
+        Args:
+            root: the directory that applications share; it is created, readable by its owner alone.
+            application: names the directory; a random name when None.
+
+        Raises:
+            StorageError: when the directory can't be made or isn't safe to use.
+        """
+        try:
+            _make_root(root)
+            remove_garbage(root)
+            return cls(root, *_create(root, application or ApplicationID.random()))
+        except OSError as error:
+            raise StorageError(str(root), f"can't be used to keep results: {error}") from error
+
+    @classmethod
+    def adopt(cls, path: Path) -> ApplicationDirectory | None:
+        """Takes over a directory whose keeper has ended, with everything in it.
+
+        Args:
+            path: `ROOT/application-<id>`.
+
+        Returns:
+            None when it is no such directory, or somebody holds it.
+        """
+        if application_of(path) is None:
+            return None
+        lock = None
+        try:
+            lock = (path / LOCK).open("rb")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if lock is not None:
+                lock.close()
+            return None
+        return cls(path.parent, path, lock)
 
     def path(self) -> Path:
         """The application's own directory; another one when somebody has removed the last.
@@ -65,9 +98,11 @@ class ApplicationDirectory:
             if self._closed:
                 raise FileNotFoundError(f"{self._made[-1][0]} has been closed")
             path, _ = self._made[-1]
-            if not (path / _LOCK).exists():
-                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._made.append(_create(self.root))
+            if not (path / LOCK).exists():
+                _make_root(self.root)
+                # Its own name again, unless something is in the way.
+                name = None if path.exists() else application_of(path)
+                self._made.append(_create(self.root, name or ApplicationID.random()))
             return self._made[-1][0]
 
     def close(self) -> None:
@@ -76,18 +111,40 @@ class ApplicationDirectory:
             self._closed = True
         self._release()
 
+    def leave(self) -> None:
+        """Lets go of the directory as it is, for whoever adopts it."""
+        with self._making:
+            self._closed = True
+            self._release.detach()
+            for _, lock in self._made:
+                lock.close()
 
-def _refuse_a_strangers(root: Path) -> None:
+
+def _make_root(root: Path) -> None:
+    """Makes a directory that applications share, readable by its owner alone.
+
+    Raises:
+        OSError: when it can't be made, or is somebody else's.
+    """
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Under a shared temporary directory anybody could have made it first.
     if root.stat().st_uid != os.getuid():
         raise PermissionError(f"{root} belongs to another user")
 
 
-def _create(root: Path) -> tuple[Path, IO[bytes]]:
-    name = uuid.uuid4().hex
+def application_of(path: Path) -> ApplicationID | None:
+    """Whose directory this is, told from its name."""
+    name = path.name.removeprefix(_APPLICATION)
+    if name == path.name or not _OURS.fullmatch(path.name):
+        return None
+    return ApplicationID(name)
+
+
+def _create(root: Path, application: ApplicationID) -> tuple[Path, IO[bytes]]:
+    name = application.hex
     making = root / f"{_BEING_MADE}{name}"
     making.mkdir(mode=0o700)
-    lock = (making / _LOCK).open("wb")
+    lock = (making / LOCK).open("wb")
     # Waits: whoever looks for garbage may hold it for the moment of looking.
     fcntl.flock(lock, fcntl.LOCK_EX)
     path = root / f"{_APPLICATION}{name}"
@@ -131,7 +188,7 @@ def _remove(path: Path) -> None:
 
 def _is_abandoned(path: Path) -> bool:
     try:
-        with (path / _LOCK).open("rb") as lock:
+        with (path / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return not path.name.startswith(_BEING_MADE) or _is_old(path)
     except BlockingIOError:

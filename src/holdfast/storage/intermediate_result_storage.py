@@ -3,10 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+
+
+@dataclass(frozen=True, slots=True)
+class StagedDataSet:
+    """A dataset that is being written.
+
+    Attributes:
+        job_id: the job that writes it.
+        dataset_id: what it is the result of.
+        name: of this production of it, `<dataset>-<attempt>`.
+        directory: where Spark's tasks write their partitions, each on its own machine.
+    """
+
+    job_id: JobID
+    dataset_id: IntermediateDataSetID
+    name: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPartition:
+    """What a task that has ended well says of the partition it wrote.
+
+    Attributes:
+        index: which subtask it was.
+        host: the machine that it ran on, as Spark calls it.
+        rows: how many rows it wrote.
+    """
+
+    index: int
+    host: str
+    rows: int
 
 
 class IntermediateResultStorage(ABC):
@@ -15,8 +49,13 @@ class IntermediateResultStorage(ABC):
     Source: FLIP-36, "Step 1: Execute JOB_1" and phase 2.
     """
 
+    @property
     @abstractmethod
-    def stage(self, dataset_id: IntermediateDataSetID) -> Path:
+    def spans_machines(self) -> bool:
+        """Whether `publish` has to be told which machine each partition was written on."""
+
+    @abstractmethod
+    def stage(self, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
         """A new directory for Spark's writer, invisible to readers until it is published.
 
         Raises:
@@ -24,31 +63,49 @@ class IntermediateResultStorage(ABC):
         """
 
     @abstractmethod
-    def publish(self, staged: Path, description: DataSetDescription) -> KeptDataSet:
-        """Makes a fully written directory visible, in one atomic step.
+    def publish(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None = None,
+    ) -> KeptDataSet:
+        """Makes a fully written dataset visible, in one atomic step.
+
+        Args:
+            staged: what has been written.
+            description: what it is.
+            written: what the tasks say, where the storage spans machines.
 
         Raises:
-            StorageError: when it can't be; what was staged is then still to be discarded.
+            LocationsIncompleteError: when the location of some partition can't be collected.
+            StorageError: when it can't be published; it is then still to be discarded.
         """
 
     @abstractmethod
-    def discard(self, staged: Path) -> None:
+    def discard(self, staged: StagedDataSet) -> None:
         """Removes what was staged and not published; what can't be removed is garbage."""
 
     @abstractmethod
+    def end_job(self, job_id: JobID) -> None:
+        """A job has ended: what it has staged and not published goes. Nothing for an unknown one.
+
+        Source: FLINK-12612, "General Idea".
+        """
+
+    @abstractmethod
     def damage(self, kept: KeptDataSet) -> str | None:
-        """What is wrong with a dataset, told from its directory without reading rows."""
+        """What is wrong with a dataset, told without reading rows."""
 
     @abstractmethod
     def rewritten(self, kept: KeptDataSet) -> str | None:
-        """Which partition holds other rows than were published, as far as its directory tells.
+        """Which partition holds other rows than were published, as far as its place tells.
 
         To be asked by who has read it to the end: what is gone by then was there to be read.
         """
 
     @abstractmethod
     def remove(self, kept: KeptDataSet) -> None:
-        """Removes a dataset; what can't be removed is garbage."""
+        """Removes a dataset, wherever parts of it lie; what can't be removed is garbage."""
 
     @abstractmethod
     def pin(self, kept: KeptDataSet) -> KeptDataSet | None:
@@ -61,6 +118,10 @@ class IntermediateResultStorage(ABC):
     @abstractmethod
     def unpin(self, pinned: KeptDataSet) -> None:
         """Removes what `pin` gave; what can't be removed is garbage."""
+
+    @abstractmethod
+    def hit(self, kept: KeptDataSet) -> None:
+        """Notes that a job reads a dataset."""
 
     @abstractmethod
     def close(self) -> None:

@@ -91,12 +91,32 @@ class KeptDataSet(_Record):
     """A published dataset.
 
     Attributes:
-        directory: where its partitions and its manifest lie.
+        directories: where its partitions lie: a path of this machine, or a URL for each place that
+            holds some of them.
         manifest: what lies there.
+        holders: for each partition of the manifest, which of `directories` holds it; empty when
+            the first one holds them all.
+        name: of this production of it, `<dataset>-<attempt>`; None for what is pinned.
     """
 
-    directory: Path
+    directories: tuple[str, ...]
     manifest: Manifest
+    holders: tuple[int, ...] = ()
+    name: str | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where a dataset of this machine lies."""
+        return Path(self.directories[0])
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """For each partition of the manifest the path or URL that Spark opens."""
+        holders = self.holders or (0,) * len(self.manifest.partitions)
+        return tuple(
+            f"{self.directories[holder]}/{partition.file}"
+            for partition, holder in zip(self.manifest.partitions, holders, strict=True)
+        )
 
     @property
     def bytes(self) -> int:

@@ -18,7 +18,9 @@ import pyarrow.parquet
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import (
     MANIFEST_NAME,
     DataSetDescription,
@@ -26,9 +28,9 @@ from holdfast.storage.kept_dataset import (
     KeptDataSet,
     Manifest,
 )
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
 
 ONE = IntermediateDataSetID("1" * 64)
+JOB = JobID("2" * 32)
 DESCRIPTION = DataSetDescription(
     dataset_id=ONE.hex,
     computes="Project over a range",
@@ -38,23 +40,23 @@ DESCRIPTION = DataSetDescription(
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Iterator[LocalDirectoryStorage]:
-    storage = LocalDirectoryStorage(tmp_path / "root")
+def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
+    storage = EmbeddedStorage(tmp_path / "root")
     yield storage
     storage.close()
 
 
-def write(staged: Path, *indexes: int) -> None:
+def write(staged: StagedDataSet, *indexes: int) -> None:
     """What Spark's writer leaves: partitions of 3 rows each, checksums and a marker."""
     for index in indexes:
         name = f"part-{index:05}-0b1c-c000.zstd.parquet"
-        pyarrow.parquet.write_table(pyarrow.table({"c0": [index, 1, 2]}), staged / name)
-        (staged / f".{name}.crc").write_bytes(b"crc")
-    (staged / "_SUCCESS").touch()
+        pyarrow.parquet.write_table(pyarrow.table({"c0": [index, 1, 2]}), staged.directory / name)
+        (staged.directory / f".{name}.crc").write_bytes(b"crc")
+    (staged.directory / "_SUCCESS").touch()
 
 
-def keep(storage: LocalDirectoryStorage, *indexes: int) -> KeptDataSet:
-    staged = storage.stage(ONE)
+def keep(storage: EmbeddedStorage, *indexes: int) -> KeptDataSet:
+    staged = storage.stage(JOB, ONE)
     write(staged, *(indexes or (0, 1, 2)))
     return storage.publish(staged, DESCRIPTION)
 
@@ -66,7 +68,7 @@ def everything(root: Path) -> list[Path]:
 # -- publishing ------------------------------------------------------------------------------------
 
 
-def test_a_published_dataset_is_whole_and_explains_itself(storage: LocalDirectoryStorage) -> None:
+def test_a_published_dataset_is_whole_and_explains_itself(storage: EmbeddedStorage) -> None:
     kept = keep(storage, 0, 3)
     assert storage.damage(kept) is None
     assert (kept.rows, len(kept.manifest.partitions)) == (6, 2)
@@ -79,23 +81,23 @@ def test_a_published_dataset_is_whole_and_explains_itself(storage: LocalDirector
 
 
 def test_a_dataset_of_which_no_task_left_anything_is_refused(
-    storage: LocalDirectoryStorage,
+    storage: EmbeddedStorage,
 ) -> None:
     with pytest.raises(StorageError, match="no task has left a partition"):
-        storage.publish(storage.stage(ONE), DESCRIPTION)
+        storage.publish(storage.stage(JOB, ONE), DESCRIPTION)
 
 
-def test_what_is_staged_is_not_where_datasets_lie(storage: LocalDirectoryStorage) -> None:
+def test_what_is_staged_is_not_where_datasets_lie(storage: EmbeddedStorage) -> None:
     kept = keep(storage)
-    staged = storage.stage(ONE)
-    assert staged.parent != kept.directory.parent
-    assert list(staged.iterdir()) == []
+    staged = storage.stage(JOB, ONE)
+    assert staged.directory.parent != kept.directory.parent
+    assert list(staged.directory.iterdir()) == []
     storage.discard(staged)
-    assert not staged.exists()
+    assert not staged.directory.exists()
     storage.discard(staged)
 
 
-def test_the_same_dataset_made_again_lies_elsewhere(storage: LocalDirectoryStorage) -> None:
+def test_the_same_dataset_made_again_lies_elsewhere(storage: EmbeddedStorage) -> None:
     first, second = keep(storage), keep(storage)
     assert first.directory != second.directory
     storage.remove(first)
@@ -104,18 +106,21 @@ def test_the_same_dataset_made_again_lies_elsewhere(storage: LocalDirectoryStora
     assert storage.damage(second) is None
 
 
-def test_two_attempts_of_one_task_are_refused(storage: LocalDirectoryStorage) -> None:
-    staged = storage.stage(ONE)
+def test_two_attempts_of_one_task_are_refused(storage: EmbeddedStorage) -> None:
+    staged = storage.stage(JOB, ONE)
     write(staged, 0)
-    shutil.copy(next(staged.glob("part-*")), staged / "part-00000-other-c000.zstd.parquet")
+    shutil.copy(
+        next(staged.directory.glob("part-*")),
+        staged.directory / "part-00000-other-c000.zstd.parquet",
+    )
     with pytest.raises(StorageError, match="two attempts"):
         storage.publish(staged, DESCRIPTION)
 
 
-def test_a_file_that_is_no_parquet_is_refused(storage: LocalDirectoryStorage) -> None:
-    staged = storage.stage(ONE)
-    (staged / "part-00000-x-c000.parquet").write_text("no parquet")
-    with pytest.raises(StorageError, match="can't be published"):
+def test_a_file_that_is_no_parquet_is_refused(storage: EmbeddedStorage) -> None:
+    staged = storage.stage(JOB, ONE)
+    (staged.directory / "part-00000-x-c000.parquet").write_text("no parquet")
+    with pytest.raises(StorageError, match="can't be told"):
         storage.publish(staged, DESCRIPTION)
 
 
@@ -127,14 +132,14 @@ def failing(*_: object, **__: object) -> None:
     ("owner", "name"), [(os, "fsync"), (Path, "rename"), (Path, "open"), (Path, "iterdir")]
 )
 def test_a_step_that_fails_publishes_nothing(
-    storage: LocalDirectoryStorage,
+    storage: EmbeddedStorage,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     owner: Any,
     name: str,
 ) -> None:
     before = keep(storage)
-    staged = storage.stage(ONE)
+    staged = storage.stage(JOB, ONE)
     write(staged, 0)
     with monkeypatch.context() as patched:
         patched.setattr(owner, name, failing)
@@ -150,9 +155,9 @@ def test_a_step_that_fails_publishes_nothing(
 _CRASH = """
 import os, shutil, sys
 from pathlib import Path
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription
-from holdfast.storage.local_directory_storage import LocalDirectoryStorage
+from holdfast.runtime.embedded_storage import EmbeddedStorage
 import pyarrow.parquet
 
 home, parquet = Path(sys.argv[1]), Path(sys.argv[2])
@@ -163,11 +168,11 @@ counted = ("open", "os.", "shutil.", "fcntl.", "pathlib.")
 pyarrow.parquet.read_metadata(parquet)
 
 def story(root):
-    storage = LocalDirectoryStorage(root)
+    storage = EmbeddedStorage(root)
     for _ in range(2):
-        staged = storage.stage(IntermediateDataSetID("1" * 64))
+        staged = storage.stage(JobID("2" * 32), IntermediateDataSetID("1" * 64))
         for index in range(2):
-            shutil.copyfile(parquet, staged / f"part-0000{index}-x.parquet")
+            shutil.copyfile(parquet, staged.directory / f"part-0000{index}-x.parquet")
         kept = storage.publish(staged, description)
         pinned = storage.pin(kept)
     storage.unpin(pinned)
@@ -200,7 +205,7 @@ print(steps)
 
 
 def test_a_crash_at_any_step_leaves_whole_datasets_and_garbage(
-    storage: LocalDirectoryStorage, tmp_path: Path
+    storage: EmbeddedStorage, tmp_path: Path
 ) -> None:
     parquet = tmp_path / "some.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2, 3]}), parquet)
@@ -220,16 +225,16 @@ def test_a_crash_at_any_step_leaves_whole_datasets_and_garbage(
         most = max(most, len(datasets))
         for directory in datasets:
             manifest = Manifest.model_validate_json((directory / MANIFEST_NAME).read_text())
-            kept = KeptDataSet(directory=directory, manifest=manifest)
+            kept = KeptDataSet(directories=(str(directory),), manifest=manifest)
             assert kept.rows == 6
             assert storage.damage(kept) is None
         # The next start removes whatever has been left.
-        LocalDirectoryStorage(home / str(step)).close()
+        EmbeddedStorage(home / str(step)).close()
         for path in (home / str(step)).iterdir():
             # Without a lock it may be somebody's who is about to take it, so it gets a minute.
             assert not (path / "lock").exists() or path.name.startswith(".new-")
             os.utime(path, (1, 1))
-        LocalDirectoryStorage(home / str(step)).close()
+        EmbeddedStorage(home / str(step)).close()
         assert list((home / str(step)).iterdir()) == []
     assert most == 2
 
@@ -262,14 +267,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize(("damage", "told"), DAMAGES.values(), ids=DAMAGES.keys())
 def test_damage_is_told(
-    storage: LocalDirectoryStorage, damage: Callable[[Path], None], told: str
+    storage: EmbeddedStorage, damage: Callable[[Path], None], told: str
 ) -> None:
     kept = keep(storage)
     damage(kept.directory)
     assert told in (storage.damage(kept) or "")
 
 
-def test_only_what_holds_other_rows_counts_as_rewritten(storage: LocalDirectoryStorage) -> None:
+def test_only_what_holds_other_rows_counts_as_rewritten(storage: EmbeddedStorage) -> None:
     kept = keep(storage)
     assert storage.rewritten(kept) is None
     (kept.directory / kept.manifest.partitions[0].file).unlink()
@@ -281,7 +286,7 @@ def test_only_what_holds_other_rows_counts_as_rewritten(storage: LocalDirectoryS
     assert storage.rewritten(kept) is None
 
 
-def test_hidden_files_are_no_damage(storage: LocalDirectoryStorage) -> None:
+def test_hidden_files_are_no_damage(storage: EmbeddedStorage) -> None:
     kept = keep(storage)
     (kept.directory / ".part-00000.crc").touch()
     (kept.directory / "_SUCCESS.2").touch()
@@ -291,7 +296,7 @@ def test_hidden_files_are_no_damage(storage: LocalDirectoryStorage) -> None:
 # -- pins ------------------------------------------------------------------------------------------
 
 
-def test_a_pinned_dataset_outlives_the_original(storage: LocalDirectoryStorage) -> None:
+def test_a_pinned_dataset_outlives_the_original(storage: EmbeddedStorage) -> None:
     kept = keep(storage)
     pinned = storage.pin(kept)
     assert pinned is not None
@@ -305,7 +310,7 @@ def test_a_pinned_dataset_outlives_the_original(storage: LocalDirectoryStorage) 
     assert not pinned.directory.exists()
 
 
-def test_unpinning_leaves_the_original(storage: LocalDirectoryStorage) -> None:
+def test_unpinning_leaves_the_original(storage: EmbeddedStorage) -> None:
     kept = keep(storage)
     pins = [storage.pin(kept), storage.pin(kept)]
     assert None not in pins
@@ -316,7 +321,7 @@ def test_unpinning_leaves_the_original(storage: LocalDirectoryStorage) -> None:
 
 
 def test_what_is_gone_cannot_be_pinned_and_leaves_nothing_behind(
-    storage: LocalDirectoryStorage, tmp_path: Path
+    storage: EmbeddedStorage, tmp_path: Path
 ) -> None:
     kept = keep(storage)
     (kept.directory / kept.manifest.partitions[1].file).unlink()
@@ -325,7 +330,7 @@ def test_what_is_gone_cannot_be_pinned_and_leaves_nothing_behind(
 
 
 def test_a_file_system_without_links_pins_nothing(
-    storage: LocalDirectoryStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: EmbeddedStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = keep(storage)
     monkeypatch.setattr(os, "link", failing)
@@ -337,16 +342,16 @@ def test_a_file_system_without_links_pins_nothing(
 
 
 def test_closing_removes_everything_and_nothing_can_be_staged_after(tmp_path: Path) -> None:
-    storage = LocalDirectoryStorage(tmp_path / "root")
-    kept, staged = keep(storage), storage.stage(ONE)
+    storage = EmbeddedStorage(tmp_path / "root")
+    kept, staged = keep(storage), storage.stage(JOB, ONE)
     assert storage.pin(kept) is not None
     storage.close()
     storage.close()
     assert list((tmp_path / "root").iterdir()) == []
-    write_back = staged / "part-00000-x.parquet"
+    write_back = staged.directory / "part-00000-x.parquet"
     assert not write_back.exists()
     with pytest.raises(StorageError):
-        storage.stage(ONE)
+        storage.stage(JOB, ONE)
     with pytest.raises(StorageError):
         storage.publish(staged, DESCRIPTION)
     assert storage.pin(kept) is None
@@ -355,16 +360,14 @@ def test_closing_removes_everything_and_nothing_can_be_staged_after(tmp_path: Pa
     assert list((tmp_path / "root").iterdir()) == []
 
 
-def test_a_root_that_was_removed_is_made_again(
-    storage: LocalDirectoryStorage, tmp_path: Path
-) -> None:
+def test_a_root_that_was_removed_is_made_again(storage: EmbeddedStorage, tmp_path: Path) -> None:
     keep(storage)
     shutil.rmtree(tmp_path / "root")
     assert storage.damage(keep(storage)) is None
 
 
 def test_what_cannot_be_removed_is_said_once(
-    storage: LocalDirectoryStorage,
+    storage: EmbeddedStorage,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,0 +1,89 @@
+"""How values of configuration keys are written: durations and addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+
+_DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_SECONDS = {
+    label: seconds
+    for seconds, labels in (
+        (86_400.0, ("d", "day", "days")),
+        (3_600.0, ("h", "hour", "hours")),
+        (60.0, ("m", "min", "minute", "minutes")),
+        (1.0, ("s", "sec", "secs", "second", "seconds")),
+        (1e-3, ("", "ms", "milli", "millis", "millisecond", "milliseconds")),
+        (1e-6, ("µs", "micro", "micros", "microsecond", "microseconds")),
+        (1e-9, ("ns", "nano", "nanos", "nanosecond", "nanoseconds")),
+    )
+    for label in labels
+}
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(\d{1,5})")
+_PORTS = 65_536
+
+
+def parse_duration(value: object) -> timedelta:
+    """A duration as Flink reads one: a number and a unit, milliseconds without one.
+
+    Args:
+        value: text such as `30 s` or `3 min`, a number of milliseconds, or a timedelta.
+
+    Raises:
+        ValueError: when it is none, or negative.
+
+    >>> parse_duration("3 min"), parse_duration("500")
+    (datetime.timedelta(seconds=180), datetime.timedelta(microseconds=500000))
+    """
+    if isinstance(value, timedelta):
+        if value < timedelta(0):
+            raise ValueError(value)
+        return value
+    match = _DURATION.fullmatch(str(value)) if not isinstance(value, bool) else None
+    if match is None or match[2].lower() not in _SECONDS:
+        raise ValueError(value)
+    try:
+        return timedelta(seconds=int(match[1]) * _SECONDS[match[2].lower()])
+    except OverflowError as error:
+        raise ValueError(value) from error
+
+
+def parse_positive_duration(value: object) -> timedelta:
+    """Like `parse_duration`, and longer than nothing.
+
+    Raises:
+        ValueError: when it is none, or not above zero.
+    """
+    duration = parse_duration(value)
+    if duration <= timedelta(0):
+        raise ValueError(value)
+    return duration
+
+
+def parse_addresses(value: object) -> tuple[str, ...]:
+    """Addresses of processes, each `host:port`.
+
+    Args:
+        value: text with commas in between, or several texts.
+
+    Raises:
+        ValueError: when one is no address, or stands there twice.
+
+    >>> parse_addresses("10.0.0.1:7000, worker-2:7000")
+    ('10.0.0.1:7000', 'worker-2:7000')
+    """
+    if isinstance(value, str):
+        texts: list[object] = [text for text in value.split(",") if text.strip()]
+    elif isinstance(value, Iterable):
+        texts = list(value)
+    else:
+        raise ValueError(value)
+    addresses = []
+    for text in texts:
+        address = str(text).strip()
+        match = _ADDRESS.fullmatch(address)
+        if match is None or not 0 < int(match[2]) < _PORTS or address in addresses:
+            raise ValueError(value)
+        addresses.append(address)
+    return tuple(addresses)

@@ -1,0 +1,221 @@
+"""A job master's connection to one task executor."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from threading import Lock
+from typing import TypeVar
+
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    TaskExecutorError,
+    TaskExecutorUnreachableError,
+    UnknownApplicationError,
+)
+from holdfast.ids import ApplicationID, JobID
+from holdfast.taskexecutor.gateway import Registration, TaskExecutorDescription, TaskExecutorGateway
+from holdfast.taskexecutor.partition_info import OutputID
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class TaskExecutorConnection:
+    """Registers an application with a task executor, and again after the executor was lost.
+
+    Safe for use by several threads.
+
+    Args:
+        name: what the executor is called in messages until it is known.
+        gateway: how it is reached.
+        application: whose connection it is.
+        lease_seconds: how long the executor keeps partitions without a heartbeat.
+        version: of Holdfast.
+        lost: called with this connection when what lies there can't be relied on any more: all of
+            it, or all but the outputs that are named.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        gateway: TaskExecutorGateway,
+        application: ApplicationID,
+        lease_seconds: float,
+        version: str,
+        lost: Callable[[TaskExecutorConnection, Collection[OutputID]], None],
+    ) -> None:
+        self.name = name
+        self.gateway = gateway
+        self._application = application
+        self._lease_seconds = lease_seconds
+        self._version = version
+        self._lost = lost
+        self._lock = Lock()
+        self._registration: Registration | None = None
+        self._description: TaskExecutorDescription | None = None
+        self._jobs: set[JobID] = set()
+        self._owed: set[OutputID] = set()
+        self._unreachable: TaskExecutorError | None = None
+        self._closed = False
+
+    @property
+    def description(self) -> TaskExecutorDescription:
+        """Which executor this is.
+
+        Raises:
+            TaskExecutorUnreachableError: when it hasn't been reached yet.
+        """
+        if self._description is None:
+            raise self._unreachable or TaskExecutorUnreachableError(self.name, "not reached yet")
+        return self._description
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it is registered, and answered when it was last asked."""
+        return self._registration is not None and self._unreachable is None
+
+    @property
+    def read_root(self) -> str:
+        """The path or URL under which Spark reads this application's datasets there.
+
+        Raises:
+            TaskExecutorUnreachableError: when it isn't registered.
+        """
+        if self._registration is None:
+            raise self._unreachable or TaskExecutorUnreachableError(self.name, "not registered")
+        return self._registration.read_root
+
+    def connect(self) -> None:
+        """Registers the application, if it isn't.
+
+        Raises:
+            TaskExecutorError: when that can't be done.
+        """
+        with self._lock:
+            if self._registration is None or self._unreachable is not None:
+                self._register()
+
+    def call(self, request: Callable[[TaskExecutorGateway], T]) -> T:
+        """Asks the executor for something.
+
+        An executor that was lost is not asked again before a heartbeat has found it: a job must
+        not wait for each call to one that is gone.
+
+        Raises:
+            TaskExecutorError: what the executor answers with, or TaskExecutorUnreachableError.
+        """
+        if self._unreachable is not None:
+            raise self._unreachable
+        try:
+            return request(self.gateway)
+        except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
+            self._gone(error)
+            raise
+
+    def ensure_job(self, job_id: JobID) -> None:
+        """Registers a job, if it isn't.
+
+        Raises:
+            TaskExecutorError: when that can't be done.
+        """
+        with self._lock:
+            known = job_id in self._jobs
+            self._jobs.add(job_id)
+        if known:
+            return
+        try:
+            self.call(lambda gateway: gateway.register_job(self._application, job_id))
+        except TaskExecutorError:
+            self._jobs.discard(job_id)
+            raise
+
+    def end_job(self, job_id: JobID) -> None:
+        """Ends a job if it is registered. What can't be reached ends it when the lease lapses."""
+        with self._lock:
+            known = job_id in self._jobs
+            self._jobs.discard(job_id)
+        if known:
+            try:
+                self.call(lambda gateway: gateway.end_job(self._application, job_id))
+            except TaskExecutorError as error:
+                logger.debug("%s: job %s is not ended there: %s", self.name, job_id, error)
+
+    def release(self, outputs: Collection[OutputID]) -> None:
+        """Releases outputs; where the executor can't be reached, as soon as it is."""
+        with self._lock:
+            self._owed.update(outputs)
+        self._pay()
+
+    def heartbeat(self, hits: Mapping[OutputID, int]) -> None:
+        """Renews the lease; registers again with an executor that was lost or started again."""
+        try:
+            if not self.is_up:
+                self.connect()
+            incarnation = self.gateway.heartbeat(self._application, hits)
+            registration = self._registration
+            if registration is not None and registration.incarnation != incarnation:
+                raise UnknownApplicationError(self._application.hex)
+            self._pay()
+        except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
+            self._gone(error)
+        except TaskExecutorError as error:
+            logger.warning("task executor %s refuses a heartbeat: %s", self.name, error)
+
+    def close(self) -> None:
+        """Releases everything of the application there, if it can be reached."""
+        if self._registration is None or self._closed:
+            return
+        self._closed = True
+        self._unreachable = TaskExecutorUnreachableError(self.name, "the environment is closed")
+        try:
+            self.gateway.unregister_application(self._application)
+        except TaskExecutorError as error:
+            logger.debug("%s: left to its lease: %s", self.name, error)
+
+    def _register(self) -> None:
+        try:
+            description = self.gateway.describe()
+            before = self._registration
+            anew = True
+            try:
+                registration = self.gateway.register_application(
+                    self._application, self._lease_seconds, self._version
+                )
+            except DuplicateRegistrationError:
+                # It was only out of reach, and has kept what it has.
+                if before is None or description.incarnation != before.incarnation:
+                    raise
+                registration, anew = before, False
+            left = [each.output for each in self.gateway.report(self._application)]
+        except TaskExecutorError as error:
+            self._unreachable = error
+            raise
+        if anew:
+            self._jobs.clear()
+        self._description, self._registration = description, registration
+        self._unreachable = None
+        if before is not None:
+            self._lost(self, left)
+
+    def _gone(self, error: TaskExecutorError) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            first = self._unreachable is None
+            self._unreachable = error
+        if first:
+            logger.warning("task executor %s is lost: %s", self.name, error)
+
+    def _pay(self) -> None:
+        with self._lock:
+            owed, self._owed = self._owed, set()
+        if not owed:
+            return
+        try:
+            self.call(lambda gateway: gateway.release_outputs(self._application, owed))
+        except TaskExecutorError as error:
+            with self._lock:
+                self._owed |= owed
+            logger.debug("%s: %d outputs are released later: %s", self.name, len(owed), error)
