@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from holdfast.errors import (
     DuplicateRegistrationError,
@@ -42,8 +42,8 @@ from holdfast.taskexecutor.partition_info import OutputID
 
 APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
 APPLICATION, OTHER_APPLICATION = APPLICATIONS
-JOBS = tuple(JobID(digit * 32) for digit in "123")
-JOB, OTHER_JOB, _ = JOBS
+JOBS = tuple(JobID(digit * 32) for digit in "12")
+JOB, OTHER_JOB = JOBS
 OUTPUTS = tuple(OutputID(IntermediateDataSetID(digit * 64), "00000001") for digit in "45")
 OUTPUT, OTHER_OUTPUT = OUTPUTS
 LEASE = 10.0
@@ -314,7 +314,8 @@ class Machine(RuleBasedStateMachine):
         self.owner: dict[JobID, ApplicationID] = {}
         self.active: set[JobID] = set()
         self.slots: dict[JobID, set[OutputID]] = {}
-        self.finished: dict[JobID, bool] = {}
+        # As it was told last: a slot may be open before anything is set up in it.
+        self.held: dict[JobID, bool] = {}
 
     def tell(self, event: ConnectionEvent, allowed: bool) -> None:
         if not allowed:
@@ -323,6 +324,8 @@ class Machine(RuleBasedStateMachine):
                 self.connections.handle(event)
             assert state(self.connections) == before
             return
+        if isinstance(event, PartitionsChanged) and event.job_id in self.held:
+            self.held[event.job_id] = event.held
         for instruction in self.connections.handle(event):
             match instruction:
                 case MarkJobActive(job_id):
@@ -335,15 +338,17 @@ class Machine(RuleBasedStateMachine):
                     self.active.remove(job_id)
                 case ReleaseFinishedPartitions(job_id):
                     assert job_id not in self.active, "the flag is unset before the release"
-                    self.finished[job_id] = False
-                    self.tell(PartitionsChanged(job_id, bool(self.slots[job_id])), True)
+                    self.only_in_progress(job_id)
                 case ReleaseClusterPartitions(application):
                     del self.alive[application]
                 case EndConnection(job_id):
                     assert job_id not in self.active
                     assert not self.slots.pop(job_id)
-                    assert not self.finished.pop(job_id)
+                    assert not self.held.pop(job_id)
                     del self.owner[job_id]
+
+    def only_in_progress(self, job_id: JobID) -> None:
+        self.tell(PartitionsChanged(job_id, self.held[job_id] and bool(self.slots[job_id])), True)
 
     def runs(self, application: ApplicationID, job_id: JobID) -> bool:
         return application in self.alive and (
@@ -368,7 +373,7 @@ class Machine(RuleBasedStateMachine):
     def unregister(self, application: ApplicationID) -> None:
         self.tell(ApplicationUnregistered(application), application in self.alive)
 
-    @rule(seconds=st.floats(0.0, LEASE))
+    @rule(seconds=st.floats(0.0, LEASE / 3))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         self.tell(Tick(self.now), True)
@@ -379,7 +384,7 @@ class Machine(RuleBasedStateMachine):
         if allowed:
             self.owner[job_id] = application
             self.slots[job_id] = set()
-            self.finished[job_id] = False
+            self.held[job_id] = False
         self.tell(JobRegistered(application, job_id), allowed)
 
     @rule(
@@ -392,47 +397,54 @@ class Machine(RuleBasedStateMachine):
         self.tell(SlotOpened(application, job_id, output), allowed)
         if allowed:
             self.slots[job_id].add(output)
+
+    @rule()
+    def set_up(self) -> None:
+        for job_id in sorted(job_id for job_id, slots in self.slots.items() if slots):
             self.tell(PartitionsChanged(job_id, held=True), True)
 
     @rule(
         application=st.sampled_from(APPLICATIONS),
         job_id=st.sampled_from(JOBS),
         output=st.sampled_from(OUTPUTS),
-        finishes=st.booleans(),
-        told_first=st.booleans(),
     )
-    def close_slot(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        finishes: bool,
-        told_first: bool,
-    ) -> None:
+    def close_wrong_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         if self.owner.get(job_id) != application or output not in self.slots[job_id]:
-            return self.tell(SlotClosed(application, job_id, output), False)
+            self.tell(SlotClosed(application, job_id, output), False)
+
+    @rule(data=st.data(), finishes=st.booleans(), told_first=st.booleans())
+    @precondition(lambda self: any(self.slots.values()))
+    def close_slot(self, data: st.DataObject, finishes: bool, told_first: bool) -> None:
+        open_slots = [(job_id, output) for job_id in self.slots for output in self.slots[job_id]]
+        job_id, output = data.draw(st.sampled_from(sorted(open_slots)))
         self.slots[job_id].remove(output)
         # What finishes for a job that is not active is released at once.
-        self.finished[job_id] |= finishes and job_id in self.active
-        held = PartitionsChanged(job_id, bool(self.finished[job_id] or self.slots[job_id]))
-        closed = SlotClosed(application, job_id, output)
+        keeps = job_id in self.active and (finishes or self.held[job_id])
+        in_progress = self.held[job_id] and bool(self.slots[job_id])
+        held = PartitionsChanged(job_id, keeps or in_progress)
+        closed = SlotClosed(self.owner[job_id], job_id, output)
         for event in (held, closed) if told_first else (closed, held):
             self.tell(event, True)
 
     @rule(job_id=st.sampled_from(JOBS))
     def release_or_promote(self, job_id: JobID) -> None:
         if job_id in self.owner:
-            self.finished[job_id] = False
-            self.tell(PartitionsChanged(job_id, bool(self.slots[job_id])), True)
+            self.only_in_progress(job_id)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.active)
+    def end_job(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.active)))
+        self.tell(JobEnded(self.owner[job_id], job_id), True)
 
     @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
-    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
+    def end_any_job(self, application: ApplicationID, job_id: JobID) -> None:
         self.tell(JobEnded(application, job_id), self.runs(application, job_id))
 
     @invariant()
     def the_connected_are_those_that_live_or_hold_something(self) -> None:
         for job_id in JOBS:
-            holds = self.slots.get(job_id) or self.finished.get(job_id)
+            holds = self.slots.get(job_id) or self.held.get(job_id)
             assert self.connections.is_connected(job_id) == bool(job_id in self.active or holds)
             assert set(self.connections.slots(job_id)) == self.slots.get(job_id, set())
         for application in APPLICATIONS:
@@ -441,4 +453,5 @@ class Machine(RuleBasedStateMachine):
         assert self.connections.next_lapse() == min(self.alive.values(), default=None)
 
 
-TestConnectionsInWhateverOrder: Callable[..., Any] = Machine.TestCase
+TestConnectionsInWhateverOrder: Any = Machine.TestCase
+TestConnectionsInWhateverOrder.settings = settings(max_examples=5 * settings().max_examples)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -550,4 +551,7 @@ class Machine(RuleBasedStateMachine):
 def test_the_books_are_right_whatever_happens_in_whatever_order(
     memory_shuffle_environment: Any,
 ) -> None:
-    run_state_machine_as_test(lambda: Machine(memory_shuffle_environment))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Machine(memory_shuffle_environment),
+        settings=settings(max_examples=5 * settings().max_examples),
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -566,4 +567,5 @@ class Machine(RuleBasedStateMachine):
         assert set(tracker._datasets) == {output.dataset_id for output in self.outputs}
 
 
-TestTrackerInWhateverOrder: Callable[..., Any] = Machine.TestCase
+TestTrackerInWhateverOrder: Any = Machine.TestCase
+TestTrackerInWhateverOrder.settings = settings(max_examples=5 * settings().max_examples)
