@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 
 import pytest
@@ -9,13 +10,26 @@ import pytest
 from holdfast import errors
 from holdfast.errors import (
     ConfigurationError,
+    DuplicateRegistrationError,
     EnvironmentClosedError,
     HoldfastError,
     KeptPartitionLostError,
+    LocationsIncompleteError,
+    MalformedRequestError,
+    RequestTooLargeError,
     StorageError,
+    TaskExecutorError,
+    TaskExecutorUnreachableError,
+    UnauthorizedError,
+    UnknownApplicationError,
+    UnknownDataSetError,
+    UnknownJobError,
+    UnknownPartitionError,
+    UnknownTaskExecutorError,
     UnsupportedPlanError,
     UnsupportedSessionError,
     UnsupportedTypeError,
+    VersionMismatchError,
 )
 
 EXAMPLES = [
@@ -26,6 +40,21 @@ EXAMPLES = [
     (EnvironmentClosedError("count()"), ["count()", "closed", "new Environment"]),
     (StorageError("/kept", "belongs to another user"), ["/kept", "belongs to another user"]),
     (KeptPartitionLostError(("ab12", "cd34"), "a file is gone"), ["ab12", "cd34", "run the job"]),
+    (LocationsIncompleteError("ab12", "partition 3"), ["ab12", "partition 3"]),
+    (UnknownApplicationError("ab12"), ["ab12", "expected one whose lease", "Register it again"]),
+    (UnknownJobError("cd34"), ["job cd34", "expected one that was registered", "Register the job"]),
+    (UnknownDataSetError("ef56", "a promoted one"), ["ef56", "a promoted one", "holdfast ls"]),
+    (UnknownPartitionError("ef56/7", "a finished one"), ["ef56/7", "a finished one", "again"]),
+    (UnknownTaskExecutorError("left"), ["task executor left", "expected", "Register it first"]),
+    (DuplicateRegistrationError("job cd34", "Use another."), ["job cd34", "once", "Use another."]),
+    (VersionMismatchError("executor left", "1", "2"), ["left", "Holdfast 1", "2", "install"]),
+    (MalformedRequestError("promote", "no output"), ["promote", "no output", "Nothing has been"]),
+    (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller parts"]),
+    (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Give it"]),
+    (
+        TaskExecutorUnreachableError("left", "timed out"),
+        ["left", "timed out", "check that it"],
+    ),
 ]
 
 
@@ -50,9 +79,22 @@ def test_every_error_is_holdfast_s_and_has_an_example_here() -> None:
         if issubclass(member, BaseException)
     }
     assert all(issubclass(member, HoldfastError) for member in defined)
-    assert defined == {HoldfastError, *(type(error) for error, _ in EXAMPLES)}
+    assert defined == {HoldfastError, TaskExecutorError, *(type(error) for error, _ in EXAMPLES)}
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
     assert issubclass(ConfigurationError, ValueError)
     assert issubclass(UnsupportedTypeError, TypeError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [error for error, _ in EXAMPLES if isinstance(error, TaskExecutorError)],
+    ids=lambda e: type(e).__name__,
+)
+def test_a_task_executor_s_error_can_be_made_again_from_json(error: TaskExecutorError) -> None:
+    arguments = json.loads(json.dumps(vars(error)))
+    again = type(error)(**arguments)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+    assert str(type(error)(*arguments.values())) == str(error)

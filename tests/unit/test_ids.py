@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, JobVertexID
 
 DIGESTS = st.binary(min_size=32, max_size=32).map(bytes.hex)
 
@@ -51,3 +51,16 @@ def test_an_id_cannot_be_changed() -> None:
 def test_what_is_not_hexadecimal_is_refused(digits: str) -> None:
     with pytest.raises(ValueError, match="IntermediateDataSetID expects hexadecimal"):
         IntermediateDataSetID.from_digest(digits)
+
+
+def test_an_application_s_id_has_32_digits() -> None:
+    application = ApplicationID.random()
+    assert type(application) is ApplicationID
+    assert ApplicationID(application.hex) == application != JobID(application.hex)
+    assert pickle.loads(pickle.dumps(application)) == application
+
+
+@pytest.mark.parametrize("digits", ["", "ab" * 15, "ab" * 17, "AB" * 16, "../" + "a" * 29])
+def test_what_is_no_application_s_id_is_refused(digits: str) -> None:
+    with pytest.raises(ValueError, match="ApplicationID expects"):
+        ApplicationID(digits)
