@@ -17,10 +17,10 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor clean anew
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv, install everything, make sure of Java 17 or later
 	@$(WITH_JAVA) && echo "Java: $$JAVA_HOME"
@@ -59,6 +59,9 @@ test: setup lint types ## Run style, types and the whole test suite: what CI run
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)
+
+bench-taskexecutor: setup ## Measure task executors against nginx and local files
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.taskexecutor $(ARGS)
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -124,9 +124,7 @@ class ExecutorProcess:
 Start = Callable[..., ExecutorProcess]
 
 
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts processes that end with the test."""
+def _starting() -> Iterator[Start]:
     started: list[ExecutorProcess] = []
 
     def run(directory: Path, *arguments: str, **environment: str) -> ExecutorProcess:
@@ -136,6 +134,18 @@ def start() -> Iterator[Start]:
     yield run
     for each in started:
         each.end()
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts processes that end with the test."""
+    yield from _starting()
+
+
+@pytest.fixture(scope="module")
+def start_for_module() -> Iterator[Start]:
+    """Starts processes that end with the module."""
+    yield from _starting()
 
 
 @pytest.fixture(scope="session")

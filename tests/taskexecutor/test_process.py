@@ -188,6 +188,26 @@ def test_arguments_that_make_no_sense_are_refused(
     assert not (tmp_path / "kept").exists()
 
 
+def test_readers_that_hang_up_are_no_news(
+    start: Any, make_caller: Any, leave: Any, tmp_path: Path
+) -> None:
+    executor = start(tmp_path / "kept").serving()
+    app = make_caller(executor.gateway()).connect()
+    output = output_of("1")
+    leave(app.open(output), 0, rows=4_000_000)
+    (part,) = app.finish(output)
+    app.promote(output, (part,))
+    path = f"/webhdfs/v1/{app.read_root.split('/', 3)[3]}/{output}/{part.file}?op=OPEN&offset=0"
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", int(executor.port))) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert connection.recv(12) == b"HTTP/1.1 200"
+    app.gateway.describe()
+    executor.process.terminate()
+    assert executor.process.communicate(timeout=20) == ("", "")
+    assert part.bytes > 10_000_000
+
+
 # -- starting again
 
 

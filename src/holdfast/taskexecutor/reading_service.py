@@ -123,13 +123,17 @@ async def _send(
     response = web.StreamResponse(headers={"Content-Length": str(count)})
     await response.prepare(request)
     transport = request.transport
-    if transport is None:
-        raise ConnectionResetError("the client has gone")
-    if count:
+    if count == 0 or transport is None:
+        return response
+    try:
         sent = await asyncio.get_running_loop().sendfile(transport, file, start, count)
-        if sent != count:
-            # The client must not take what follows for the rest of the file.
-            transport.abort()
-            raise ConnectionResetError("the file has become shorter")
-    await response.write_eof()
+    except (ConnectionError, RuntimeError) as error:
+        # Spark hangs up as soon as it has what it wanted.
+        logger.debug("a reader has gone: %s", error)
+        transport.abort()
+        return response
+    if sent != count:
+        # The reader must not take what follows for the rest of the file.
+        logger.warning("%s has become shorter while it was read", file.name)
+        transport.abort()
     return response
