@@ -65,6 +65,7 @@ class ClusterHome:
         # Who may talk to a master may run programs as its owner, also on loopback.
         _write_secretly(
             self.conf / "spark-defaults.conf",
+            "spark.master.rest.enabled false\n"  # it asks for no secret, and has a fixed port
             "spark.authenticate true\n"
             f"spark.authenticate.secret {secrets.token_hex(_SECRET_BYTES)}\n",
         )

@@ -278,7 +278,8 @@ class LocalCluster:
             if self._with_task_executors:
                 self._start_task_executor(node)
         self.master_url = master.find_in_log(r"spark://[\d.]+:\d+", self._seconds)[0]
-        self.web_url = master.find_in_log(r"http://[\d.]+:\d+", self._seconds)[0]
+        web_port = master.find_in_log(r"'MasterUI' on port (\d+)", self._seconds)[1]
+        self.web_url = f"http://{_MASTER_HOST}:{web_port}"
         for node in self.workers:
             self._start_worker(node)
         for node in self.workers:
