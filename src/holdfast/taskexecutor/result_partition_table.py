@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -19,6 +19,7 @@ from holdfast.taskexecutor.partition_info import (
 )
 
 Owner = TypeVar("Owner", bound=Hashable)
+OtherOwner = TypeVar("OtherOwner", bound=Hashable)
 
 
 class _Output(Generic[Owner]):
@@ -102,9 +103,8 @@ class ResultPartitionTable(Generic[Owner]):
         with self._lock:
             output = self._outputs.get(partition_id.output)
             if output is None:
-                output = _Output(partition_id.output, owner, info.number_of_partitions)
-                self._outputs[partition_id.output] = output
-                self._owners.setdefault(owner, {})[partition_id.output] = None
+                number = info.number_of_partitions
+                output = self._new_output(partition_id.output, owner, number)
             else:
                 output.check_addition(info, owner)
             output.metrics[partition_id.index] = pack(info.metrics)
@@ -191,34 +191,40 @@ class ResultPartitionTable(Generic[Owner]):
             self._owners.clear()
         return _ids(taken)
 
-    def take(self, ids: Collection[ResultPartitionID]) -> list[TaskExecutorPartitionInfo]:
-        """Takes out these partitions, all of them or none.
+    def move(
+        self,
+        ids: Collection[ResultPartitionID],
+        other: ResultPartitionTable[OtherOwner],
+        owner: Callable[[OutputID], OtherOwner],
+    ) -> None:
+        """Moves partitions to another table, all of them or none.
 
         Args:
-            ids: which partitions.
-
-        Returns:
-            what is known of them.
+            ids: which partitions; the other table must not have them.
+            other: where to.
+            owner: whose an output is there.
 
         Raises:
-            UnknownPartitionError: when one of them is not tracked.
+            UnknownPartitionError: when one of them is not tracked here.
         """
-        infos = []
-        wanted = dict.fromkeys(ids)
-        with self._lock:
-            for partition_id in wanted:
+        with self._lock, other._lock:
+            for partition_id in ids:
                 output = self._outputs.get(partition_id.output)
                 if output is None or partition_id.index not in output.metrics:
                     raise UnknownPartitionError(
                         str(partition_id), "a finished partition of a job that has not released it"
                     )
-            for partition_id in wanted:
-                output = self._outputs[partition_id.output]
-                metrics = unpack(output.metrics[partition_id.index])
-                number = output.number_of_partitions
-                infos.append(TaskExecutorPartitionInfo(partition_id, metrics, number))
+            for partition_id in ids:
+                output = self._outputs.get(partition_id.output)
+                if output is None or partition_id.index not in output.metrics:
+                    # It was named twice.
+                    continue
+                there = other._outputs.get(partition_id.output)
+                if there is None:
+                    name = partition_id.output
+                    there = other._new_output(name, owner(name), output.number_of_partitions)
+                there.metrics[partition_id.index] = output.metrics[partition_id.index]
                 self._remove(output, partition_id.index)
-        return infos
 
     def has_tracked_partitions(self, owner: Owner) -> bool:
         """Whether an owner has any partition."""
@@ -239,6 +245,12 @@ class ResultPartitionTable(Generic[Owner]):
         """All partitions, by output."""
         with self._lock:
             return {name: tuple(output.infos()) for name, output in self._outputs.items()}
+
+    def _new_output(self, name: OutputID, owner: Owner, number: int) -> _Output[Owner]:
+        output = _Output(name, owner, number)
+        self._outputs[name] = output
+        self._owners.setdefault(owner, {})[name] = None
+        return output
 
     def _remove(self, output: _Output[Owner], index: int) -> None:
         del output.metrics[index]

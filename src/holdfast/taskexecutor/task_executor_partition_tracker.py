@@ -115,8 +115,7 @@ class TaskExecutorPartitionTracker:
             UnknownPartitionError: when one of them is not a job's.
         """
         with self._lock:
-            for info in self._jobs.take(ids):
-                self._cluster.start_tracking(info.partition_id.dataset_id, info)
+            self._jobs.move(ids, self._cluster, owner=attrgetter("dataset_id"))
 
     def stop_tracking_and_release_cluster_partitions(
         self, dataset_ids: Iterable[IntermediateDataSetID]
