@@ -15,15 +15,11 @@ from holdfast.errors import (
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.taskexecutor.packed_metrics import PACKED_BITS, pack, unpack
 from holdfast.taskexecutor.partition_info import (
-    PARTITIONS_LIMIT,
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-
-_INDEX_BITS = PARTITIONS_LIMIT.bit_length() - 1
-_INDEX_MASK = PARTITIONS_LIMIT - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +37,11 @@ class LostPartitions:
     incomplete: frozenset[OutputID]
 
 
+@dataclass(frozen=True, slots=True)
 class _Executor:
-    """A task executor, and the partitions it holds: the number of the output, then the index."""
-
-    __slots__ = ("executor_id", "number", "partitions")
-
-    def __init__(self, executor_id: str, number: int) -> None:
-        self.executor_id = executor_id
-        self.number = number
-        # The keys of a dict take less memory than a set.
-        self.partitions: dict[int, None] = {}
+    executor_id: str
+    # Another one with each registration.
+    number: int
 
 
 class _Output:
@@ -58,24 +49,24 @@ class _Output:
 
     __slots__ = (
         "cluster_partitions",
+        "holders",
         "job_id",
         "job_partitions",
-        "number",
         "number_of_partitions",
         "output",
         "promoted",
     )
 
-    def __init__(
-        self, output: OutputID, number: int, job_id: JobID, number_of_partitions: int
-    ) -> None:
+    def __init__(self, output: OutputID, job_id: JobID, number_of_partitions: int) -> None:
         self.output = output
-        self.number = number
         # None once the job's partitions are not tracked any more.
         self.job_id: JobID | None = job_id
         self.number_of_partitions = number_of_partitions
         self.job_partitions: dict[int, int] = {}
         self.cluster_partitions: dict[int, int] = {}
+        # By the number of the executor how many of both it has. Kept here, and not beside each
+        # executor, so that a release stays in one place of the memory.
+        self.holders: dict[int, int] = {}
         # It may have cluster partitions, or have had some before they were lost.
         self.promoted = False
 
@@ -90,8 +81,8 @@ class JobMasterPartitionTracker:
     An output is complete when all of its partitions are tracked, as a job's or as the cluster's.
     An output that has lost partitions stays, incomplete, until what is left of it is released.
 
-    Every operation costs in proportion to the partitions that it names or finds; what is known of
-    one partition is kept in three integers.
+    Every operation costs in proportion to the partitions that it names; only what an executor held
+    is looked for among all outputs, and in those that it had a part of.
 
     Source: FLINK-12612; Flink's class of the same name; FLIP-36, failure paragraph.
     """
@@ -100,12 +91,11 @@ class JobMasterPartitionTracker:
         self._executors: dict[str, _Executor] = {}
         self._executor_numbers: dict[int, _Executor] = {}
         self._outputs: dict[OutputID, _Output] = {}
-        self._output_numbers: dict[int, _Output] = {}
         # The values are the keys of ordered sets.
         self._jobs: dict[JobID, dict[_Output, None]] = {}
         self._datasets: dict[IntermediateDataSetID, dict[_Output, None]] = {}
         self._incomplete: dict[_Output, None] = {}
-        self._next_number = 0
+        self._registrations = 0
 
     def executor_registered(self, executor_id: str) -> None:
         """A task executor holds partitions from now on, and none yet.
@@ -120,7 +110,8 @@ class JobMasterPartitionTracker:
             raise DuplicateRegistrationError(
                 f"task executor {executor_id}", "When it has started again, it was lost before."
             )
-        executor = _Executor(executor_id, self._new_number())
+        self._registrations += 1
+        executor = _Executor(executor_id, self._registrations)
         self._executors[executor_id] = executor
         self._executor_numbers[executor.number] = executor
 
@@ -139,16 +130,14 @@ class JobMasterPartitionTracker:
         executor = self._executor(executor_id)
         del self._executors[executor_id]
         del self._executor_numbers[executor.number]
-        job_partitions, cluster_partitions, incomplete = [], [], set()
-        for key in executor.partitions:
-            output = self._output_numbers[key >> _INDEX_BITS]
-            index = key & _INDEX_MASK
-            partition_id = ResultPartitionID(output.output, index)
-            if output.job_partitions.pop(index, None) is not None:
-                job_partitions.append(partition_id)
-            else:
-                del output.cluster_partitions[index]
-                cluster_partitions.append(partition_id)
+        job_partitions: list[ResultPartitionID] = []
+        cluster_partitions: list[ResultPartitionID] = []
+        incomplete = set()
+        for output in self._outputs.values():
+            if output.holders.pop(executor.number, None) is None:
+                continue
+            job_partitions += _lose(output, output.job_partitions, executor)
+            cluster_partitions += _lose(output, output.cluster_partitions, executor)
             self._incomplete[output] = None
             incomplete.add(output.output)
         return LostPartitions(
@@ -180,7 +169,7 @@ class JobMasterPartitionTracker:
         else:
             _check_addition(output, job_id, info)
         output.job_partitions[index] = executor.number << PACKED_BITS | pack(info.metrics)
-        executor.partitions[output.number << _INDEX_BITS | index] = None
+        output.holders[executor.number] = output.holders.get(executor.number, 0) + 1
         if output.is_complete():
             del self._incomplete[output]
 
@@ -217,7 +206,7 @@ class JobMasterPartitionTracker:
             packed = output.job_partitions.pop(partition_id.index, None)
             if packed is None:
                 continue
-            executor = self._remove_from_executor(output, partition_id.index, packed)
+            executor = self._take_from_executor(output, packed)
             to_release.setdefault(executor.executor_id, []).append(partition_id)
             self._incomplete[output] = None
             if not output.promoted and not output.job_partitions:
@@ -236,7 +225,7 @@ class JobMasterPartitionTracker:
         to_release: dict[str, list[ResultPartitionID]] = {}
         for output in tuple(self._jobs.get(job_id, ())):
             for index, packed in output.job_partitions.items():
-                executor = self._remove_from_executor(output, index, packed)
+                executor = self._take_from_executor(output, packed)
                 partition_id = ResultPartitionID(output.output, index)
                 to_release.setdefault(executor.executor_id, []).append(partition_id)
                 self._incomplete[output] = None
@@ -307,8 +296,8 @@ class JobMasterPartitionTracker:
             if output is None or not output.promoted:
                 continue
             holders = {
-                self._remove_from_executor(output, index, packed).executor_id: None
-                for index, packed in output.cluster_partitions.items()
+                self._take_from_executor(output, packed).executor_id: None
+                for packed in output.cluster_partitions.values()
             }
             for executor_id in holders:
                 to_release.setdefault(executor_id, []).append(name)
@@ -367,8 +356,10 @@ class JobMasterPartitionTracker:
         Raises:
             UnknownTaskExecutorError: when it is not registered.
         """
-        numbers = {key >> _INDEX_BITS for key in self._executor(executor_id).partitions}
-        return frozenset(self._output_numbers[number].output for number in numbers)
+        number = self._executor(executor_id).number
+        return frozenset(
+            output.output for output in self._outputs.values() if number in output.holders
+        )
 
     def get_all_partition_with_metrics(
         self, job_id: JobID
@@ -404,24 +395,22 @@ class JobMasterPartitionTracker:
             )
         return known
 
-    def _new_number(self) -> int:
-        self._next_number += 1
-        return self._next_number
-
     def _new_output(self, job_id: JobID, info: TaskExecutorPartitionInfo) -> _Output:
         name = info.partition_id.output
-        output = _Output(name, self._new_number(), job_id, info.number_of_partitions)
+        output = _Output(name, job_id, info.number_of_partitions)
         self._outputs[name] = output
-        self._output_numbers[output.number] = output
         self._jobs.setdefault(job_id, {})[output] = None
         self._datasets.setdefault(name.dataset_id, {})[output] = None
         self._incomplete[output] = None
         return output
 
-    def _remove_from_executor(self, output: _Output, index: int, packed: int) -> _Executor:
-        executor = self._executor_numbers[packed >> PACKED_BITS]
-        del executor.partitions[output.number << _INDEX_BITS | index]
-        return executor
+    def _take_from_executor(self, output: _Output, packed: int) -> _Executor:
+        number = packed >> PACKED_BITS
+        if output.holders[number] == 1:
+            del output.holders[number]
+        else:
+            output.holders[number] -= 1
+        return self._executor_numbers[number]
 
     def _detach_from_job(self, output: _Output) -> None:
         if output.job_id is None:
@@ -435,12 +424,22 @@ class JobMasterPartitionTracker:
     def _forget(self, output: _Output) -> None:
         self._detach_from_job(output)
         del self._outputs[output.output]
-        del self._output_numbers[output.number]
         others = self._datasets[output.output.dataset_id]
         del others[output]
         if not others:
             del self._datasets[output.output.dataset_id]
         del self._incomplete[output]
+
+
+def _lose(
+    output: _Output, partitions: dict[int, int], executor: _Executor
+) -> list[ResultPartitionID]:
+    lost = [
+        index for index, packed in partitions.items() if packed >> PACKED_BITS == executor.number
+    ]
+    for index in lost:
+        del partitions[index]
+    return [ResultPartitionID(output.output, index) for index in lost]
 
 
 def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
