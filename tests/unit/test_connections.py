@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.errors import (
     DuplicateRegistrationError,
@@ -386,6 +386,18 @@ class Machine(RuleBasedStateMachine):
             self.slots[job_id] = set()
             self.held[job_id] = False
         self.tell(JobRegistered(application, job_id), allowed)
+
+    @initialize()
+    def start(self) -> None:
+        for application, job_id in zip(APPLICATIONS, JOBS, strict=True):
+            self.register(application)
+            self.register_job(application, job_id)
+
+    @rule(output=st.sampled_from(OUTPUTS))
+    @precondition(lambda self: self.active)
+    def open_slots(self, output: OutputID) -> None:
+        for job_id in sorted(self.active):
+            self.open_slot(self.owner[job_id], job_id, output)
 
     @rule(
         application=st.sampled_from(APPLICATIONS),
