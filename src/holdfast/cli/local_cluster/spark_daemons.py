@@ -33,8 +33,16 @@ def process_environment(home: ClusterHome, host: str) -> dict[str, str]:
         "SPARK_CONF_DIR": str(home.conf),
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": host,
+        # Spark's scripts say so, which are not what starts it here.
+        "SPARK_SCALA_VERSION": _scala_version(),
         "TMPDIR": str(home.tmp),
     }
+
+
+def _scala_version() -> str:
+    """The version of Scala that the jars are built for, such as `2.13`."""
+    (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
+    return core.name.removeprefix("spark-core_").partition("-")[0]
 
 
 def driver_environment(home: ClusterHome, host: str) -> dict[str, str]:
@@ -124,6 +132,11 @@ def worker_command(
         *("--work-dir", str(home.work_of(number))),
         master_url,
     )
+
+
+def _scala_version() -> str:
+    (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
+    return core.name.removeprefix("spark-core_").partition("-")[0]
 
 
 def _jvm(home: ClusterHome, java: str) -> tuple[str, ...]:
