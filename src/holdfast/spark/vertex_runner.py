@@ -209,8 +209,10 @@ class SparkVertexRunner:
 
 def _remove_if_empty(directory: Path) -> None:
     """Removes what Spark's committer leaves on the driver's machine, where no task has written."""
+    staging = directory.parent
     with suppress(OSError):
-        for path in (directory, *directory.parents):
+        # Not the directory that all applications share: that is the person's.
+        for path in (directory, staging, staging.parent):
             path.rmdir()
 
 
