@@ -48,15 +48,17 @@ for line in sys.stdin:
     answer()
 """
 
-# Starts a cluster and a session on it, tells when executors and their Python workers run.
+# Starts a cluster, and a session on it if so told; tells when all of that runs.
 OWNER = """
 import signal, sys, time
 from pathlib import Path
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 
-with LocalCluster(Path(sys.argv[1]), task_executors=False) as cluster:
-    spark = cluster.session()
-    print(spark.range(0, 100, 1, 4).rdd.map(lambda row: row.id).sum(), flush=True)
+with LocalCluster(Path(sys.argv[1]), workers=1) as cluster:
+    if sys.argv[2] == "session":
+        spark = cluster.session()
+        assert spark.range(0, 100, 1, 4).rdd.map(lambda row: row.id).sum() == 4950
+    print("ready", flush=True)
     time.sleep(600)
 """
 
@@ -188,10 +190,18 @@ def test_secrets_are_for_the_owner_alone(cluster: LocalCluster) -> None:
         assert not [secret for secret in secrets if secret in command_line], command_line
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_outlives_its_owner(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "what", "programs"),
+    [
+        (signal.SIGKILL, "session", ("Master", "Worker", "taskexecutor", "ExecutorBackend")),
+        (signal.SIGINT, "cluster", ("Master", "Worker", "taskexecutor")),
+    ],
+)
+def test_nothing_outlives_its_owner(
+    tmp_path: Path, number: signal.Signals, what: str, programs: tuple[str, ...]
+) -> None:
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)],
+        [sys.executable, "-c", OWNER, str(tmp_path), what],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -199,10 +209,10 @@ def test_nothing_outlives_its_owner(tmp_path: Path, number: signal.Signals) -> N
     with owner:
         assert owner.stdout is not None
         assert owner.stderr is not None
-        assert owner.stdout.readline() == "4950\n", owner.stderr.read()
+        assert owner.stdout.readline() == "ready\n", owner.stderr.read()
         everything = descendants(owner.pid)
         commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in everything]
-        for program in ("deploy.master.Master", "deploy.worker.Worker", "ExecutorBackend"):
+        for program in programs:
             assert [command for command in commands if program in command], program
         owner.send_signal(number)
         owner.communicate(timeout=SECONDS)

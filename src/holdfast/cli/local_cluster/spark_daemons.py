@@ -134,11 +134,6 @@ def worker_command(
     )
 
 
-def _scala_version() -> str:
-    (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
-    return core.name.removeprefix("spark-core_").partition("-")[0]
-
-
 def _jvm(home: ClusterHome, java: str) -> tuple[str, ...]:
     class_path = f"{home.conf}{os.pathsep}{SPARK_HOME / 'jars' / '*'}"
     return java, *_SMALL_JVM, temporary_files_option(home), "-cp", class_path
