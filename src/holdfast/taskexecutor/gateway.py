@@ -168,7 +168,7 @@ class TaskExecutorGateway(Protocol):
             output: which output.
             indices: the partitions that are to lie here; files of others come from attempts that
                 don't count and are removed. None: whatever lies there.
-            number_of_partitions: of the whole dataset. None: as many as lie here.
+            number_of_partitions: of the whole dataset. None: up to the last one that lies here.
 
         Returns:
             the partitions by index.
@@ -176,6 +176,7 @@ class TaskExecutorGateway(Protocol):
         Raises:
             UnknownJobError: when the job is not active.
             UnknownDataSetError: when the output is not open.
+            MalformedRequestError: when an index is given twice, or is beyond the number.
             UnknownPartitionError: when a partition of `indices` does not lie here; the output
                 stays open.
             StorageError: when what lies there can't be read; the output stays open.
@@ -201,7 +202,10 @@ class TaskExecutorGateway(Protocol):
             manifest: describes the partitions that lie here, as `finish_output` returned them.
 
         Raises:
-            UnknownPartitionError: when the manifest's partitions are not those of the output.
+            UnknownDataSetError: when the output is not finished, or promoted already.
+            UnknownPartitionError: when the manifest's partitions are not those of the output, or
+                there are none.
+            MalformedRequestError: when the manifest is another dataset's.
             StorageError: when it can't be published; its partitions are still the job's.
         """
 

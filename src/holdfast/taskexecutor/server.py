@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -75,6 +76,7 @@ def serve(options: ServerOptions, started: Callable[[str], None]) -> None:
         StorageError: when the directory, the token or the address can't be used.
     """
     directory = ExecutorDirectory(options.directory)
+    _allow_open_files()
     try:
         given = given_token(options.token_file, os.environ)
         token = own_token(options.directory) if given is None else given
@@ -163,6 +165,13 @@ async def _tick(executor: TaskExecutor) -> None:
         except Exception:
             # The next one comes; an executor that forgets no lease would fill its disk.
             logger.exception("a tick failed")
+
+
+def _allow_open_files() -> None:
+    # Each reader takes two, and the usual limit is made for people at a terminal.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listening(options: ServerOptions) -> socket.socket:
