@@ -257,6 +257,17 @@ def test_a_dataset_that_is_lost_wholly_stays_incomplete_until_it_is_released(
         tracker.locations(OUTPUT)
 
 
+def test_an_output_that_was_lost_and_made_again_is_complete_for_its_job(
+    tracker: JobMasterPartitionTracker,
+) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
+    tracker.executor_lost(LEFT)
+    track(tracker, JOB, OUTPUT, {0: RIGHT, 1: RIGHT, 2: RIGHT})
+    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {}
+    assert tracker.is_complete(OUTPUT)
+
+
 def test_an_executor_that_comes_back_holds_nothing(tracker: JobMasterPartitionTracker) -> None:
     track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
     tracker.executor_lost(LEFT)

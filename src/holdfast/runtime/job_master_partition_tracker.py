@@ -303,7 +303,8 @@ class JobMasterPartitionTracker:
                 to_release.setdefault(executor_id, []).append(name)
             output.cluster_partitions.clear()
             output.promoted = False
-            self._incomplete[output] = None
+            if not output.is_complete():
+                self._incomplete[output] = None
             if not output.job_partitions:
                 self._forget(output)
         return to_release
