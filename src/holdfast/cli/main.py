@@ -8,6 +8,11 @@ import sys
 from pathlib import Path
 
 import holdfast
+from holdfast.cli.datasets.command import (
+    DATASET_COMMANDS,
+    add_dataset_commands,
+    run_dataset_command,
+)
 from holdfast.cli.demo.command import DemoOptions, run_demo
 from holdfast.cli.demo.errors import DemoError
 from holdfast.cli.taskexecutor import add_taskexecutor_command, run_taskexecutor
@@ -34,6 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("nothing to do: try `holdfast demo` or `holdfast --help`")
     if arguments.command == "taskexecutor":
         return run_taskexecutor(arguments)
+    if arguments.command in DATASET_COMMANDS:
+        return run_dataset_command(arguments)
     options = DemoOptions(
         scale=arguments.scale, data=arguments.data, output=arguments.output.expanduser().absolute()
     )
@@ -81,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help="where data, kept results and the chart go (default: ./holdfast-demo)",
     )
     add_taskexecutor_command(commands)
+    add_dataset_commands(commands)
     return parser
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 from holdfast.ids import ApplicationID
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.partition_directory import note_hits
+from holdfast.taskexecutor.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -23,6 +29,7 @@ class EmbeddedStorage(TaskExecutorStorage):
     """
 
     def __init__(self, root: Path) -> None:
+        self._noting = Lock()
         super().__init__(
             {str(root): TaskExecutor(root)},
             ApplicationID.random(),
@@ -30,3 +37,27 @@ class EmbeddedStorage(TaskExecutorStorage):
             heartbeat_seconds=None,
             version=__version__,
         )
+
+    def publish(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None = None,
+    ) -> KeptDataSet:
+        kept = super().publish(staged, description, written)
+        self._note_hits(kept)
+        return kept
+
+    def hit(self, kept: KeptDataSet) -> None:
+        super().hit(kept)
+        self._note_hits(kept)
+
+    def _note_hits(self, kept: KeptDataSet) -> None:
+        """Lays the count beside the partitions, where `holdfast ls` finds it."""
+        if kept.name is None:
+            return
+        # One at a time, so that the last one to write has counted last.
+        with self._noting:
+            count = self._hits.get(OutputID.parse(kept.name))
+            if count is not None:
+                note_hits(kept.directory, count)

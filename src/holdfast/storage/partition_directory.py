@@ -21,7 +21,9 @@ from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
 
 STAGING = "staging"
 DATASETS = "datasets"
+HITS_NAME = "_hits"
 _PINNED = "pinned"
+_LONGEST_COUNT = 20
 _PART_FILE = re.compile(r"part-(\d+)-.+\.parquet")
 
 logger = logging.getLogger(__name__)
@@ -181,6 +183,34 @@ def damage(directory: Path, manifest: Manifest) -> str | None:
     if not explained:
         return "its manifest is gone"
     return None
+
+
+def note_hits(directory: Path, count: int) -> None:
+    """Writes beside a published dataset how often it has been read, for other processes to see.
+
+    Args:
+        directory: the dataset's.
+        count: never less than the last time.
+    """
+    # A count only grows: written over the last one it leaves no digit of that, and is never empty.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+    try:
+        file = os.open(directory / HITS_NAME, flags, 0o600)
+        try:
+            os.pwrite(file, b"%d\n" % count, 0)
+        finally:
+            os.close(file)
+    except OSError as error:
+        logger.debug("that %s has been read %d times is not noted: %s", directory, count, error)
+
+
+def noted_hits(directory: Path) -> int | None:
+    """How often a published dataset has been read; None where that isn't noted."""
+    try:
+        text = (directory / HITS_NAME).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdecimal() and len(text) < _LONGEST_COUNT else None
 
 
 def rewritten(directory: Path, manifest: Manifest) -> str | None:

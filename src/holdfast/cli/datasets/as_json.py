@@ -1,0 +1,117 @@
+"""The form of `--json`, which stays as it is: keys may be added, and mean the same for ever.
+
+Each command prints a list of objects. Numbers are plain, times are in ISO 8601, and null stands
+where something can't be told. An object of `ls` has
+
+    id                    `<dataset>-<attempt>`, which `show` and `rm` take
+    dataset               64 digits, derived from the computation
+    application           32 digits
+    computes              the computation in a few words
+    state                 complete, incomplete, damaged; or unclear: what was not found has no rows,
+                          or lies with task executors that were not asked
+    damage                what is wrong with it
+    partitions_found      how many partitions are there
+    number_of_partitions  of how many
+    rows, bytes           in what is there
+    created, age_seconds
+    hits                  how many jobs have read it
+    places                objects of host, executor (address), executor_id, directory, partitions,
+                          bytes, damage
+
+An object of `show` (one, in a list as well) also has
+
+    spark_version
+    columns               objects of name, type, nullable
+    partitions            objects of index, file, rows, bytes, modified, host, location
+
+An object of `rm` has id, dataset, application, rows and bytes of what was released, and `released`,
+which is a list of places.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place
+from holdfast.cli.datasets.source import Released
+from holdfast.storage.kept_dataset import KeptPartition
+
+
+def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
+    """An object of `ls`."""
+    created = dataset.created
+    return {
+        **_which(dataset),
+        "computes": dataset.computes,
+        "state": dataset.state.value,
+        "damage": dataset.damage,
+        "partitions_found": dataset.partitions_found,
+        "number_of_partitions": dataset.number_of_partitions,
+        "rows": dataset.rows,
+        "bytes": dataset.bytes,
+        "created": None if created is None else created.isoformat(),
+        "age_seconds": None if created is None else (now - created).total_seconds(),
+        "hits": dataset.hits,
+        "places": [_place(place) for place in dataset.places],
+    }
+
+
+def shown(dataset: ListedDataSet, contents: Contents | None, now: datetime) -> dict[str, Any]:
+    """An object of `show`."""
+    columns = None
+    if contents is not None:
+        columns = [
+            {"name": column.name, "type": column.type, "nullable": column.nullable}
+            for column in contents.columns
+        ]
+    return {
+        **listed(dataset, now),
+        "spark_version": None if contents is None else contents.spark_version,
+        "columns": columns,
+        "partitions": [_partition(*each) for each in dataset.partitions],
+    }
+
+
+def released(dataset: ListedDataSet, outcome: Released) -> dict[str, Any]:
+    """An object of `rm`."""
+    gone = [partition for place in outcome.places for partition in place.partitions]
+    return {
+        **_which(dataset),
+        "rows": sum(partition.rows for partition in gone),
+        "bytes": sum(partition.bytes for partition in gone),
+        "released": [_place(place) for place in outcome.places],
+    }
+
+
+def _which(dataset: ListedDataSet) -> dict[str, Any]:
+    return {
+        "id": dataset.output.name,
+        "dataset": dataset.output.dataset_id.hex,
+        "application": dataset.application.hex,
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "host": place.host,
+        "executor": place.address,
+        "executor_id": place.executor_id,
+        "directory": place.directory,
+        "partitions": len(place.partitions),
+        "bytes": sum(partition.bytes for partition in place.partitions),
+        "damage": place.damage,
+    }
+
+
+def _partition(partition: KeptPartition, place: Place) -> dict[str, Any]:
+    modified = datetime.fromtimestamp(partition.modified_ns / 1e9, UTC)
+    return {
+        "index": partition.index,
+        "file": partition.file,
+        "rows": partition.rows,
+        "bytes": partition.bytes,
+        "modified": modified.isoformat(timespec="milliseconds"),
+        "host": place.host,
+        "location": f"{place.directory}/{partition.file}",
+    }

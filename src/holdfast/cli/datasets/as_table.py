@@ -1,0 +1,226 @@
+"""What the commands show to people."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place, State
+from holdfast.cli.datasets.short_ids import short_ids
+from holdfast.cli.datasets.source import Released
+from holdfast.cli.demo.amounts import size
+from holdfast.storage.kept_dataset import KeptPartition
+
+_WIDEST = 100_000
+_APPLICATION_DIGITS = 8
+_UNKNOWN = "-"
+_MARKS = {State.COMPLETE: "", State.INCOMPLETE: "!", State.DAMAGED: "!", State.UNCLEAR: "?"}
+_MEANING = {
+    "!": "! incomplete or damaged: a job that needs it computes it again",
+    "?": "? the others have no rows, or lie with task executors that were not asked",
+}
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def output() -> Console:
+    """This process's output; a pipe gets a line for each row, however long, unless COLUMNS is set.
+
+    Returns:
+        a console that takes nothing for markup.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files and columns may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDEST
+    return console
+
+
+def show_all(
+    console: Console, datasets: Sequence[ListedDataSet], now: datetime, directory: str | None
+) -> None:
+    """Shows a row for each dataset.
+
+    Args:
+        console: where to.
+        datasets: which ones.
+        now: ages are counted from here.
+        directory: where all of them lie on this machine; None when they lie with executors.
+    """
+    ids = short_ids([dataset.output for dataset in datasets])
+    table = _table()
+    table.add_column("ID", no_wrap=True)
+    table.add_column("COMPUTES", overflow="fold")
+    for name in ("PARTS", "ROWS", "SIZE", "AGE", "HITS"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if directory is None:
+        table.add_column("WHERE", overflow="fold")
+    table.add_column("APP", no_wrap=True)
+    for dataset in datasets:
+        row = [
+            ids[dataset.output],
+            dataset.computes or _UNKNOWN,
+            _parts(dataset),
+            _short_count(dataset.rows),
+            size(dataset.bytes),
+            age(dataset.created, now),
+            _UNKNOWN if dataset.hits is None else str(dataset.hits),
+        ]
+        if directory is None:
+            row.append(", ".join(sorted({place.host for place in dataset.places})))
+        row.append(dataset.application.hex[:_APPLICATION_DIGITS])
+        table.add_row(*map(_printable, row))
+    _print(console, table)
+    for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
+        if mark:
+            _print(console, _printable(_MEANING[mark]))
+    if directory is not None:
+        _print(console, _printable(f"in {directory}"))
+
+
+def show_one(
+    console: Console, dataset: ListedDataSet, contents: Contents | None, now: datetime
+) -> None:
+    """Shows everything about a dataset."""
+    created = dataset.created
+    facts = {
+        "computes": dataset.computes or "can't be told",
+        "state": _state(dataset),
+        "partitions": f"{dataset.partitions_found} of {dataset.number_of_partitions or 'unknown'}",
+        "rows": f"{dataset.rows:,}",
+        "size": f"{size(dataset.bytes)} ({dataset.bytes:,} bytes)",
+        "created": "can't be told"
+        if created is None
+        else f"{created.isoformat()} ({age(created, now)} ago)",
+        "hits": "not noted" if dataset.hits is None else f"{dataset.hits:,}",
+        "Spark": (contents.spark_version if contents is not None else None) or "can't be told",
+        "application": dataset.application.hex,
+    }
+    _print(console, _printable(dataset.output.name))
+    _print(console, Text())
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in facts.items():
+        table.add_row(name, _printable(fact))
+    _print(console, table)
+    _print(console, Text())
+    _print(console, _columns(contents))
+    for place in dataset.places:
+        _print(console, Text())
+        _print(console, _printable(f"on {_where(place)}"))
+        if place.damage is not None:
+            _print(console, _printable(f"! {place.damage}"))
+        if place.partitions:
+            _print(console, _partitions(place.partitions))
+
+
+def show_released(console: Console, dataset: ListedDataSet, released: Released) -> None:
+    """Shows what has been released, and where."""
+    _print(console, _printable(f"released {dataset.output.name}"))
+    table = _table()
+    table.add_column("PARTS", justify="right", no_wrap=True)
+    table.add_column("SIZE", justify="right", no_wrap=True)
+    table.add_column("WHERE", overflow="fold")
+    for place in released.places:
+        table.add_row(
+            str(len(place.partitions)),
+            size(sum(partition.bytes for partition in place.partitions)),
+            _printable(_where(place)),
+        )
+    _print(console, table)
+    _print(console, Text("A job that needs it computes it again."))
+
+
+def age(created: datetime | None, now: datetime) -> str:
+    """How long ago something was, in its largest unit."""
+    if created is None:
+        return _UNKNOWN
+    seconds = max(0, int((now - created).total_seconds()))
+    return next(
+        (f"{seconds // length} {unit}" for unit, length in _UNITS if seconds >= length),
+        f"{seconds} s",
+    )
+
+
+def _table() -> Table:
+    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+
+
+def _parts(dataset: ListedDataSet) -> str:
+    number = "?" if dataset.number_of_partitions is None else dataset.number_of_partitions
+    return f"{dataset.partitions_found}/{number}{_MARKS[dataset.state]}"
+
+
+def _state(dataset: ListedDataSet) -> str:
+    match dataset.state:
+        case State.UNCLEAR:
+            return f"unclear: {_MEANING['?'].removeprefix('? ')}"
+        case State.COMPLETE:
+            return "complete"
+        case State.INCOMPLETE | State.DAMAGED as state:
+            return f"{state.value}: {dataset.damage or 'partitions are missing'}"
+
+
+def _columns(contents: Contents | None) -> RenderableType:
+    if contents is None:
+        return Text("Its columns can't be told.")
+    if not contents.columns:
+        return Text("It has no columns.")
+    table = _table()
+    table.add_column("COLUMN", overflow="fold")
+    table.add_column("TYPE", overflow="fold")
+    table.add_column("NULLS", no_wrap=True)
+    for column in contents.columns:
+        nulls = "yes" if column.nullable else "no"
+        table.add_row(_printable(column.name), _printable(column.type), nulls)
+    return table
+
+
+def _partitions(partitions: Sequence[KeptPartition]) -> Table:
+    table = _table()
+    table.add_column("PART", justify="right", no_wrap=True)
+    table.add_column("ROWS", justify="right", no_wrap=True)
+    table.add_column("SIZE", justify="right", no_wrap=True)
+    table.add_column("FILE", overflow="fold")
+    for each in partitions:
+        table.add_row(str(each.index), f"{each.rows:,}", size(each.bytes), _printable(each.file))
+    return table
+
+
+def _where(place: Place) -> str:
+    address = "" if place.address is None else f" (task executor {place.address})"
+    return f"{place.host}{address} in {place.directory}"
+
+
+def _short_count(number: int) -> str:
+    """`5,432`, and `6.0M` for what is longer."""
+    if number < 10_000:
+        return f"{number:,}"
+    shown = float(number)
+    for unit in ("", "k", "M", "G"):
+        if shown < 999.5:
+            return f"{shown:.0f}{unit}" if shown >= 9.95 else f"{shown:.1f}{unit}"
+        shown /= 1000
+    return f"{shown:.0f}T"
+
+
+def _print(console: Console, what: RenderableType) -> None:
+    # Without the spaces that a table is filled up with.
+    with console.capture() as drawn:
+        console.print(what)
+    lines = (line.rstrip(" ") for line in drawn.get().splitlines())
+    console.file.write("".join(f"{line}\n" for line in lines))
+
+
+def _printable(text: str) -> Text:
+    # A file's name may hold control characters, which a terminal would obey.
+    return Text("".join(letter if letter.isprintable() else "?" for letter in text))

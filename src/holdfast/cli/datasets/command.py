@@ -1,0 +1,196 @@
+"""`holdfast ls`, `holdfast show ID` and `holdfast rm ID`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.datasets import as_json, as_table
+from holdfast.cli.datasets.directory_source import DirectorySource
+from holdfast.cli.datasets.errors import BadInputError, DataSetsError
+from holdfast.cli.datasets.executor_source import ExecutorSource
+from holdfast.cli.datasets.short_ids import chosen
+from holdfast.cli.datasets.source import Found, Source
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
+from holdfast.config_values import parse_addresses
+from holdfast.errors import StorageError
+from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
+
+DATASET_COMMANDS = ("ls", "show", "rm")
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+def add_dataset_commands(commands: Any) -> None:
+    """Adds the commands and their arguments.
+
+    Args:
+        commands: what `add_subparsers` gave.
+    """
+    for name, (_, text, description) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=description)
+        if name != "ls":
+            command.add_argument(
+                "id", metavar="ID", help="a dataset's id, or its first digits, at least four"
+            )
+        where = command.add_mutually_exclusive_group()
+        where.add_argument(
+            "--directory",
+            type=_path,
+            metavar="DIR",
+            help="what environments on this machine keep here, which is their "
+            f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
+            f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
+        )
+        where.add_argument(
+            "--executors",
+            metavar="ADDRESSES",
+            help="what these task executors keep: HOST:PORT of each, with commas in between",
+        )
+        command.add_argument(
+            "--token-file",
+            type=_path,
+            metavar="FILE",
+            help=f"the task executors' secret (default: ${TOKEN_VARIABLE})",
+        )
+        command.add_argument(
+            "--json", action="store_true", help="print a list of objects instead of a table"
+        )
+
+
+def run_dataset_command(arguments: argparse.Namespace) -> int:
+    """Runs one of the commands.
+
+    Args:
+        arguments: what argparse made of the command line.
+
+    Returns:
+        the exit code: 0, 1 where an executor could not be asked, 2 for bad input.
+    """
+    # What can't be removed is told by the command itself.
+    logging.getLogger("holdfast").addHandler(logging.NullHandler())
+    act = _COMMANDS[arguments.command][0]
+    try:
+        failures = act(arguments, _source(arguments))
+        sys.stdout.flush()
+    except DataSetsError as error:
+        _complain(arguments, str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read has seen enough; nothing must be flushed to it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return _FAILED if failures else 0
+
+
+def _list(arguments: argparse.Namespace, source: Source) -> int:
+    found = _find(arguments, source)
+    now = datetime.now(UTC)
+    if arguments.json:
+        _print_json([as_json.listed(dataset, now) for dataset in found.datasets])
+    elif found.datasets:
+        directory = None if arguments.executors is not None else source.name
+        as_table.show_all(as_table.output(), found.datasets, now, directory)
+    elif not found.failures:
+        print(f"Nothing is kept in {source.name}.")
+    return len(found.failures)
+
+
+def _show(arguments: argparse.Namespace, source: Source) -> int:
+    found = _find(arguments, source)
+    dataset = chosen(arguments.id, found.datasets, source.name)
+    contents, now = source.contents(dataset), datetime.now(UTC)
+    if arguments.json:
+        _print_json([as_json.shown(dataset, contents, now)])
+    else:
+        as_table.show_one(as_table.output(), dataset, contents, now)
+    return len(found.failures)
+
+
+def _remove(arguments: argparse.Namespace, source: Source) -> int:
+    found = _find(arguments, source)
+    dataset = chosen(arguments.id, found.datasets, source.name)
+    released = source.release(dataset)
+    for failure in released.failures:
+        _complain(arguments, failure)
+    if arguments.json:
+        _print_json([as_json.released(dataset, released)])
+    elif released.places:
+        as_table.show_released(as_table.output(), dataset, released)
+    return len(found.failures) + len(released.failures)
+
+
+def _find(arguments: argparse.Namespace, source: Source) -> Found:
+    found = source.find()
+    for failure in found.failures:
+        _complain(arguments, failure)
+    return found
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    if arguments.executors is None:
+        if arguments.token_file is not None:
+            raise BadInputError("--token-file is for --executors, and none are given")
+        given: Path | None = arguments.directory
+        directory = given or Path(INTERMEDIATE_RESULT_DIRECTORY.default())
+        return DirectorySource(directory.expanduser().absolute(), may_be_missing=given is None)
+    try:
+        addresses = parse_addresses(arguments.executors)
+    except ValueError:
+        addresses = ()
+    if not addresses:
+        raise BadInputError(
+            f"--executors {arguments.executors!r}: expected the addresses of different task "
+            "executors, each HOST:PORT, with commas in between"
+        )
+    try:
+        token = given_token(arguments.token_file, os.environ)
+    except StorageError as error:
+        raise BadInputError(str(error)) from error
+    if token is None:
+        raise BadInputError(
+            f"task executors ask for their token: give it by --token-file or ${TOKEN_VARIABLE}"
+        )
+    return ExecutorSource(addresses, token)
+
+
+def _complain(arguments: argparse.Namespace, what: str) -> None:
+    print(f"holdfast {arguments.command}: {what}", file=sys.stderr)
+
+
+def _print_json(objects: list[dict[str, Any]]) -> None:
+    print(json.dumps(objects, indent=2))
+
+
+def _path(text: str) -> Path:
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError(f"expected a path; found {text!r}")
+    return Path(text)
+
+
+_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Source], int], str, str]] = {
+    "ls": (
+        _list,
+        "show what is kept",
+        "Shows every dataset that running environments on this machine, or task executors, keep.",
+    ),
+    "show": (
+        _show,
+        "show everything about one dataset",
+        "Shows a dataset's columns, its partitions, and where they lie.",
+    ),
+    "rm": (
+        _remove,
+        "release one dataset",
+        "Releases a dataset wherever it lies. A job that needs it computes it again.",
+    ),
+}

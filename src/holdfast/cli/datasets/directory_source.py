@@ -1,0 +1,153 @@
+"""What environments that run on this machine keep in the directory that they share."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.cli.datasets.errors import BadInputError
+from holdfast.cli.datasets.listed_dataset import (
+    Contents,
+    ListedColumn,
+    ListedDataSet,
+    Place,
+    State,
+    moment,
+)
+from holdfast.cli.datasets.source import Found, Released
+from holdfast.cli.datasets.type_text import type_text
+from holdfast.storage.application_directory import LOCK, application_of
+from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
+from holdfast.taskexecutor.output_record import OutputRecord
+from holdfast.taskexecutor.partition_info import OutputID
+
+_OF_AN_EXECUTOR = "taskexecutor.lock"
+
+
+class DirectorySource:
+    """A Source over `intermediate-result-storage.directory`.
+
+    Only applications that run count: what dead ones have left is garbage, which the next start
+    removes.
+
+    Args:
+        root: the directory.
+        may_be_missing: whether it is no error when there is no such directory.
+    """
+
+    def __init__(self, root: Path, may_be_missing: bool) -> None:
+        self._root = root
+        self._may_be_missing = may_be_missing
+
+    @property
+    def name(self) -> str:
+        return str(self._root)
+
+    def find(self) -> Found:
+        try:
+            if not self._root.exists() and self._may_be_missing:
+                return Found(())
+            if (self._root / _OF_AN_EXECUTOR).exists():
+                raise BadInputError(
+                    f"{self._root}: a task executor keeps its partitions here; ask it instead: "
+                    f"--executors HOST:PORT --token-file {self._root}/token"
+                )
+            paths = sorted(self._root.iterdir())
+        except FileNotFoundError:
+            raise BadInputError(f"{self._root}: there is no such directory") from None
+        except OSError as error:
+            raise BadInputError(f"{self._root}: can't be listed: {error.strerror}") from error
+        running = [path for path in paths if application_of(path) is not None and is_running(path)]
+        return Found(tuple(dataset for path in running for dataset in _listed(path)))
+
+    def contents(self, dataset: ListedDataSet) -> Contents | None:
+        (place,) = dataset.places
+        directory = Path(place.directory)
+        for found, manifest in _files(directory.parent.parent).published():
+            if found == directory and manifest is not None:
+                columns = (
+                    ListedColumn(column.name, type_text(column.type), column.nullable)
+                    for column in manifest.dataset.columns
+                )
+                return Contents(tuple(columns), manifest.dataset.spark_version)
+        return None
+
+    def release(self, dataset: ListedDataSet) -> Released:
+        (place,) = dataset.places
+        directory = Path(place.directory)
+        _files(directory.parent.parent).remove(directory)
+        if directory.exists():
+            return Released((), (f"{directory}: can't be removed; whose is it?",))
+        return Released((place,))
+
+
+def is_running(path: Path) -> bool:
+    """Whether the application of a directory lives: it holds a lock for as long as it does.
+
+    Args:
+        path: `ROOT/application-<id>`.
+    """
+    try:
+        with (path / LOCK).open("rb") as lock:
+            # Shared and let go of at once, so that nobody who wants to have it is held up.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _files(application_directory: Path) -> PartitionDirectory:
+    return PartitionDirectory(lambda: application_directory)
+
+
+def _listed(path: Path) -> Iterator[ListedDataSet]:
+    application = application_of(path)
+    assert application is not None
+    for directory, manifest in _files(path).published():
+        try:
+            output = OutputID.parse(directory.name)
+        except ValueError:
+            # It is being removed.
+            continue
+        if manifest is None and not directory.exists():
+            continue
+        partitions = () if manifest is None else manifest.partitions
+        missing = sum(not (directory / each.file).exists() for each in partitions)
+        wrong = _damage(directory, manifest)
+        number = _number_of_partitions(directory, partitions)
+        yield ListedDataSet(
+            application=application,
+            output=output,
+            computes=None if manifest is None else manifest.dataset.computes,
+            created=None if manifest is None else moment(manifest.created),
+            number_of_partitions=number,
+            # One without rows has no file, and is there as well.
+            partitions_found=0 if manifest is None or number is None else number - missing,
+            state=_state(missing, wrong),
+            hits=noted_hits(directory),
+            places=(Place(socket.gethostname(), str(directory), partitions, wrong),),
+        )
+
+
+def _damage(directory: Path, manifest: Manifest | None) -> str | None:
+    if manifest is None:
+        return "its manifest is gone, or is none"
+    return damage(directory, manifest)
+
+
+def _number_of_partitions(directory: Path, partitions: tuple[KeptPartition, ...]) -> int | None:
+    record = OutputRecord.read(directory)
+    if record is not None:
+        return record.number_of_partitions
+    return max((each.index + 1 for each in partitions), default=None)
+
+
+def _state(missing: int, wrong: str | None) -> State:
+    if missing:
+        return State.INCOMPLETE
+    return State.COMPLETE if wrong is None else State.DAMAGED

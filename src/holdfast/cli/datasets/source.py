@@ -1,0 +1,55 @@
+"""Where datasets are looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a source has.
+
+    Attributes:
+        datasets: by application and output.
+        failures: who could not be asked, and why, a line each.
+    """
+
+    datasets: tuple[ListedDataSet, ...]
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What became of a release.
+
+    Attributes:
+        places: where the dataset was released.
+        failures: where it was not, and why, a line each.
+    """
+
+    places: tuple[Place, ...]
+    failures: tuple[str, ...] = ()
+
+
+class Source(Protocol):
+    """The directory of environments on this machine, or task executors."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+
+    def find(self) -> Found:
+        """Everything that is kept there.
+
+        Raises:
+            BadInputError: when there is nothing that could be looked at.
+        """
+
+    def contents(self, dataset: ListedDataSet) -> Contents | None:
+        """What a dataset's rows are; None where that can't be told."""
+
+    def release(self, dataset: ListedDataSet) -> Released:
+        """Releases a dataset everywhere; a job that needs it computes it again."""
