@@ -16,6 +16,7 @@ from holdfast.cli.datasets import as_json, as_table
 from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.executor_source import ExecutorSource
+from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.datasets.source import Found, Source
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
@@ -107,7 +108,7 @@ def _list(arguments: argparse.Namespace, source: Source) -> int:
 
 def _show(arguments: argparse.Namespace, source: Source) -> int:
     found = _find(arguments, source)
-    dataset = chosen(arguments.id, found.datasets, source.name)
+    dataset = _chosen(arguments, source, found)
     contents, now = source.contents(dataset), datetime.now(UTC)
     if arguments.json:
         _print_json([as_json.shown(dataset, contents, now)])
@@ -118,7 +119,7 @@ def _show(arguments: argparse.Namespace, source: Source) -> int:
 
 def _remove(arguments: argparse.Namespace, source: Source) -> int:
     found = _find(arguments, source)
-    dataset = chosen(arguments.id, found.datasets, source.name)
+    dataset = _chosen(arguments, source, found)
     released = source.release(dataset)
     for failure in released.failures:
         _complain(arguments, failure)
@@ -134,6 +135,14 @@ def _find(arguments: argparse.Namespace, source: Source) -> Found:
     for failure in found.failures:
         _complain(arguments, failure)
     return found
+
+
+def _chosen(arguments: argparse.Namespace, source: Source, found: Found) -> ListedDataSet:
+    if not found.failures:
+        return chosen(arguments.id, found.datasets, source.name)
+    if not found.datasets:
+        raise DataSetsError("nobody has answered who keeps anything")
+    return chosen(arguments.id, found.datasets, f"{source.name}, as far as they answered")
 
 
 def _source(arguments: argparse.Namespace) -> Source:
