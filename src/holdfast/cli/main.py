@@ -42,7 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command in DATASET_COMMANDS:
         return run_dataset_command(arguments)
     options = DemoOptions(
-        scale=arguments.scale, data=arguments.data, output=arguments.output.expanduser().absolute()
+        scale=arguments.scale,
+        data=arguments.data,
+        output=arguments.output.expanduser().absolute(),
+        cluster=arguments.cluster,
     )
     try:
         return run_demo(options)
@@ -86,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         default=Path("holdfast-demo"),
         help="where data, kept results and the chart go (default: ./holdfast-demo)",
+    )
+    demo.add_argument(
+        "--cluster",
+        action="store_true",
+        help="play on a Spark cluster of two nodes, started here, and lose a task executor",
     )
     add_taskexecutor_command(commands)
     add_dataset_commands(commands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,8 +11,9 @@ from holdfast import Environment
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.answer import Answer, ask
 from holdfast.cli.demo.comparison import Comparison, comparison_table
+from holdfast.cli.demo.place import Place
 from holdfast.cli.demo.stage import Stage
-from holdfast.cli.demo.story import Story
+from holdfast.cli.demo.story import Question, Story
 
 _MEASURED = """\
 Measured: from asking a question until the last row of its answer has arrived. Both sides run in
@@ -22,22 +23,21 @@ deleted; of the measured questions, the first one computes and keeps, and the ot
 """
 
 
-def warm_up(stage: Stage, spark: SparkSession, story: Story, kept: Path) -> None:
+def warm_up(stage: Stage, place: Place, story: Story) -> None:
     """Lets both sides answer everything once, so that what follows is measured on a warm JVM.
 
     Args:
         stage: shows the progress.
-        spark: the session of both sides.
+        place: where both sides run.
         story: what is asked.
-        kept: the directory for kept results.
     """
     with (
         stage.progress("warming up", 2 * len(story.questions)) as progress,
-        environment(spark, kept) as env,
+        place.environment() as env,
     ):
         for side, shared in (
-            ("plain Spark", story.build(spark)),
-            ("cache()", story.build(env).cache()),
+            ("plain Spark", story.build(place.spark)),
+            ("cache()", place.hot(story.build(env))),
         ):
             started = time.perf_counter()
             for question in story.questions:
@@ -47,18 +47,13 @@ def warm_up(stage: Stage, spark: SparkSession, story: Story, kept: Path) -> None
             progress.note(f"{side}, {seconds(time.perf_counter() - started)}")
 
 
-def environment(spark: SparkSession, kept: Path) -> Environment:
-    """A fresh environment.
-
-    Args:
-        spark: its session.
-        kept: the directory for kept results.
-    """
-    return Environment(spark, {"intermediate-result-storage.directory": str(kept)})
-
-
 def play(
-    stage: Stage, spark: SparkSession, env: Environment, hot: DataFrame, story: Story
+    stage: Stage,
+    spark: SparkSession,
+    env: Environment,
+    hot: DataFrame,
+    story: Story,
+    ask_cached: Callable[[Question, DataFrame], Answer] = ask,
 ) -> list[Comparison]:
     """Asks every question on both sides.
 
@@ -68,6 +63,7 @@ def play(
         env: a fresh environment.
         hot: the shared table in that environment, cached but not kept yet.
         story: what is asked.
+        ask_cached: asks on the side of `env`.
 
     Returns:
         the questions with their answers.
@@ -75,8 +71,9 @@ def play(
     stage.headline(f"Act 1: {len(story.questions)} questions over one table")
     stage.say(f"The table: {story.shared}.")
     stage.say(_MEASURED, style="dim")
-    plain = [answer for answer, _ in _session(stage, "plain Spark", story, story.build(spark))]
-    cached = _session(stage, "cache()", story, hot, env)
+    uncached = _session(stage, "plain Spark", story, story.build(spark), ask)
+    plain = [answer for answer, _ in uncached]
+    cached = _session(stage, "cache()", story, hot, ask_cached, env)
     comparisons = [
         Comparison(question, before, after, kept)
         for question, before, (after, kept) in zip(story.questions, plain, cached, strict=True)
@@ -92,14 +89,19 @@ def play(
 
 
 def _session(
-    stage: Stage, side: str, story: Story, shared: DataFrame, env: Environment | None = None
+    stage: Stage,
+    side: str,
+    story: Story,
+    shared: DataFrame,
+    asking: Callable[[Question, DataFrame], Answer],
+    env: Environment | None = None,
 ) -> list[tuple[Answer, str]]:
     """Every answer, and what its job did with the kept data."""
     answers = []
     with stage.progress(side, len(story.questions)) as progress:
         for question in story.questions:
             progress.now(question.title)
-            answer = ask(question, shared)
+            answer = asking(question, shared)
             answers.append((answer, _kept(env)))
             progress.advance()
             progress.note(f"{question.title}, {seconds(answer.seconds)}")

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
-from holdfast.cli.demo import act_analysts_session, act_lost_partition
+from holdfast import Environment
+from holdfast.cli.demo import act_analysts_session, act_lost_partition, act_lost_task_executor
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.chart import draw_chart
+from holdfast.cli.demo.cluster_place import on_cluster, refuse_without_namespaces
 from holdfast.cli.demo.comparison import Comparison, totals
 from holdfast.cli.demo.errors import BadInputError, DemoError
 from holdfast.cli.demo.folder_story import folder_story
 from holdfast.cli.demo.parquet_folder import ParquetTable, refuse_patterns, tables_of
-from holdfast.cli.demo.spark_session import demo_session, driver_memory_mib, run_interruptibly
+from holdfast.cli.demo.partition_hosts import show_hosts
+from holdfast.cli.demo.place import Place, on_this_machine
+from holdfast.cli.demo.reading_tasks import ReadingTasks
+from holdfast.cli.demo.spark_session import run_interruptibly
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Story
 from holdfast.cli.demo.tpch_data import scale_name, tpch_tables
@@ -36,11 +40,13 @@ class DemoOptions:
         scale: of the generated data, roughly in GB.
         data: a folder of the person's own Parquet, in place of generated data.
         output: the folder for everything that the demo leaves behind.
+        cluster: plays on a Spark cluster of this machine, with task executors.
     """
 
     scale: float
     data: Path | None
     output: Path
+    cluster: bool = False
 
 
 def run_demo(options: DemoOptions) -> int:
@@ -57,8 +63,11 @@ def run_demo(options: DemoOptions) -> int:
     """
     stage = Stage()
     _prepare(options.output)
+    if options.cluster:
+        refuse_without_namespaces(options.output)
     stage.say(
-        f"Holdfast {holdfast.__version__}: an analyst's session, on plain Spark and with cache()",
+        f"Holdfast {holdfast.__version__}: an analyst's session, on plain Spark and with cache()"
+        f"{', on a cluster of two nodes' if options.cluster else ''}",
         style="bold",
     )
     if options.data is None:
@@ -67,41 +76,52 @@ def run_demo(options: DemoOptions) -> int:
     else:
         title = options.data.expanduser().absolute().name or str(options.data)
         tables = tables_of(options.data)
-    log = options.output / "spark.log"
-    with demo_session(log) as spark:
+    play_on = on_cluster if options.cluster else on_this_machine
+    with play_on(options.output, options.output / "spark.log") as place:
         try:
             return run_interruptibly(
-                spark, lambda: _play(stage, spark, title, tables, options.output)
+                place.spark, lambda: _play(stage, place, title, tables, options.output)
             )
         except (PySparkException, Py4JError) as error:
             reason = str(error).strip().partition("\n")[0]
-            raise DemoError(f"Spark failed: {reason}\nMore of it is in {log}") from error
+            raise DemoError(f"Spark failed: {reason}\nMore of it is in {place.logs}") from error
         except HoldfastError as error:
             raise DemoError(str(error)) from error
 
 
 def _play(
-    stage: Stage,
-    spark: SparkSession,
-    title: str,
-    tables: Mapping[str, ParquetTable],
-    output: Path,
+    stage: Stage, place: Place, title: str, tables: Mapping[str, ParquetTable], output: Path
 ) -> int:
-    story = _story(stage, spark, title, tables)
-    _introduce(stage, spark, story)
-    kept = output / "kept"
-    try:
-        act_analysts_session.warm_up(stage, spark, story, kept)
-        with act_analysts_session.environment(spark, kept) as env:
-            hot = story.build(env).cache()
-            comparisons = act_analysts_session.play(stage, spark, env, hot, story)
-            still_agrees = act_lost_partition.play(stage, env, hot, comparisons[0])
-    finally:
-        with suppress(OSError):  # another demo may be at work in it
-            kept.rmdir()
+    story = _story(stage, place.spark, title, tables)
+    _introduce(stage, place, story)
+    act_analysts_session.warm_up(stage, place, story)
+    with place.environment() as env:
+        hot = place.hot(story.build(env))
+        reading = ReadingTasks(place.spark, env)
+        comparisons = act_analysts_session.play(stage, place.spark, env, hot, story, reading.ask)
+        still_agrees = _lose_something(stage, place, env, hot, comparisons[0], reading)
     picture = output / "times.png"
     draw_chart(comparisons, f"{story.title}: an analyst's session", picture)
     return _close(stage, comparisons, still_agrees, picture)
+
+
+def _lose_something(
+    stage: Stage,
+    place: Place,
+    env: Environment,
+    hot: DataFrame,
+    asked: Comparison,
+    reading: ReadingTasks,
+) -> bool:
+    if place.cluster is None:
+        return act_lost_partition.play(stage, env, hot, asked)
+    show_hosts(stage, place.cluster, env)
+    localities = reading.localities()
+    stage.say(
+        f"Of {count(localities.total(), 'task')} that read kept partitions, "
+        f"{localities['NODE_LOCAL']:,} ran NODE_LOCAL, on the node that holds what they read."
+    )
+    return act_lost_task_executor.play(stage, place.cluster, env, hot, asked)
 
 
 def _prepare(output: Path) -> None:
@@ -131,17 +151,19 @@ def _is_tpch(spark: SparkSession, tables: Mapping[str, ParquetTable]) -> bool:
     )
 
 
-def _introduce(stage: Stage, spark: SparkSession, story: Story) -> None:
+def _introduce(stage: Stage, place: Place, story: Story) -> None:
     width = max(len(table.name) for table in story.tables)
-    for place, table in enumerate(story.tables):
+    for line, table in enumerate(story.tables):
         stage.say(
-            f"{'Data     ' if place == 0 else '         '}{table.name:<{width}}  "
+            f"{'Data     ' if line == 0 else '         '}{table.name:<{width}}  "
             f"{count(table.rows, 'row'):>16}  {size(table.bytes):>9}"
         )
-    stage.say(
-        f"Machine  {count(os.cpu_count() or 1, 'core')}, {driver_memory_mib()} MiB for Spark "
-        f"{spark.version}"
-    )
+    stage.say(place.description)
+    if place.spread is not None:
+        stage.say(
+            f"Spread   the kept table is repartition({place.spread}), so that each node has some "
+            "of it"
+        )
 
 
 def _close(stage: Stage, comparisons: list[Comparison], still_agrees: bool, picture: Path) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -26,19 +27,47 @@ _SHOWN_LOG_LINES = 8
 _SECONDS_BETWEEN_CANCELLATIONS = 0.2
 
 
+def local_session() -> SparkSession:
+    """Starts a session on this machine's cores."""
+    before = os.environ.get("SPARK_LOCAL_IP")
+    # The JVM takes it from the environment it is started in.
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    try:
+        return (
+            SparkSession.builder.appName("holdfast demo")
+            .master("local[*]")
+            .config("spark.driver.memory", f"{driver_memory_mib()}m")
+            .config("spark.driver.bindAddress", _LOOPBACK)
+            .config("spark.driver.host", _LOOPBACK)
+            .config("spark.pyspark.python", sys.executable)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+    finally:
+        if before is None:
+            del os.environ["SPARK_LOCAL_IP"]
+        else:
+            os.environ["SPARK_LOCAL_IP"] = before
+
+
 @contextmanager
-def demo_session(log: Path) -> Iterator[SparkSession]:
-    """A session on this machine's cores, stopped at the end of the block.
+def demo_session(
+    log: Path, start: Callable[[], SparkSession] = local_session
+) -> Iterator[SparkSession]:
+    """A session that is stopped at the end of the block.
 
     Args:
         log: the file that takes what Spark's JVM writes to its standard error.
+        start: starts it.
 
     Raises:
         DemoError: when Spark doesn't start.
     """
     before = signal.getsignal(signal.SIGINT)
     try:
-        spark = _started(log)
+        spark = _started(log, start)
         try:
             spark.sparkContext.setLogLevel("ERROR")
             yield spark
@@ -84,40 +113,38 @@ def _on_interrupt(handler: Any) -> None:
 
 def driver_memory_mib() -> int:
     """A quarter of this machine's memory, at least 1 GiB and at most 4."""
+    return _some_gib(_memory_mib() // 4)
+
+
+def cluster_memory_mib(executors: int) -> int:
+    """What a driver and each of its executors get of half of this machine's memory, as equals.
+
+    Args:
+        executors: how many there are.
+    """
+    return _some_gib(_memory_mib() // 2 // (executors + 1))
+
+
+def _some_gib(mib: int) -> int:
+    return min(max(mib, _MIB_PER_GIB), 4 * _MIB_PER_GIB)
+
+
+def _memory_mib() -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no limit is written as a word
         memory = min(memory, int(_CGROUP_LIMIT.read_text()))
-    return min(max(memory // 2**20 // 4, _MIB_PER_GIB), 4 * _MIB_PER_GIB)
+    return memory // 2**20
 
 
-def _started(log: Path) -> SparkSession:
-    before = os.environ.get("SPARK_LOCAL_IP")
-    # The JVM takes it from the environment it is started in.
-    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+def _started(log: Path, start: Callable[[], SparkSession]) -> SparkSession:
     try:
         with _standard_error_to(log):
-            return (
-                SparkSession.builder.appName("holdfast demo")
-                .master("local[*]")
-                .config("spark.driver.memory", f"{driver_memory_mib()}m")
-                .config("spark.driver.bindAddress", _LOOPBACK)
-                .config("spark.driver.host", _LOOPBACK)
-                .config("spark.pyspark.python", sys.executable)
-                .config("spark.ui.enabled", "false")
-                .config("spark.ui.showConsoleProgress", "false")
-                .config("spark.log.level", "ERROR")
-                .getOrCreate()
-            )
-    except (PySparkException, OSError) as error:
+            return start()
+    except (PySparkException, Py4JError, OSError) as error:
         raise DemoError(
             f"Spark does not start: {error}\nIt needs Java 17 or later, at JAVA_HOME or on the "
             f"PATH. The end of {log}:\n{_end_of(log)}"
         ) from error
-    finally:
-        if before is None:
-            del os.environ["SPARK_LOCAL_IP"]
-        else:
-            os.environ["SPARK_LOCAL_IP"] = before
 
 
 @contextmanager
