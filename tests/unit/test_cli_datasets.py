@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ import pytest
 
 from holdfast.cli import main as cli
 from holdfast.cli.datasets import as_table, directory_source
+from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.footer import contents_of
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.errors import UnknownDataSetError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import (
     DataSetDescription,
     KeptColumn,
@@ -36,7 +40,7 @@ from holdfast.storage.kept_dataset import (
     Manifest,
 )
 from holdfast.storage.partition_directory import HITS_NAME, note_hits, noted_hits
-from holdfast.taskexecutor.client import RemoteTaskExecutor
+from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.partition_info import OutputID
 from holdfast.version import __version__
 
@@ -521,6 +525,32 @@ def test_control_characters_are_not_obeyed(storage: EmbeddedStorage, holdfast: C
     assert holdfast.json("ls")[0]["computes"] == "over \x1b[31m[bold]a\nb.parquet"
 
 
+def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"na\xefve")
+    root.mkdir()
+    for arguments, code, said in ((["ls"], 0, b"is kept in"), (["show", "1111"], 2, b"nothing is")):
+        ended = subprocess.run(
+            [sys.executable, "-m", "holdfast.cli.main", *arguments, "--directory", str(root)],
+            capture_output=True,
+            timeout=60,
+        )
+        assert ended.returncode == code
+        assert said in ended.stdout + ended.stderr
+        assert b"Traceback" not in ended.stderr
+
+
+def test_a_manifest_may_hold_any_number(storage: EmbeddedStorage, holdfast: Command) -> None:
+    kept = keep(storage, "1" * 64, (0,))
+    manifest = json.loads((kept.directory / "_manifest.json").read_text())
+    manifest["partitions"][0].update(modified_ns=10**30, rows=10**30)
+    manifest["created"] = "yesterday"
+    (kept.directory / "_manifest.json").write_text(json.dumps(manifest))
+    (shown,) = holdfast.json("show", "1111")
+    assert (shown["created"], shown["age_seconds"], shown["rows"]) == (None, None, 10**30)
+    assert shown["partitions"][0]["modified"] is None
+    assert holdfast("ls")[0] == holdfast("show", "1111")[0] == 0
+
+
 def test_ages_and_counts_are_short() -> None:
     now = datetime.now(UTC)
     ages = {0: "0 s", 59: "59 s", 60: "1 min", 3599: "59 min", 7200: "2 h", 200_000: "2 d"}
@@ -794,6 +824,68 @@ def test_a_dataset_is_released_on_every_executor(
     assert asked()("show", "5555")[0] == 2
     code, out, err = asked()("rm", "6666")
     assert (code, err, other.name in out) == (0, "", True)
+
+
+def test_a_job_master_computes_again_what_is_released(
+    cluster: Cluster, asked: Callable[..., Command]
+) -> None:
+    address = cluster.addresses[0]
+    storage = TaskExecutorStorage(
+        {address: RemoteTaskExecutor(address, TOKEN)},
+        ApplicationID.random(),
+        lease_seconds=600,
+        heartbeat_seconds=0.1,
+        version=__version__,
+    )
+
+    def produce() -> KeptDataSet:
+        job = JobID.random()
+        staged = storage.stage(job, IntermediateDataSetID("9" * 64))
+        write(staged.directory, 0, 1)
+        written = [WrittenPartition(index, "127.0.0.1", 3) for index in (0, 1)]
+        kept = storage.publish(staged, described("9" * 64), written)
+        storage.end_job(job)
+        return kept
+
+    try:
+        kept = produce()
+        for _ in range(2):
+            storage.hit(kept)
+        end = time.monotonic() + 20
+        while [each["hits"] for each in asked().json("show", "9999")] != [3]:
+            assert time.monotonic() < end, "no heartbeat has told of the hits"
+        (found,) = asked().json("show", "9999")
+        assert (found["application"], found["state"]) == (storage.application.hex, "complete")
+        assert storage.damage(kept) is None
+        assert asked()("rm", "9999")[0] == 0
+        assert "is not known here" in (storage.damage(kept) or "")
+        storage.remove(kept)
+        again = produce()
+        assert storage.damage(again) is None
+        assert [each["id"] for each in asked().json("show", "9999")] == [again.name]
+    finally:
+        storage.close()
+    assert asked()("show", "9999")[0] == 2
+
+
+def test_who_is_silent_or_something_else_is_named(cluster: Cluster) -> None:
+    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        addresses = [f"127.0.0.1:{port}" for port in (silent.getsockname()[1], other.server_port)]
+        found = ExecutorSource([*addresses, cluster.addresses[0]], TOKEN, Timeouts(2, 2, 5)).find()
+    other.shutdown()
+    thread.join()
+    other.server_close()
+    assert len(found.failures) == 2
+    for address, failure in zip(addresses, found.failures, strict=True):
+        assert failure.startswith(f"task executor {address}: ")
+        assert "can't be reached" in failure
+        assert len(failure.splitlines()) == 1
+    assert all(
+        place.address == cluster.addresses[0] for each in found.datasets for place in each.places
+    )
 
 
 def test_a_wrong_token_is_one_line_for_each(

@@ -8,7 +8,7 @@ where something can't be told. An object of `ls` has
     application           32 digits
     computes              the computation in a few words
     state                 complete, incomplete, damaged; or unclear: what was not found has no rows,
-                          or lies with task executors that were not asked
+                          or lies with task executors that have not answered
     damage                what is wrong with it
     partitions_found      how many partitions are there
     number_of_partitions  of how many
@@ -105,13 +105,19 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def _partition(partition: KeptPartition, place: Place) -> dict[str, Any]:
-    modified = datetime.fromtimestamp(partition.modified_ns / 1e9, UTC)
     return {
         "index": partition.index,
         "file": partition.file,
         "rows": partition.rows,
         "bytes": partition.bytes,
-        "modified": modified.isoformat(timespec="milliseconds"),
+        "modified": _time(partition.modified_ns),
         "host": place.host,
         "location": f"{place.directory}/{partition.file}",
     }
+
+
+def _time(nanoseconds: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return None

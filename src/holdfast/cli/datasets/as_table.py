@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place, State
+from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.datasets.source import Released
 from holdfast.cli.demo.amounts import size
@@ -24,7 +23,7 @@ _UNKNOWN = "-"
 _MARKS = {State.COMPLETE: "", State.INCOMPLETE: "!", State.DAMAGED: "!", State.UNCLEAR: "?"}
 _MEANING = {
     "!": "! incomplete or damaged: a job that needs it computes it again",
-    "?": "? the others have no rows, or lie with task executors that were not asked",
+    "?": "? the others have no rows, or lie with task executors that have not answered",
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -35,9 +34,6 @@ def output() -> Console:
     Returns:
         a console that takes nothing for markup.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files and columns may hold what the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="replace")
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDEST
@@ -222,5 +218,4 @@ def _print(console: Console, what: RenderableType) -> None:
 
 
 def _printable(text: str) -> Text:
-    # A file's name may hold control characters, which a terminal would obey.
-    return Text("".join(letter if letter.isprintable() else "?" for letter in text))
+    return Text(printable(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
+from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.datasets.source import Found, Source
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
@@ -75,6 +77,9 @@ def run_dataset_command(arguments: argparse.Namespace) -> int:
     Returns:
         the exit code: 0, 1 where an executor could not be asked, 2 for bad input.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files and columns may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
     # What can't be removed is told by the command itself.
     logging.getLogger("holdfast").addHandler(logging.NullHandler())
     act = _COMMANDS[arguments.command][0]
@@ -102,7 +107,7 @@ def _list(arguments: argparse.Namespace, source: Source) -> int:
         directory = None if arguments.executors is not None else source.name
         as_table.show_all(as_table.output(), found.datasets, now, directory)
     elif not found.failures:
-        print(f"Nothing is kept in {source.name}.")
+        print(printable(f"Nothing is kept in {source.name}."))
     return len(found.failures)
 
 

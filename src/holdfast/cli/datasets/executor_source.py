@@ -16,6 +16,7 @@ from holdfast.cli.datasets.listed_dataset import (
     State,
     moment,
 )
+from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.source import Found, Released
 from holdfast.errors import (
     HoldfastError,
@@ -116,11 +117,15 @@ class ExecutorSource:
             try:
                 answers[address] = answer.result()
             except HoldfastError as error:
-                failures[address] = f"task executor {address}: {error}"
+                who = f"task executor {address}"
+                why = str(error).removeprefix(who).lstrip()
+                failures[address] = printable(f"{who}: {why}")
         return answers, failures
 
 
 def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, Place]]:
+    # A sign of life comes soon or never; a report may take its time.
+    executor.describe()
     held = []
     for report in executor.report(None):
         try:

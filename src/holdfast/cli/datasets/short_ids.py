@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
+from holdfast.cli.datasets.printable import printable
 from holdfast.taskexecutor.partition_info import OutputID
 
 _SHORTEST = 4
@@ -79,6 +80,9 @@ def _unique(names: set[str], shortest: int) -> int:
 
 
 def _lines(datasets: Sequence[ListedDataSet]) -> str:
-    shown = [f"\n  {each.output.name}  {each.computes or ''}" for each in datasets[:_CANDIDATES]]
+    shown = [
+        f"\n  {each.output.name}  {printable(each.computes or '')}".rstrip()
+        for each in datasets[:_CANDIDATES]
+    ]
     more = len(datasets) - len(shown)
     return "".join(shown) + (f"\n  and {more} more" if more else "")
