@@ -1,0 +1,1 @@
+"""What a person's own functions on streams are made from."""

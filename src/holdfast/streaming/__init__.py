@@ -1,0 +1,1 @@
+"""What runs the operators of streams inside Spark's Python workers."""
