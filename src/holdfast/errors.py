@@ -324,3 +324,17 @@ class TaskExecutorUnreachableError(TaskExecutorError):
         )
         self.executor = executor
         self.why = why
+
+
+class InvalidTransformationError(HoldfastError, ValueError):
+    """Streams were put together in a way that no job can be made of.
+
+    Args:
+        transformation: the name of the transformation that doesn't fit.
+        why: what is wrong with it, what was expected, and what to do.
+    """
+
+    def __init__(self, transformation: str, why: str) -> None:
+        super().__init__(f"transformation {transformation!r}: {why}.")
+        self.transformation = transformation
+        self.why = why

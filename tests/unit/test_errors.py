@@ -13,6 +13,7 @@ from holdfast.errors import (
     DuplicateRegistrationError,
     EnvironmentClosedError,
     HoldfastError,
+    InvalidTransformationError,
     KeptPartitionLostError,
     LocationsIncompleteError,
     MalformedRequestError,
@@ -51,6 +52,7 @@ EXAMPLES = [
     (MalformedRequestError("promote", "no output"), ["promote", "no output", "Nothing has been"]),
     (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller parts"]),
     (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Give it"]),
+    (InvalidTransformationError("Map", "no input: expected one"), ["'Map'", "expected one"]),
     (
         TaskExecutorUnreachableError("left", "timed out"),
         ["left", "timed out", "check that it"],
