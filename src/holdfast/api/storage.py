@@ -17,9 +17,12 @@ from holdfast.errors import ConfigurationError
 from holdfast.ids import ApplicationID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.taskexecutor.client import RemoteTaskExecutor
+from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
 from holdfast.version import __version__
+
+# Who takes longer over a heartbeat is done without until it answers one.
+_SIGN_OF_LIFE_SECONDS = 10.0
 
 
 def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
@@ -49,8 +52,9 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
             f"task executors are to be used, which takes their token: expected a file that holds "
             f"it, or the environment variable {TOKEN_VARIABLE}",
         )
+    timeouts = Timeouts(sign_of_life_seconds=min(_SIGN_OF_LIFE_SECONDS, timeout.total_seconds()))
     return TaskExecutorStorage(
-        {address: RemoteTaskExecutor(address, token) for address in addresses},
+        {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses},
         ApplicationID.random(),
         lease_seconds=timeout.total_seconds(),
         heartbeat_seconds=interval.total_seconds(),

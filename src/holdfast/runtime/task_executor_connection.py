@@ -14,6 +14,7 @@ from holdfast.errors import (
     UnknownApplicationError,
 )
 from holdfast.ids import ApplicationID, JobID
+from holdfast.runtime.abandonable_calls import AbandonableCalls
 from holdfast.taskexecutor.gateway import Registration, TaskExecutorDescription, TaskExecutorGateway
 from holdfast.taskexecutor.partition_info import OutputID
 
@@ -35,6 +36,8 @@ class TaskExecutorConnection:
         version: of Holdfast.
         lost: called with this connection when what lies there can't be relied on any more: all of
             it, or all but the outputs that are named.
+        may_hang: whether the executor is another process, which may stop answering. A heartbeat
+            that gets no answer then ends the calls that wait for one.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class TaskExecutorConnection:
         lease_seconds: float,
         version: str,
         lost: Callable[[TaskExecutorConnection, Collection[OutputID]], None],
+        may_hang: bool,
     ) -> None:
         self.name = name
         self.gateway = gateway
@@ -52,6 +56,8 @@ class TaskExecutorConnection:
         self._lease_seconds = lease_seconds
         self._version = version
         self._lost = lost
+        self._calls = AbandonableCalls(f"holdfast-call-{name}") if may_hang else None
+        self._registering = Lock()
         self._lock = Lock()
         self._registration: Registration | None = None
         self._description: TaskExecutorDescription | None = None
@@ -93,7 +99,7 @@ class TaskExecutorConnection:
         Raises:
             TaskExecutorError: when that can't be done.
         """
-        with self._lock:
+        with self._registering:
             if self._registration is None or self._unreachable is not None:
                 self._register()
 
@@ -109,7 +115,9 @@ class TaskExecutorConnection:
         if self._unreachable is not None:
             raise self._unreachable
         try:
-            return request(self.gateway)
+            if self._calls is None:
+                return request(self.gateway)
+            return self._calls.make(lambda: request(self.gateway))
         except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
             self._gone(error)
             raise
@@ -168,7 +176,11 @@ class TaskExecutorConnection:
         if self._registration is None or self._closed:
             return
         self._closed = True
+        was_up = self._unreachable is None
         self._unreachable = TaskExecutorUnreachableError(self.name, "the environment is closed")
+        if not was_up:
+            logger.debug("%s: left to its lease: it is out of reach", self.name)
+            return
         try:
             self.gateway.unregister_application(self._application)
         except TaskExecutorError as error:
@@ -180,24 +192,31 @@ class TaskExecutorConnection:
             before = self._registration
             anew = True
             try:
-                registration = self.gateway.register_application(
-                    self._application, self._lease_seconds, self._version
-                )
+                registration = self._register_application()
             except DuplicateRegistrationError:
-                # It was only out of reach, and has kept what it has.
-                if before is None or description.incarnation != before.incarnation:
-                    raise
-                registration, anew = before, False
+                if before is not None and description.incarnation == before.incarnation:
+                    # It was only out of reach, and has kept what it has.
+                    registration, anew = before, False
+                else:
+                    # An earlier registration's answer was lost, so nothing has been kept under it.
+                    self.gateway.unregister_application(self._application)
+                    registration = self._register_application()
             left = [each.output for each in self.gateway.report(self._application)]
         except TaskExecutorError as error:
             self._unreachable = error
             raise
-        if anew:
-            self._jobs.clear()
-        self._description, self._registration = description, registration
-        self._unreachable = None
+        with self._lock:
+            if anew:
+                self._jobs.clear()
+            self._description, self._registration = description, registration
+            self._unreachable = None
         if before is not None:
             self._lost(self, left)
+
+    def _register_application(self) -> Registration:
+        return self.gateway.register_application(
+            self._application, self._lease_seconds, self._version
+        )
 
     def _gone(self, error: TaskExecutorError) -> None:
         with self._lock:
@@ -205,6 +224,8 @@ class TaskExecutorConnection:
                 return
             first = self._unreachable is None
             self._unreachable = error
+        if self._calls is not None:
+            self._calls.abandon(error)
         if first:
             logger.warning("task executor %s is lost: %s", self.name, error)
 

@@ -65,7 +65,13 @@ class TaskExecutorStorage(IntermediateResultStorage):
         self.application = application
         self._connections = [
             TaskExecutorConnection(
-                name, gateway, application, lease_seconds, version, self._executor_came_back
+                name,
+                gateway,
+                application,
+                lease_seconds,
+                version,
+                self._executor_came_back,
+                may_hang=heartbeat_seconds is not None,
             )
             for name, gateway in executors.items()
         ]

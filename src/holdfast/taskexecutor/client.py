@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import urllib3
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import (
     HoldfastError,
@@ -42,7 +43,7 @@ class Timeouts:
 
     Attributes:
         connect_seconds: for a connection.
-        sign_of_life_seconds: for what needs no work: a description or a heartbeat.
+        sign_of_life_seconds: for what needs no work, such as a heartbeat, and for a farewell.
         answer_seconds: for what may read or remove many files.
     """
 
@@ -101,7 +102,8 @@ class RemoteTaskExecutor:
         ).incarnation
 
     def unregister_application(self, application: ApplicationID) -> None:
-        self._ask(calls.UNREGISTER_APPLICATION, application=application)
+        # The end of a program must not wait for one that hangs: its lease lapses all the same.
+        self._ask(calls.UNREGISTER_APPLICATION, self._quick, application=application)
 
     def register_job(self, application: ApplicationID, job_id: JobID) -> None:
         self._ask(calls.REGISTER_JOB, application=application, job_id=job_id)
@@ -178,6 +180,8 @@ class RemoteTaskExecutor:
             body = call.question(**asked).model_dump_json().encode()
         except ValidationError as error:
             raise MalformedRequestError(call.name, what_is_wrong(error)) from None
+        except PydanticSerializationError as error:
+            raise MalformedRequestError(call.name, str(error)) from None
         try:
             response = self._pool.urlopen(
                 "POST",
