@@ -13,7 +13,11 @@ from uuid import uuid4
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.storage.application_directory import ApplicationDirectory, remove_garbage
+from holdfast.storage.application_directory import (
+    EXECUTOR_RECORD,
+    ApplicationDirectory,
+    remove_garbage,
+)
 
 
 def application(root: Path, *, lock: bool = True) -> Path:
@@ -100,6 +104,14 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ApplicationDirectory.create(tmp_path).close()
     assert {path.name for path in tmp_path.iterdir()} == {*names, "file"}
+
+
+def test_what_a_task_executor_that_is_down_keeps_stays(tmp_path: Path) -> None:
+    left = application(tmp_path)
+    age(left)
+    (tmp_path / EXECUTOR_RECORD).write_text("{}")
+    ApplicationDirectory.create(tmp_path).close()
+    assert left.is_dir()
 
 
 def test_a_starter_waits_for_who_looks_at_its_lock(

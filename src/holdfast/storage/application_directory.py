@@ -21,6 +21,8 @@ from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
 
 LOCK = "lock"
+EXECUTOR_RECORD = "taskexecutor.json"
+"""Lies in a directory that a task executor of its own serves, whether it runs just now or not."""
 _APPLICATION = "application-"
 _BEING_MADE = ".new-"
 _REMOVED = ".removed-"
@@ -61,7 +63,9 @@ class ApplicationDirectory:
         """
         try:
             _make_root(root)
-            remove_garbage(root)
+            # What a task executor that is down has kept is its own to adopt or to remove.
+            if not (root / EXECUTOR_RECORD).exists():
+                remove_garbage(root)
             return cls(root, *_create(root, application or ApplicationID.random()))
         except OSError as error:
             raise StorageError(str(root), f"can't be used to keep results: {error}") from error

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
+from holdfast.storage.application_directory import EXECUTOR_RECORD
 
 _LOCK = "taskexecutor.lock"
-_RECORD = "taskexecutor.json"
 _WRITABLE_BY_OTHERS = 0o022
 
 
@@ -76,7 +76,7 @@ def _locked(path: Path) -> int:
 
 def _executor_id(path: Path) -> str:
     """The id of the executor, which is as old as its directory."""
-    file = path / _RECORD
+    file = path / EXECUTOR_RECORD
     try:
         return _Record.model_validate_json(file.read_text(encoding="utf-8")).executor_id
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def _executor_id(path: Path) -> str:
             str(file), "this is not what a task executor wrote there; remove it to start anew"
         ) from error
     record = _Record(executor_id=ApplicationID.random().hex)
-    making = path / f".{_RECORD}"
+    making = path / f".{EXECUTOR_RECORD}"
     making.write_text(record.model_dump_json(), encoding="utf-8")
     making.replace(file)
     return record.executor_id
