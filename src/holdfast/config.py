@@ -56,6 +56,10 @@ def _parse_path(value: object) -> str:
     raise ValueError
 
 
+def _parse_optional_path(value: object) -> str | None:
+    return None if value is None else _parse_path(value)
+
+
 def _parse_compression(value: object) -> Compression:
     return value if isinstance(value, Compression) else Compression(str(value).lower())
 
@@ -93,7 +97,7 @@ TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
 )
 TASK_EXECUTOR_TOKEN_FILE = ConfigOption[str | None](
     "taskexecutor.token-file",
-    _parse_path,
+    _parse_optional_path,
     "the path of a file on this machine",
     lambda: None,
     "the environment variable `HOLDFAST_TOKEN`",
