@@ -76,6 +76,8 @@ def run_demo(options: DemoOptions) -> int:
     else:
         title = options.data.expanduser().absolute().name or str(options.data)
         tables = tables_of(options.data)
+    if options.cluster:
+        stage.say("Starting a Spark cluster: a master, two workers, two task executors, a driver")
     play_on = on_cluster if options.cluster else on_this_machine
     with play_on(options.output, options.output / "spark.log") as place:
         try:
