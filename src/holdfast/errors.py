@@ -338,3 +338,13 @@ class InvalidTransformationError(HoldfastError, ValueError):
         super().__init__(f"transformation {transformation!r}: {why}.")
         self.transformation = transformation
         self.why = why
+
+
+class NoSinksError(HoldfastError, ValueError):
+    """A job of streams was to be run, or its plan to be shown, that nothing comes out of."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "there is nothing to run: expected at least one sink. Add one to a stream, for example "
+            "by print() or sink_to()."
+        )

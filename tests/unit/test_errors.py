@@ -17,6 +17,7 @@ from holdfast.errors import (
     KeptPartitionLostError,
     LocationsIncompleteError,
     MalformedRequestError,
+    NoSinksError,
     RequestTooLargeError,
     StorageError,
     TaskExecutorError,
@@ -52,6 +53,7 @@ EXAMPLES = [
     (MalformedRequestError("promote", "no output"), ["promote", "no output", "Nothing has been"]),
     (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller parts"]),
     (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Give it"]),
+    (NoSinksError(), ["nothing to run", "at least one sink", "print()"]),
     (InvalidTransformationError("Map", "no input: expected one"), ["'Map'", "expected one"]),
     (
         TaskExecutorUnreachableError("left", "timed out"),

@@ -1,0 +1,1 @@
+"""How a transformation of each type becomes nodes and edges."""
