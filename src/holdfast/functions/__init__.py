@@ -1,1 +1,45 @@
 """What a person's own functions on streams are made from."""
+
+from holdfast.functions.function import Function
+from holdfast.functions.keyed_process_function import KeyedProcessFunction
+from holdfast.functions.output_tag import OutputTag
+from holdfast.functions.process_function import ProcessFunction
+from holdfast.functions.record_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    ReduceFunction,
+)
+from holdfast.functions.runtime_context import RuntimeContext
+from holdfast.functions.state import ListState, MapState, ReducingState, ValueState
+from holdfast.functions.state_descriptors import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from holdfast.functions.type_information import TypeInformation, Types
+
+__all__ = [
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedProcessFunction",
+    "ListState",
+    "ListStateDescriptor",
+    "MapFunction",
+    "MapState",
+    "MapStateDescriptor",
+    "OutputTag",
+    "ProcessFunction",
+    "ReduceFunction",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "RuntimeContext",
+    "TypeInformation",
+    "Types",
+    "ValueState",
+    "ValueStateDescriptor",
+]

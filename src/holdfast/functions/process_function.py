@@ -1,0 +1,57 @@
+"""ProcessFunction: records for the main output and for side outputs from each record."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from holdfast.functions.function import Function
+
+__all__ = ["ProcessFunction"]
+
+
+class ProcessFunction(Function, ABC):
+    """Any number of records from each, for the main output and for side outputs.
+
+    Source: PyFlink, `pyflink.datastream.functions.ProcessFunction`.
+
+    >>> from holdfast.functions import OutputTag
+    >>> ODD = OutputTag("odd")
+    >>> class Halves(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value % 2:
+    ...             yield ODD, value
+    ...         else:
+    ...             yield value // 2
+    >>> list(Halves().process_element(4, None))
+    [2]
+    """
+
+    class Context(ABC):
+        """What can be asked about the record at hand."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """The record's timestamp in milliseconds. None: no records have any here."""
+
+        @abstractmethod
+        def timer_service(self) -> NoReturn:
+            """There are no timers here.
+
+            Raises:
+                UnsupportedFeatureError: always.
+            """
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """Makes records of a record.
+
+        Args:
+            value: a record.
+            ctx: what can be asked about it.
+
+        Returns:
+            records, each as it is for the main output or as `tag, record` for a side output; None
+            for none of them. A generator runs only as far as its records are taken.
+        """

@@ -1,0 +1,124 @@
+"""Functions from records to records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.functions.function import Function
+
+__all__ = ["FilterFunction", "FlatMapFunction", "KeySelector", "MapFunction", "ReduceFunction"]
+
+
+class MapFunction(Function, ABC):
+    """One record from each.
+
+    Source: PyFlink, `pyflink.datastream.functions.MapFunction`.
+
+    >>> class Doubled(MapFunction):
+    ...     def map(self, value):
+    ...         return 2 * value
+    >>> Doubled().map(21)
+    42
+    """
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """Makes a record of a record.
+
+        Args:
+            value: a record.
+        """
+
+
+class FlatMapFunction(Function, ABC):
+    """Any number of records from each.
+
+    Source: PyFlink, `pyflink.datastream.functions.FlatMapFunction`.
+
+    >>> class Words(FlatMapFunction):
+    ...     def flat_map(self, value):
+    ...         yield from value.split()
+    >>> list(Words().flat_map("to be"))
+    ['to', 'be']
+    """
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Makes records of a record.
+
+        Args:
+            value: a record.
+
+        Returns:
+            the records, or None for none of them. A generator runs only as far as its records are
+            taken.
+        """
+
+
+class FilterFunction(Function, ABC):
+    """The records that it says yes to.
+
+    Source: PyFlink, `pyflink.datastream.functions.FilterFunction`.
+
+    >>> class Even(FilterFunction):
+    ...     def filter(self, value):
+    ...         return value % 2 == 0
+    >>> Even().filter(3)
+    False
+    """
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether a record goes on.
+
+        Args:
+            value: a record.
+        """
+
+
+class ReduceFunction(Function, ABC):
+    """One record from all records of a key, two by two.
+
+    Records may be combined in any grouping, partly before they are sent to where their key is at
+    home: the function must be associative.
+
+    Source: PyFlink, `pyflink.datastream.functions.ReduceFunction`.
+
+    >>> class Larger(ReduceFunction):
+    ...     def reduce(self, value1, value2):
+    ...         return max(value1, value2)
+    >>> Larger().reduce(1, 2)
+    2
+    """
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Makes one record of two of the same key.
+
+        Args:
+            value1: a record, or what has been made of several.
+            value2: another one.
+        """
+
+
+class KeySelector(Function, ABC):
+    """Tells the key of a record.
+
+    Source: PyFlink, `pyflink.datastream.functions.KeySelector`.
+
+    >>> class First(KeySelector):
+    ...     def get_key(self, value):
+    ...         return value[0]
+    >>> First().get_key(("a", 1))
+    'a'
+    """
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The key of a record: hashable, and equal for all records that belong together.
+
+        Args:
+            value: a record.
+        """
