@@ -5,6 +5,7 @@ Each error names the thing, says what was expected, and what to do.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -348,3 +349,20 @@ class NoSinksError(HoldfastError, ValueError):
             "there is nothing to run: expected at least one sink. Add one to a stream, for example "
             "by print() or sink_to()."
         )
+
+
+class InvalidStreamArgumentError(HoldfastError, TypeError):
+    """A stream, or the environment that gives it, was called with something that doesn't fit.
+
+    Args:
+        method: what was called.
+        found: what it was given.
+        expected: what it takes instead.
+    """
+
+    def __init__(self, method: str, found: object, expected: str) -> None:
+        shown = reprlib.repr(found)
+        super().__init__(f"{method} was given {shown}: expected {expected}.")
+        self.method = method
+        self.found = shown
+        self.expected = expected
