@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from holdfast.functions.output_tag import OutputTag
+from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
+from holdfast.graph.diagram.diagram_text import diagram_text
 from holdfast.graph.stream.adjacency import Adjacency
-from holdfast.graph.stream.diagram import Arrow, Box, Diagram, Part, PartKind
-from holdfast.graph.stream.diagram_text import diagram_text
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.operators import Operator
 from holdfast.graph.stream.partitioner import Partitioner

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.functions.output_tag import OutputTag
+from holdfast.graph.diagram.diagram import Arrow, Box, Diagram
+from holdfast.graph.diagram.diagram_text import diagram_text
 from holdfast.graph.job_graph import ResultPartitionType
 from holdfast.graph.stream.adjacency import Adjacency
-from holdfast.graph.stream.diagram import Arrow, Box, Diagram
-from holdfast.graph.stream.diagram_text import diagram_text
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.partitioner import Partitioner
 from holdfast.graph.stream.stream_graph import StreamNode, edge_labels

@@ -230,18 +230,18 @@ class SideOutputTransformation(Transformation):
     Args:
         input: the operator.
         tag: which of its outputs.
-        name: what it is, for people.
+        name: what it is, for people; None: told by the input's name and the tag.
 
     Raises:
         InvalidTransformationError: when the input can't have side outputs.
     """
 
-    def __init__(self, input: Transformation, tag: OutputTag, name: str = "Side Output") -> None:
-        super().__init__(name, (input,))
+    def __init__(self, input: Transformation, tag: OutputTag, name: str | None = None) -> None:
+        super().__init__(f"{input.name}, {tag.tag_id}" if name is None else name, (input,))
         self.tag: Final = tag
         if not (isinstance(input, OneInputTransformation) and input.operator.has_side_outputs):
             raise InvalidTransformationError(
-                name,
+                self.name,
                 f"its input {input.name!r} has no side outputs: expected what process() returns. "
                 "Take the side output of that, before anything else is done with it",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.graph.stream.diagram import Arrow, Box, Diagram, Part, PartKind
+from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
 from holdfast.graph.stream.topological_order import topological_order
 from holdfast.graph.stream.transformations import (
     CacheTransformation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from holdfast.graph.stream.diagram import Arrow, Box, Diagram, printable
+from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, printable
 
 
 def diagram_text(diagram: Diagram) -> str:
@@ -13,7 +13,7 @@ def diagram_text(diagram: Diagram) -> str:
     Args:
         diagram: what to show.
 
-    >>> from holdfast.graph.stream.diagram import Part, PartKind
+    >>> from holdfast.graph.diagram.diagram import Part, PartKind
     >>> source = Box(1, (Part("Source", PartKind.SOURCE),), ("parallelism 2",))
     >>> sink = Box(2, (Part("Map", PartKind.OPERATOR), Part("Sink", PartKind.SINK)), ())
     >>> print(diagram_text(Diagram("Job", (source, sink), (Arrow(1, 2, ("HASH",)),))))
