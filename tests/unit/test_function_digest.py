@@ -909,3 +909,38 @@ def test_large_values_are_digested_fast() -> None:
     start = time.perf_counter()
     digest_value([b"x" * 10_000_000, list(range(1_000_000)), re.compile("a")])
     assert time.perf_counter() - start < 5
+
+
+# --- what says itself what is to be digested ------------------------------------------------------
+
+
+class Sealed:
+    """Holds something that no result depends on, and something that every result does."""
+
+    def __init__(self, secret: str, content: object) -> None:
+        self.secret = secret
+        self.content = content
+
+    def __holdfast_digest__(self) -> object:
+        return self.content
+
+
+def test_an_object_counts_as_what_it_says_it_does() -> None:
+    assert digest_value([Sealed("a", 1)]) == digest_value([Sealed("b", 1)])
+    assert digest_value(Sealed("a", 1)) != digest_value(Sealed("a", 2))
+    assert digest_value(Sealed("a", 1)) != digest_value(1)
+    shared, one = Sealed("a", []), Sealed("a", [])
+    assert digest_value([shared, shared]) != digest_value([shared, one])
+    with pytest.raises(Undigestible, match="Sealed"):
+        digest_value(Sealed("a", socket.socket()))
+
+
+def test_a_broadcast_of_which_there_is_but_an_id_cannot_be_known() -> None:
+    from holdfast.spark.python_functions import _UnseenBroadcast
+
+    with pytest.raises(Undigestible, match="a broadcast variable"):
+        digest_value(_UnseenBroadcast(3))
+
+
+def test_what_holdfast_brings_counts_by_its_version() -> None:
+    assert (module_origin.origin_of("holdfast.plan.value_digest") or "").startswith("holdfast ")

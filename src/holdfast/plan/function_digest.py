@@ -48,6 +48,8 @@ def digest_function(func: Callable[..., object]) -> str:
 def digest_value(value: object) -> str:
     """The digest of a value: of its types and its content, at any depth.
 
+    An object whose class has a method `__holdfast_digest__` counts as what that returns.
+
     Args:
         value: any object. Functions in it count as for `digest_function`.
 

@@ -20,6 +20,9 @@ _REDUCE_PROTOCOL = 4
 _REDUCE_LENGTHS = range(2, 7)
 _SET_REDUCTIONS = (set.__reduce__, frozenset.__reduce__)
 
+DIGEST_HOOK = "__holdfast_digest__"
+"""A method by which an object says what is to be digested in place of what it is made of."""
+
 
 class Undigestible(Exception):
     """The content of a function or a value can't be known for sure.
@@ -266,7 +269,11 @@ class ValueEncoder:
     def _instance(self, value: Any) -> None:
         cls: Any = type(value)
         self._path.append(f"instance of {cls.__module__}.{cls.__qualname__}")
-        if cls.__reduce__ in _SET_REDUCTIONS and cls.__reduce_ex__ is object.__reduce_ex__:
+        hook = getattr(cls, DIGEST_HOOK, None)
+        if hook is not None:
+            self._number(value)
+            self._parts("stands for", cls, hook(value))
+        elif cls.__reduce__ in _SET_REDUCTIONS and cls.__reduce_ex__ is object.__reduce_ex__:
             # Taken apart as for a copy, its elements would come in the order of their hashes.
             self._number(value)
             self._open("set instance")

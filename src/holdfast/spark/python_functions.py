@@ -6,7 +6,7 @@ import base64
 import io
 import logging
 import pickle
-from typing import Any
+from typing import Any, NoReturn
 
 from holdfast.plan.canonical_plan import hash_parts
 from holdfast.plan.function_digest import Undigestible, digest_value
@@ -46,11 +46,29 @@ class _Unpickler(pickle.Unpickler):
     """
 
     def find_class(self, module_name: str, global_name: str) -> Any:
+        if (module_name, global_name) == _BROADCAST:
+            return _UnseenBroadcast
         found = super().find_class(module_name, global_name)
         if global_name not in _CLASS_MAKERS or not module_name.endswith("cloudpickle.cloudpickle"):
             return found
         return lambda *arguments: found(*arguments[:-2], None, arguments[-1])
 
 
+class _UnseenBroadcast:
+    """A broadcast variable, of which the pickle holds an id that says nothing of its value.
+
+    Args:
+        broadcast_id: Spark's number of it.
+    """
+
+    def __init__(self, broadcast_id: int) -> None:
+        self.broadcast_id = broadcast_id
+
+    def __holdfast_digest__(self) -> NoReturn:
+        """Nothing stands for it."""
+        raise Undigestible("a broadcast variable")
+
+
+_BROADCAST = ("pyspark.core.broadcast", "_from_id")
 # Their last arguments are the id under which a class is remembered, and what is left for later.
 _CLASS_MAKERS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})
