@@ -366,3 +366,116 @@ class InvalidStreamArgumentError(HoldfastError, TypeError):
         self.method = method
         self.found = shown
         self.expected = expected
+
+
+class StreamTaskError(HoldfastError):
+    """The base of what goes wrong in a task of a stream. Each names the operator or the data."""
+
+
+class OperatorFailedError(StreamTaskError):
+    """A person's function raised an error, which is this one's cause and comes with its traceback.
+
+    Attributes:
+        marker: what the message contains wherever it is shown.
+
+    Args:
+        operator: the operator's name.
+        raised: what was raised: its type and message.
+    """
+
+    marker = "holdfast-operator-failed"
+
+    def __init__(self, operator: str, raised: str) -> None:
+        super().__init__(
+            f"[{self.marker}] operator {operator!r} raised {raised}. The traceback of the cause "
+            "shows where in its function."
+        )
+        self.operator = operator
+        self.raised = raised
+
+
+class RecordNotSerializableError(StreamTaskError, TypeError):
+    """A record can't be sent or kept, since it can't be pickled or is too large.
+
+    Args:
+        operator: the name of the operator that the record came out of.
+        record_type: the record's type.
+        why: what stands against it.
+    """
+
+    def __init__(self, operator: str, record_type: str, why: str) -> None:
+        super().__init__(
+            f"operator {operator!r} gave a record of type {record_type} that can't be sent or "
+            f"kept: {why}. Expected one that pickle takes, of less than 2 GiB: give the data that "
+            "such an object can be made of again, instead of the object."
+        )
+        self.operator = operator
+        self.record_type = record_type
+        self.why = why
+
+
+class InvalidKeyError(StreamTaskError, TypeError):
+    """A key selector gave something that can't be a key.
+
+    Args:
+        operator: the name of the operator that works by keys.
+        key: what was given, as it shows itself.
+        why: what is wrong with it.
+    """
+
+    def __init__(self, operator: str, key: str, why: str) -> None:
+        super().__init__(
+            f"operator {operator!r} got the key {key}: {why}. Expected a hashable value that is "
+            "equal to its copies, such as a number, a text, None or a tuple of those."
+        )
+        self.operator = operator
+        self.key = key
+        self.why = why
+
+
+class BatchSealBrokenError(StreamTaskError):
+    """Kept records are not what was written there: none of them has been unpickled.
+
+    Attributes:
+        marker: what the message contains wherever it is shown.
+
+    Args:
+        label: what the records belong to.
+    """
+
+    marker = "holdfast-seal-broken"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(
+            f"[{self.marker}] [{label}] kept records fail the check of their seal: expected "
+            "them as they were written. They count as lost, and are computed again where needed."
+        )
+        self.label = label
+
+
+class UnsupportedFeatureError(HoldfastError, NotImplementedError):
+    """Something of PyFlink's was asked for that does not exist here.
+
+    Args:
+        feature: what was asked for.
+        instead: what to do instead.
+    """
+
+    def __init__(self, feature: str, instead: str) -> None:
+        super().__init__(f"{feature} is not supported. {instead}")
+        self.feature = feature
+        self.instead = instead
+
+
+class KeyedStateError(HoldfastError, RuntimeError):
+    """Keyed state was used where there is none.
+
+    Args:
+        state: the state's name.
+        why: what is wrong, and what to do.
+    """
+
+    def __init__(self, state: str, why: str) -> None:
+        super().__init__(f"state {state!r}: {why}.")
+        self.state = state
+        self.why = why

@@ -9,17 +9,23 @@ import pytest
 
 from holdfast import errors
 from holdfast.errors import (
+    BatchSealBrokenError,
     ConfigurationError,
     DuplicateRegistrationError,
     EnvironmentClosedError,
     HoldfastError,
+    InvalidKeyError,
     InvalidTransformationError,
     KeptPartitionLostError,
+    KeyedStateError,
     LocationsIncompleteError,
     MalformedRequestError,
     NoSinksError,
+    OperatorFailedError,
+    RecordNotSerializableError,
     RequestTooLargeError,
     StorageError,
+    StreamTaskError,
     TaskExecutorError,
     TaskExecutorUnreachableError,
     UnauthorizedError,
@@ -28,6 +34,7 @@ from holdfast.errors import (
     UnknownJobError,
     UnknownPartitionError,
     UnknownTaskExecutorError,
+    UnsupportedFeatureError,
     UnsupportedPlanError,
     UnsupportedSessionError,
     UnsupportedTypeError,
@@ -53,6 +60,15 @@ EXAMPLES = [
     (MalformedRequestError("promote", "no output"), ["promote", "no output", "Nothing has been"]),
     (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller parts"]),
     (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Give it"]),
+    (OperatorFailedError("Map", "KeyError: 'a'"), ["'Map'", "KeyError: 'a'", "its function"]),
+    (
+        RecordNotSerializableError("Map", "lock", "no"),
+        ["'Map'", "type lock that can", "Expected one"],
+    ),
+    (InvalidKeyError("Sum", "[1]", "unhashable"), ["'Sum'", "[1]", "unhashable", "Expected"]),
+    (BatchSealBrokenError("ab12"), ["ab12", "expected them as they were", "again where needed"]),
+    (UnsupportedFeatureError("a timer", "Use state."), ["a timer", "not supported", "Use state."]),
+    (KeyedStateError("seen", "no key: use key_by()"), ["'seen'", "no key", "use key_by()"]),
     (NoSinksError(), ["nothing to run", "at least one sink", "print()"]),
     (InvalidTransformationError("Map", "no input: expected one"), ["'Map'", "expected one"]),
     (
@@ -83,7 +99,12 @@ def test_every_error_is_holdfast_s_and_has_an_example_here() -> None:
         if issubclass(member, BaseException)
     }
     assert all(issubclass(member, HoldfastError) for member in defined)
-    assert defined == {HoldfastError, TaskExecutorError, *(type(error) for error, _ in EXAMPLES)}
+    assert defined == {
+        HoldfastError,
+        StreamTaskError,
+        TaskExecutorError,
+        *(type(error) for error, _ in EXAMPLES),
+    }
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
