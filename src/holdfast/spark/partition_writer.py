@@ -33,6 +33,9 @@ _WRITE_SETTINGS = {
     ),
 }
 _WRITE_OPTIONS = {
+    # By default Parquet first looks at what it has buffered after 100 rows, each perhaps 64 MB.
+    "parquet.block.size.row.check.min": "1",
+    "parquet.page.size.row.check.min": "1",
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "parquet.page.write-checksum.enabled": "true",
