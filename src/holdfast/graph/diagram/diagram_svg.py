@@ -47,7 +47,7 @@ def diagram_svg(diagram: Diagram) -> str:
     elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" style="max-width:100%;height:auto" '
-        'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
+        'font-family="Helvetica, Arial, DejaVu Sans, sans-serif" text-anchor="middle">',
         f"<title>{_escaped(diagram.title)}</title>",
         '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>',
         _text(
@@ -110,6 +110,8 @@ def _arrow(course: Course) -> Iterator[str]:
 
 
 def _labels(course: Course) -> Iterator[str]:
+    if course.label is None:
+        return
     colour = _KEPT if course.arrow.is_kept else _FAINT
     halo = 'stroke="#ffffff" stroke-width="4" paint-order="stroke" stroke-linejoin="round"'
     for index, label in enumerate(course.arrow.labels):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, printable
@@ -16,11 +16,13 @@ FACT_HEIGHT = 15
 LABEL_HEIGHT = 13
 MARGIN = 20
 TITLE_HEIGHT = 24
-_GAP = 40
-_LAYER_GAP = 72
+_TITLE_CHARACTER = 10
+_GAP = 28
+_LAYER_GAP = 60
+_LABEL_GAP = 26
 _PADDING = 14
 _FACTS_PADDING = 5
-_NAME_CHARACTER, _SMALL_CHARACTER = 7.4, 6.2
+_NAME_CHARACTER, _SMALL_CHARACTER = 7.8, 6.6
 _MOST_CHARACTERS = 48
 _PORT_DISTANCE = 18
 
@@ -64,12 +66,12 @@ class Course:
     Attributes:
         arrow: the arrow.
         bends: from layer to layer, where it leaves the upper and where it enters the lower one.
-        label: where its labels go.
+        label: where its labels go; None if it has none.
     """
 
     arrow: Arrow
     bends: tuple[tuple[tuple[float, float], tuple[float, float]], ...]
-    label: Frame
+    label: Frame | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +111,25 @@ def geometry_of(diagram: Diagram) -> Geometry:
         diagram: what to draw.
     """
     boxes = {box.number: box for box in diagram.boxes}
-    layers = into_layers(list(boxes), [(each.source, each.target) for each in diagram.arrows])
-    widths = {number: _box_width(box) for number, box in boxes.items()}
-    centres = horizontal_centres(layers, widths, _GAP)
-    spans = _layer_spans(layers, boxes)
+    is_labelled = any(arrow.labels for arrow in diagram.arrows)
+    layers = into_layers(
+        list(boxes),
+        [(arrow.source, arrow.target) for arrow in diagram.arrows],
+        step=2 if is_labelled else 1,
+    )
+    sizes = {number: _box_size(box) for number, box in boxes.items()}
+    if is_labelled:
+        for arrow, route in zip(diagram.arrows, layers.routes, strict=True):
+            sizes[route[-2]] = _label_size(arrow)
+    centres = horizontal_centres(layers, {node: size[0] for node, size in sizes.items()}, _GAP)
+    spans = _layer_spans(layers, sizes, _LABEL_GAP if is_labelled else _LAYER_GAP)
     frames = {
-        number: Frame(
-            centres[number] - widths[number] / 2, spans[number][0], widths[number], _box_height(box)
-        )
-        for number, box in boxes.items()
+        node: Frame(centres[node] - width / 2, spans[node][0], width, height)
+        for node, (width, height) in sizes.items()
     }
     courses = _courses(diagram.arrows, layers, centres, spans, frames)
-    return _shifted(frames, courses)
+    title_width = _text_width(shortened(diagram.title), _TITLE_CHARACTER)
+    return _with_margins({number: frames[number] for number in boxes}, courses, title_width)
 
 
 def _text_width(text: str, character: float) -> float:
@@ -128,24 +137,27 @@ def _text_width(text: str, character: float) -> float:
     return character * (len(text) + wide)
 
 
-def _box_width(box: Box) -> float:
+def _box_size(box: Box) -> tuple[float, float]:
     widths = [_text_width(shortened(part.name), _NAME_CHARACTER) for part in box.parts]
     widths += [_text_width(shortened(fact), _SMALL_CHARACTER) for fact in box.facts]
-    return max(widths, default=0) + 2 * _PADDING
-
-
-def _box_height(box: Box) -> float:
     facts = len(box.facts) * FACT_HEIGHT + 2 * _FACTS_PADDING if box.facts else 0
-    return len(box.parts) * PART_HEIGHT + facts
+    return max(widths, default=0) + 2 * _PADDING, len(box.parts) * PART_HEIGHT + facts
 
 
-def _layer_spans(layers: Layers, boxes: Mapping[int, Box]) -> dict[int, tuple[float, float]]:
+def _label_size(arrow: Arrow) -> tuple[float, float]:
+    widths = [_text_width(shortened(label), _SMALL_CHARACTER) for label in arrow.labels]
+    return max(widths, default=0), LABEL_HEIGHT * len(arrow.labels)
+
+
+def _layer_spans(
+    layers: Layers, sizes: Mapping[int, tuple[float, float]], gap: float
+) -> dict[int, tuple[float, float]]:
     spans: dict[int, tuple[float, float]] = {}
     top = 0.0
     for layer in layers.layers:
-        bottom = top + max((_box_height(boxes[each]) for each in layer if each in boxes), default=0)
+        bottom = top + max(sizes[each][1] if each in sizes else 0 for each in layer)
         spans.update(dict.fromkeys(layer, (top, bottom)))
-        top = bottom + _LAYER_GAP
+        top = bottom + gap
     return spans
 
 
@@ -168,10 +180,8 @@ def _courses(
             *((centres[each], spans[each][0]) for each in route[1:-1]),
             (enters[index], frames[arrow.target].top),
         ]
-        bends = tuple(zip(above, below, strict=True))
-        # Where several arrows meet, their labels stand apart only at the other end.
-        many_enter = sum(other.target == arrow.target for other in arrows) > 1
-        courses.append(Course(arrow, bends, _label(arrow, *bends[0 if many_enter else -1])))
+        label = frames[route[-2]] if arrow.labels else None
+        courses.append(Course(arrow, tuple(zip(above, below, strict=True)), label))
     return tuple(courses)
 
 
@@ -195,40 +205,33 @@ def _ports(
     return ports
 
 
-def _label(arrow: Arrow, upper: tuple[float, float], lower: tuple[float, float]) -> Frame:
-    width = max(
-        (_text_width(shortened(each), _SMALL_CHARACTER) for each in arrow.labels), default=0
-    )
-    height = LABEL_HEIGHT * len(arrow.labels)
-    x, y = (upper[0] + lower[0]) / 2, (upper[1] + lower[1]) / 2
-    return Frame(x - width / 2, y - height / 2, width, height)
-
-
-def _shifted(frames: Mapping[int, Frame], courses: Iterable[Course]) -> Geometry:
-    """With a margin all around, and everything to the right of and below zero."""
-    courses = tuple(courses)
-    found = [*frames.values(), *(course.label for course in courses)]
-    left = min((frame.left for frame in found), default=0) - MARGIN
-    right = max((frame.right for frame in found), default=0) + MARGIN
+def _with_margins(
+    frames: Mapping[int, Frame], courses: Sequence[Course], least_width: float
+) -> Geometry:
+    """Everything to the right of and below zero, with a margin all around."""
+    labels = [course.label for course in courses if course.label is not None]
+    points = [point for course in courses for bend in course.bends for point in bend]
+    edges = [each for frame in (*frames.values(), *labels) for each in (frame.left, frame.right)]
+    edges += [x for x, _ in points]
+    left = min(edges, default=0) - MARGIN
     top = -MARGIN - TITLE_HEIGHT
-    bottom = max((frame.bottom for frame in found), default=0) + MARGIN
 
     def moved(frame: Frame) -> Frame:
         return Frame(frame.left - left, frame.top - top, frame.width, frame.height)
-
-    def moved_point(point: tuple[float, float]) -> tuple[float, float]:
-        return point[0] - left, point[1] - top
 
     return Geometry(
         {number: moved(frame) for number, frame in frames.items()},
         tuple(
             Course(
                 course.arrow,
-                tuple((moved_point(upper), moved_point(lower)) for upper, lower in course.bends),
-                moved(course.label),
+                tuple(
+                    ((x - left, y - top), (to_x - left, to_y - top))
+                    for (x, y), (to_x, to_y) in course.bends
+                ),
+                None if course.label is None else moved(course.label),
             )
             for course in courses
         ),
-        right - left,
-        bottom - top,
+        max(max(edges, default=0) - left, least_width + MARGIN) + MARGIN,
+        max((frame.bottom for frame in frames.values()), default=0) + MARGIN - top,
     )

@@ -26,17 +26,19 @@ class Layers:
     routes: tuple[tuple[int, ...], ...]
 
 
-def into_layers(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Layers:
+def into_layers(nodes: Sequence[int], edges: Sequence[tuple[int, int]], *, step: int = 1) -> Layers:
     """Layers in which every edge leads down.
 
     Args:
         nodes: numbers from 0, each after all from which edges lead to it.
         edges: pairs of such numbers.
+        step: how many layers an edge leads down at least. With 2, there is a layer in front of each
+            node in which the edges that end there have nodes of their own.
 
     >>> into_layers([1, 2, 3], [(1, 2), (2, 3), (1, 3)])
     Layers(layers=((1,), (2, -1), (3,)), routes=((1, 2), (2, 3), (1, -1, 3)))
     """
-    depth = _depths(nodes, edges)
+    depth = {node: step * depth for node, depth in _depths(nodes, edges).items()}
     layers: list[list[int]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for node in nodes:
         layers[depth[node]].append(node)
