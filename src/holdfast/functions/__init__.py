@@ -12,6 +12,8 @@ from holdfast.functions.record_functions import (
     ReduceFunction,
 )
 from holdfast.functions.runtime_context import RuntimeContext
+from holdfast.functions.sink import FileSink, PrintSink, Sink
+from holdfast.functions.source import NumberSequenceSource, Source
 from holdfast.functions.state import ListState, MapState, ReducingState, ValueState
 from holdfast.functions.state_descriptors import (
     ListStateDescriptor,
@@ -22,6 +24,7 @@ from holdfast.functions.state_descriptors import (
 from holdfast.functions.type_information import TypeInformation, Types
 
 __all__ = [
+    "FileSink",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
@@ -32,12 +35,16 @@ __all__ = [
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "NumberSequenceSource",
     "OutputTag",
+    "PrintSink",
     "ProcessFunction",
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
     "RuntimeContext",
+    "Sink",
+    "Source",
     "TypeInformation",
     "Types",
     "ValueState",
