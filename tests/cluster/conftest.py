@@ -6,6 +6,7 @@ a program in a process of its own.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ import pytest
 
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
+from holdfast.cli.local_cluster.waiting import wait_for
 
 # What each program finds: a session on the cluster, and the path that each node has for itself.
 PRELUDE = """
@@ -73,7 +75,52 @@ class Program(subprocess.Popen[str]):
         self._complaints.unlink()
 
 
+class Driver:
+    """A running program, told what to evaluate."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        assert self._answer() == "ready"
+
+    def __call__(self, expression: str) -> Any:
+        self.tell(expression)
+        return self._answer()
+
+    def tell(self, expression: str) -> None:
+        """Has it evaluate an expression, and doesn't wait for the answer."""
+        assert self.program.stdin is not None
+        self.program.stdin.write(expression + "\n")
+        self.program.stdin.flush()
+
+    def comes_to(self, expression: str, expected: Any) -> None:
+        """Evaluates an expression until it is what is expected."""
+        found = []
+
+        def is_there() -> bool | None:
+            found[:] = [self(expression)]
+            return True if found[0] == expected else None
+
+        if not wait_for(is_there, SECONDS):
+            pytest.fail(f"{expression} stays {found[0]}:\n{self.program.complaints()}")
+
+    def end(self) -> None:
+        self.program.communicate(timeout=SECONDS)
+        assert self.program.returncode == 0, self.program.complaints()
+
+    def _answer(self) -> Any:
+        assert self.program.stdout is not None
+        line = self.program.stdout.readline()
+        if not line:
+            self.program.wait()
+            pytest.fail(f"the driver has ended:\n{self.program.complaints()}")
+        return json.loads(line)
+
+
 StartProgram = Callable[..., Program]
+StartDriver = Callable[[LocalCluster], Driver]
+DRIVER_PROGRAM = Path(__file__).with_name("driver_program.py")
+SECONDS = 60
+LEASE = "5 s"
 RunProgram = Callable[..., Any]
 
 
@@ -130,11 +177,35 @@ def start_program() -> Iterator[StartProgram]:
         yield start
 
 
+def _start_driver(start: StartProgram, cluster: LocalCluster) -> Driver:
+    return Driver(start(cluster, f"LEASE = {LEASE!r}\n{DRIVER_PROGRAM.read_text()}"))
+
+
+@pytest.fixture
+def start_driver(start_program: StartProgram) -> StartDriver:
+    """Starts a driver that does what it is told; it ends with the test."""
+    return functools.partial(_start_driver, start_program)
+
+
 @pytest.fixture(scope="module")
-def start_lasting_program() -> Iterator[StartProgram]:
-    """Like `start_program`; the program ends with the file's last test."""
+def start_lasting_driver() -> Iterator[StartDriver]:
+    """Like `start_driver`; the driver ends with the file's last test.
+
+    It has all of the cluster's cores: no other program runs before it has ended.
+    """
     with _programs() as start:
-        yield start
+        yield functools.partial(_start_driver, start)
+
+
+@pytest.fixture(scope="session")
+def kept_files() -> Callable[[LocalCluster], set[Path]]:
+    """Everything of applications that lies on the nodes and on the driver's side."""
+
+    def find(cluster: LocalCluster) -> set[Path]:
+        places = [*(node.directory for node in cluster.workers), cluster.kept]
+        return {file for at in places for file in at.glob("application-*/**/*") if file.is_file()}
+
+    return find
 
 
 @pytest.fixture

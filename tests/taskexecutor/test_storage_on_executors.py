@@ -141,6 +141,8 @@ def test_an_executor_that_comes_back_empty_has_lost_it(side: Side) -> None:
     side.executor.kill()
     for path in side.directory.glob("application-*"):
         path.rename(side.directory.parent / path.name)
+        # A task that wrote meanwhile has made it anew.
+        side.leave(path / "staging" / "unknown", 0)
     side.started()
     assert side.is_there_again()
     assert side.storage.damage(lost) == "it has been released"

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from holdfast.errors import StorageError
+from holdfast.ids import ApplicationID
 from holdfast.storage.application_directory import (
     EXECUTOR_RECORD,
     ApplicationDirectory,
@@ -112,6 +113,23 @@ def test_what_a_task_executor_that_is_down_keeps_stays(tmp_path: Path) -> None:
     (tmp_path / EXECUTOR_RECORD).write_text("{}")
     ApplicationDirectory.create(tmp_path).close()
     assert left.is_dir()
+
+
+def test_a_directory_that_tasks_have_made_gives_way_to_its_application(tmp_path: Path) -> None:
+    application_id = ApplicationID.random()
+    path = tmp_path / f"application-{application_id.hex}"
+    (path / "staging" / "x").mkdir(parents=True)
+    (path / "staging" / "x" / "part").touch()
+    # One that was killed while it made the directory has left this.
+    (tmp_path / f".new-{application_id.hex}").mkdir()
+    directory = ApplicationDirectory.create(tmp_path, application_id)
+    assert directory.path() == path
+    assert [each.name for each in path.iterdir()] == ["lock"]
+    # Nobody else's gives way.
+    with pytest.raises(StorageError, match="can't be used to keep results"):
+        ApplicationDirectory.create(tmp_path, application_id)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    directory.close()
 
 
 def test_a_starter_waits_for_who_looks_at_its_lock(

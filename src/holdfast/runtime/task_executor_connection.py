@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from holdfast.errors import (
     DuplicateRegistrationError,
+    StorageError,
     TaskExecutorError,
     TaskExecutorUnreachableError,
     UnknownApplicationError,
@@ -64,6 +65,7 @@ class TaskExecutorConnection:
         self._jobs: set[JobID] = set()
         self._owed: set[OutputID] = set()
         self._unreachable: TaskExecutorError | None = None
+        self._refused: str | None = None
         self._closed = False
 
     @property
@@ -166,10 +168,14 @@ class TaskExecutorConnection:
             if registration is not None and registration.incarnation != incarnation:
                 raise UnknownApplicationError(self._application.hex)
             self._pay()
+            self._refused = None
         except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
             self._gone(error)
-        except TaskExecutorError as error:
-            logger.warning("task executor %s refuses a heartbeat: %s", self.name, error)
+        except (TaskExecutorError, StorageError) as error:
+            # Once: the next heartbeats will hear the same.
+            if str(error) != self._refused:
+                logger.warning("task executor %s refuses a heartbeat: %s", self.name, error)
+            self._refused = str(error)
 
     def close(self) -> None:
         """Releases everything of the application there, if it can be reached."""
@@ -204,6 +210,10 @@ class TaskExecutorConnection:
             left = [each.output for each in self.gateway.report(self._application)]
         except TaskExecutorError as error:
             self._unreachable = error
+            raise
+        except StorageError as error:
+            # It answers, and can't keep anything for this application.
+            self._unreachable = TaskExecutorUnreachableError(self.name, str(error))
             raise
         with self._lock:
             if anew:

@@ -208,12 +208,12 @@ class TaskExecutorStorage(IntermediateResultStorage):
             connection.close()
 
     def _connect(self) -> None:
-        failures: list[TaskExecutorError] = []
+        failures: list[Exception] = []
         for connection in self._connections:
             self._tracker.executor_registered(connection.name)
             try:
                 connection.connect()
-            except TaskExecutorError as error:
+            except (TaskExecutorError, StorageError) as error:
                 failures.append(error)
                 logger.warning("%s; it is tried again with each heartbeat", error)
         if len(failures) == len(self._connections):

@@ -6,6 +6,7 @@ however it ends. A directory whose lock nobody holds is garbage that the next st
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -30,6 +31,7 @@ _REMOVED = ".removed-"
 _OURS = re.compile(r"(application-|\.new-|\.removed-)[0-9a-f]{32}")
 # A directory that is still being made belongs to somebody who has not yet taken its lock.
 _GRACE_SECONDS = 60.0
+_ATTEMPTS = 5
 
 logger = logging.getLogger(__name__)
 
@@ -147,13 +149,31 @@ def application_of(path: Path) -> ApplicationID | None:
 def _create(root: Path, application: ApplicationID) -> tuple[Path, IO[bytes]]:
     name = application.hex
     making = root / f"{_BEING_MADE}{name}"
-    making.mkdir(mode=0o700)
+    making.mkdir(mode=0o700, exist_ok=True)
     lock = (making / LOCK).open("wb")
-    # Waits: whoever looks for garbage may hold it for the moment of looking.
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    path = root / f"{_APPLICATION}{name}"
-    making.rename(path)
+    try:
+        # Waits: whoever looks for garbage may hold it for the moment of looking.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = root / f"{_APPLICATION}{name}"
+        _rename(making, path)
+    except OSError:
+        lock.close()
+        shutil.rmtree(making, ignore_errors=True)
+        raise
     return path, lock
+
+
+def _rename(making: Path, path: Path) -> None:
+    for attempt in range(_ATTEMPTS):
+        try:
+            making.rename(path)
+            return
+        except OSError as error:
+            # Spark's tasks make it as well, when they write while nobody keeps what they write.
+            of_tasks = error.errno in (errno.EEXIST, errno.ENOTEMPTY) and not (path / LOCK).exists()
+            if not of_tasks or attempt == _ATTEMPTS - 1:
+                raise
+            _remove(path)
 
 
 def _release(made: list[tuple[Path, IO[bytes]]], owner: int) -> None:

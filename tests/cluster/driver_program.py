@@ -1,0 +1,88 @@
+"""A driver that does what it is told, a line of Python at a time, and answers in JSON.
+
+The fixture `start_driver` puts before it what every program on the cluster finds.
+"""
+
+# ruff: noqa: F821
+
+import json
+import logging
+import sys
+import time
+
+from pyspark.sql import functions as F
+
+from holdfast import Environment
+
+logging.basicConfig(level=logging.WARNING)
+env = Environment(
+    spark,
+    {
+        "taskexecutor.addresses": ",".join(task_executors),
+        "taskexecutor.token-file": str(token_file),
+        "heartbeat.interval": "500 ms",
+        "heartbeat.timeout": LEASE,
+    },
+)
+
+
+def numbers(rows=4000, parts=8):
+    return spark.range(0, rows, 1, parts).select(
+        "id", (F.col("id") % 7).alias("k"), F.sha2(F.col("id").cast("string"), 256).alias("w")
+    )
+
+
+def rows(df):
+    return sorted(tuple(row) for row in df.collect())
+
+
+def outcomes():
+    return [vertex.outcome.value for vertex in env.last_job_result.vertices]
+
+
+def hosts():
+    kept = env.last_job_result.persistent_result_partitions.descriptors
+    locations = [each.location for partitions in kept.values() for each in partitions]
+    return sorted({location.split("/")[2].split(":")[0] for location in locations})
+
+
+def incomplete():
+    return len(env.last_job_result.persistent_result_partitions.incomplete)
+
+
+def localities(act):
+    context = spark.sparkContext
+    context.addJobTag("measured")
+    act()
+    context.removeJobTag("measured")
+    scala = context._jsc.sc()
+    scala.listenerBus().waitUntilEmpty()
+    store = scala.statusStore()
+    found = {}
+    jobs = store.jobsList(None)
+    for number in range(jobs.size()):
+        job = jobs.apply(number)
+        if job.jobTags().contains("measured"):
+            for stage in [job.stageIds().apply(i) for i in range(job.stageIds().size())]:
+                tasks = store.taskList(stage, 0, 1000)
+                for index in range(tasks.size()):
+                    task = tasks.apply(index)
+                    if task.taskMetrics().get().inputMetrics().recordsRead() > 0:
+                        found.setdefault(task.taskLocality(), []).append(task.host())
+    return found
+
+
+def slowly(df):
+    return df.mapInPandas(lambda it: (time.sleep(20) or each for each in it), df.schema)
+
+
+def remember(name, df):
+    globals()[name] = env.from_dataframe(df).cache()
+    return rows(globals()[name]) == rows(df)
+
+
+print(json.dumps("ready"), flush=True)
+for line in sys.stdin:
+    print(json.dumps(eval(line)), flush=True)
+env.close()
+spark.stop()
