@@ -1,24 +1,21 @@
-"""`python -m benchmarks.taskexecutor`: what a task executor costs beside files and nginx."""
+"""`python -m benchmarks.taskexecutor`: what task executors and their book-keeping cost."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import tpch
 from benchmarks.cache.session import start
-from benchmarks.taskexecutor import scan, serving
+from benchmarks.taskexecutor import embedded, report, scan, serving, trackers
+from benchmarks.taskexecutor.figure import Figure
 from benchmarks.taskexecutor.processes import nginx_program
 
-_SERVED = "file to four clients, throughput / nginx"
-_SCANNED = "scan of lineitem, time / local files"
+_PARTS = ("serving", "scan", "trackers", "embedded")
 
 
 def main() -> int:
@@ -26,53 +23,64 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench-taskexecutor", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds")
-    parser.add_argument("--only", choices=("serving", "scan"))
+    parser.add_argument("--only", choices=_PARTS, action="append", help="a part; may be repeated")
+    parser.add_argument("--partitions", type=int, default=trackers.PARTITIONS)
+    parser.add_argument("--executors", type=int, default=trackers.EXECUTORS)
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
+    parts = arguments.only or _PARTS
     arguments.output.mkdir(parents=True, exist_ok=True)
-    figures: dict[str, list[tuple[float, float]]] = {}
-    program = nginx_program()
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
         home = Path(temporary).resolve()
-        if arguments.only != "scan" and program is None:
-            print("nginx is not installed, so nothing is compared with it", file=sys.stderr)
-        elif arguments.only != "scan" and program is not None:
-            (home / "serving").mkdir()
-            figures[_SERVED] = serving.measure(home / "serving", program, arguments.rounds)
-        if arguments.only != "serving":
+        if "trackers" in parts:
+            figures += trackers.measure(arguments.partitions, arguments.executors)
+        if "serving" in parts:
+            figures += _serving(home, arguments.rounds)
+        if {"scan", "embedded"} & set(parts):
             data = tpch.generate(arguments.output / "data", arguments.scale)
-            spark = start(home)
-            try:
-                lineitem = (data / "lineitem.parquet").resolve()
-                figures[_SCANNED] = scan.measure(spark, home / "scan", lineitem, arguments.rounds)
-            finally:
-                spark.stop()
-    _report(figures, arguments.output / "taskexecutor.json")
+            figures += _on_spark(parts, home, data, arguments.rounds)
+    report.write(figures, arguments.output / "taskexecutor.json")
     return 0
 
 
-def _report(figures: dict[str, list[tuple[float, float]]], path: Path) -> None:
-    targets = {_SERVED: ("at least", 0.8), _SCANNED: ("at most", 1.15)}
-    table = Table("what", "ratio", "from", "to", "target", "ours", "other")
-    document = {}
-    for what, rounds in figures.items():
-        ratios = [ours / other for ours, other in rounds]
-        bound, target = targets[what]
-        table.add_row(
-            what,
-            f"{statistics.median(ratios):.3f}",
-            f"{min(ratios):.3f}",
-            f"{max(ratios):.3f}",
-            f"{bound} {target}",
-            *(_shown(statistics.median(each)) for each in zip(*rounds, strict=True)),
-        )
-        document[what] = {"ratio": statistics.median(ratios), "rounds": rounds}
-    Console().print(table)
-    path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+def _serving(home: Path, rounds: int) -> list[Figure]:
+    program = nginx_program()
+    if program is None:
+        print("nginx is not installed, so nothing is compared with it", file=sys.stderr)
+        return []
+    (home / "serving").mkdir()
+    pairs = serving.measure(home / "serving", program, rounds)
+    ours, other = (statistics.median(each) / 1e9 for each in zip(*pairs, strict=True))
+    sides = f"{ours:.2f} / {other:.2f} GB/s"
+    ratios = tuple(a / b for a, b in pairs)
+    return [Figure("file to four clients: throughput / nginx", ratios, "ratio", 0.8, True, sides)]
 
 
-def _shown(figure: float) -> str:
-    return f"{figure / 1e9:.2f} GB/s" if figure > 1e6 else f"{figure:.2f} s"
+def _on_spark(parts: Sequence[str], home: Path, data: Path, rounds: int) -> list[Figure]:
+    figures = []
+    spark = start(home)
+    try:
+        if "scan" in parts:
+            lineitem = (data / "lineitem.parquet").resolve()
+            pairs = scan.measure(spark, home / "scan", lineitem, rounds)
+            figures.append(_ratio("scan of lineitem: time / local files", pairs, 1.15))
+        if "embedded" in parts:
+            tpch.register(spark, data)
+            for kind, pairs in embedded.measure(spark, home / "embedded", rounds).items():
+                what = f"embedded tracking, share of the job's time: {kind}"
+                # What is measured without the disk's share alone has a target.
+                target = 1.0 if kind == embedded.ALL_JOBS_AND_DISK else 0.02
+                figures.append(_ratio(what, pairs, target))
+    finally:
+        spark.stop()
+    return figures
+
+
+def _ratio(what: str, pairs: Sequence[tuple[float, float]], target: float) -> Figure:
+    ours, other = (statistics.median(each) for each in zip(*pairs, strict=True))
+    ratios = tuple(a / b for a, b in pairs)
+    return Figure(what, ratios, "ratio", target, False, f"{ours:.3f} / {other:.3f} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.taskexecutor.trackers`: both trackers, simulated at the size of a cluster.
+"""Both trackers, simulated at the size of a cluster.
 
 Times are of this process on one core. What a tracker is handed (the ids and infos of partitions) is
 made before the clock starts; what it hands back is made while the clock runs. Memory is whatever is
@@ -7,20 +7,15 @@ still alive once all partitions are tracked and the caller has dropped what it h
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.taskexecutor.figure import Figure
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.taskexecutor.partition_info import (
@@ -44,32 +39,6 @@ GROWTH = 1.5
 REPEATS = 5
 
 Infos = list[TaskExecutorPartitionInfo]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Something measured, and what was to be reached.
-
-    Attributes:
-        tracker: of which tracker.
-        what: what was measured.
-        value: the figure.
-        unit: what it counts.
-        target: what was to be reached.
-        at_least: whether more is better.
-    """
-
-    tracker: str
-    what: str
-    value: float
-    unit: str
-    target: float
-    at_least: bool
-
-    @property
-    def reached(self) -> bool:
-        """Whether it is."""
-        return self.value >= self.target if self.at_least else self.value <= self.target
 
 
 class _Released:
@@ -285,49 +254,16 @@ def measure(
         for make in (_JobMaster, _TaskExecutor):
             name = make.name
             for what, rate in _rates(make(executors), jobs).items():
-                figures.append(Figure(name, what, rate, "partitions/s", RATE, True))
+                figures.append(Figure(f"{name}: {what}", (rate,), "partitions/s", RATE, True))
             few = _release_of_one(make(executors), jobs[: SMALL // len(jobs[0].partitions())])
             many = _release_of_one(make(executors), jobs)
             for what, small, large in zip(("a job", "its datasets"), few, many, strict=True):
-                what = f"release of {what}: of {partitions:,} / of {SMALL:,} partitions"
-                figures.append(Figure(name, what, large / small, "ratio", GROWTH, False))
+                what = f"{name}: release of {what}, of {partitions:,} / of {SMALL:,} partitions"
+                figures.append(Figure(what, (large / small,), "ratio", GROWTH, False))
     del jobs
     if memory:
         for make in (_JobMaster, _TaskExecutor):
             taken = _bytes_a_partition(partial(make, executors), partitions)
-            figures.append(Figure(make.name, "memory of a partition", taken, "bytes", BYTES, False))
+            what = f"{make.name}: memory of a partition"
+            figures.append(Figure(what, (taken,), "bytes", BYTES, False))
     return figures
-
-
-def main() -> None:
-    """Measures, prints a table and JSON."""
-    parser = argparse.ArgumentParser(prog="bench-trackers", description=__doc__)
-    parser.add_argument("--partitions", type=int, default=PARTITIONS)
-    parser.add_argument("--executors", type=int, default=EXECUTORS)
-    parser.add_argument("--no-memory", action="store_true", help="leave out the slow pass")
-    parser.add_argument("--output", type=Path, help="write the JSON there instead of printing it")
-    arguments = parser.parse_args()
-    figures = measure(arguments.partitions, arguments.executors, not arguments.no_memory)
-    table = Table(title=f"{arguments.partitions:,} partitions on {arguments.executors:,} executors")
-    for heading in ("tracker", "what", "figure", "unit", "target", "reached"):
-        table.add_column(heading, justify="right" if heading in ("figure", "target") else "left")
-    for figure in figures:
-        value, target = (
-            f"{number:,.2f}" if figure.unit == "ratio" else f"{number:,.0f}"
-            for number in (figure.value, figure.target)
-        )
-        bound = f"{'≥' if figure.at_least else '≤'} {target}"
-        reached = "yes" if figure.reached else "NO"
-        table.add_row(figure.tracker, figure.what, value, figure.unit, bound, reached)
-    Console(width=120).print(table)
-    document = [{**asdict(figure), "reached": figure.reached} for figure in figures]
-    text = json.dumps(document, indent=2)
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text + "\n")
-    else:
-        print(text)
-
-
-if __name__ == "__main__":
-    main()
