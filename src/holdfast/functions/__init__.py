@@ -1,5 +1,7 @@
 """What a person's own functions on streams are made from."""
 
+from holdfast.functions.encoder import Encoder
+from holdfast.functions.file_source import FileSource, StreamFormat
 from holdfast.functions.function import Function
 from holdfast.functions.keyed_process_function import KeyedProcessFunction
 from holdfast.functions.output_tag import OutputTag
@@ -22,9 +24,12 @@ from holdfast.functions.state_descriptors import (
     ValueStateDescriptor,
 )
 from holdfast.functions.type_information import TypeInformation, Types
+from holdfast.functions.watermark_strategy import WatermarkStrategy
 
 __all__ = [
+    "Encoder",
     "FileSink",
+    "FileSource",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
@@ -45,8 +50,10 @@ __all__ = [
     "RuntimeContext",
     "Sink",
     "Source",
+    "StreamFormat",
     "TypeInformation",
     "Types",
     "ValueState",
     "ValueStateDescriptor",
+    "WatermarkStrategy",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from holdfast.functions.function import Function
 
-__all__ = ["FileSink", "PrintSink", "Sink"]
+__all__ = ["FileSink", "FileSinkBuilder", "PrintSink", "Sink"]
 
 _MODES = ("error", "overwrite", "append")
 
@@ -101,3 +101,36 @@ class FileSink:
                 f"encoder of a FileSink is {self.encoder!r}: expected a function that makes a line "
                 "of a record"
             )
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Callable[[Any], str]) -> FileSinkBuilder:
+        """Begins a sink that writes record by record, as PyFlink builds it.
+
+        Args:
+            base_path: a directory on any file system that Spark writes to.
+            encoder: makes the line of a record, such as `Encoder.simple_string_encoder()`.
+
+        Raises:
+            ValueError: when the path is empty or no text, or the encoder can't be called.
+
+        >>> FileSink.for_row_format("words", str).build() == FileSink("words")
+        True
+        """
+        return FileSinkBuilder(FileSink(base_path, encoder))
+
+
+@dataclass(frozen=True, slots=True)
+class FileSinkBuilder:
+    """A file sink that is being built.
+
+    Attributes:
+        sink: what it has become so far.
+
+    Source: PyFlink, `pyflink.datastream.connectors.file_system.FileSink.RowFormatBuilder`.
+    """
+
+    sink: FileSink
+
+    def build(self) -> FileSink:
+        """The sink."""
+        return self.sink
