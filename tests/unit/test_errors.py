@@ -15,6 +15,7 @@ from holdfast.errors import (
     EnvironmentClosedError,
     HoldfastError,
     InvalidKeyError,
+    InvalidStreamArgumentError,
     InvalidTransformationError,
     KeptPartitionLostError,
     KeyedStateError,
@@ -70,6 +71,7 @@ EXAMPLES = [
     (UnsupportedFeatureError("a timer", "Use state."), ["a timer", "not supported", "Use state."]),
     (KeyedStateError("seen", "no key: use key_by()"), ["'seen'", "no key", "use key_by()"]),
     (NoSinksError(), ["nothing to run", "at least one sink", "print()"]),
+    (InvalidStreamArgumentError("map()", 3, "a function"), ["map() was given 3", "a function"]),
     (InvalidTransformationError("Map", "no input: expected one"), ["'Map'", "expected one"]),
     (
         TaskExecutorUnreachableError("left", "timed out"),
