@@ -15,7 +15,7 @@ def topological_order(roots: Iterable[T], needs: Callable[[T], Iterable[T]]) -> 
 
     Args:
         roots: where to begin.
-        needs: what a node needs; it is asked once for each. There are no cycles.
+        needs: what a node needs. There are no cycles.
 
     >>> topological_order("d", {"d": "bc", "c": "a", "b": "a", "a": ""}.__getitem__)
     ['a', 'b', 'c', 'd']
@@ -23,7 +23,7 @@ def topological_order(roots: Iterable[T], needs: Callable[[T], Iterable[T]]) -> 
     ordered: dict[T, None] = {}
     for root in roots:
         # Not recursive: a program may be longer than Python's stack is deep.
-        path = [(root, iter(() if root in ordered else needs(root)))]
+        path = [(root, iter(needs(root)))]
         while path:
             node, rest = path[-1]
             for each in rest:

@@ -1,0 +1,272 @@
+"""Random programs of streams keep what every stage of their translation promises."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+from xml.etree import ElementTree
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from holdfast.functions.output_tag import OutputTag
+from holdfast.graph.job_graph import ResultPartitionType
+from holdfast.graph.stream.execution_plan import ExecutionPlan
+from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
+from holdfast.graph.stream.operators import Map, Process, Reduce
+from holdfast.graph.stream.partitioner import Forward, HashByKey, Partitioner, Rebalance
+from holdfast.graph.stream.stream_graph import (
+    CacheNode,
+    CacheReaderSource,
+    ChainingStrategy,
+    StreamGraph,
+    StreamNode,
+)
+from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
+from holdfast.graph.stream.stream_job_graph import StreamJobGraph
+from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
+from holdfast.graph.stream.transformations import (
+    CacheTransformation,
+    OneInputTransformation,
+    PartitionTransformation,
+    PhysicalTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    UnionTransformation,
+)
+from holdfast.ids import IntermediateDataSetID
+
+DEFAULT_PARALLELISM = 2
+TAG = OutputTag("late")
+STEPS = ["source", "map", "process", "side", "union", "rebalance", "reduce", "cache", "created"]
+
+Recipe = list[tuple[str, list[int], int | None]]
+
+recipes = st.lists(
+    st.tuples(
+        st.sampled_from(STEPS),
+        st.lists(st.integers(0, 30), min_size=1, max_size=3),
+        st.sampled_from([None, None, 2, 3]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def key(record: Any) -> Any:
+    return record
+
+
+def build(recipe: Recipe) -> list[SinkTransformation]:
+    """The program of a recipe: each step takes from steps before it."""
+    streams: list[Transformation] = [SourceTransformation(range(3), "0")]
+    for number, (step, chosen, parallelism) in enumerate(recipe, 1):
+        inputs = [streams[each % len(streams)] for each in chosen]
+        streams.append(build_step(step, str(number), inputs, parallelism))
+    taken = {input for stream in streams for input in stream.inputs}
+    last = [
+        stream for number, stream in enumerate(streams) if stream not in taken or not number % 5
+    ]
+    return [SinkTransformation(stream, print, f"sink {stream.name}") for stream in last]
+
+
+def build_step(
+    step: str, name: str, inputs: list[Transformation], parallelism: int | None
+) -> Transformation:
+    first = inputs[0]
+    if step == "source":
+        return SourceTransformation(range(3), name, parallelism)
+    if step == "map":
+        return OneInputTransformation(first, Map(str), name, parallelism)
+    if step == "process":
+        return OneInputTransformation(first, Process(print), name, parallelism)
+    if step == "side":
+        if isinstance(first, OneInputTransformation) and first.operator.has_side_outputs:
+            return SideOutputTransformation(first, TAG, name)
+        return UnionTransformation((first,), name)
+    if step == "union":
+        return UnionTransformation(tuple(inputs), name)
+    if step == "rebalance":
+        return PartitionTransformation(first, Rebalance(), name)
+    if step == "reduce":
+        keyed = PartitionTransformation(first, HashByKey(key), f"key {name}")
+        return OneInputTransformation(keyed, Reduce(key, max), name, parallelism)
+    cached = CacheTransformation(first, name)
+    if step == "created":
+        cached.descriptor = IntermediateDataSetDescriptor(
+            IntermediateDataSetID(f"{int(name):02x}" * 32), parallelism or 5
+        )
+    return cached
+
+
+def needed(transformations: list[Any]) -> list[Transformation]:
+    """All that has to be looked at, given the caches that exist."""
+    found: dict[Transformation, None] = {}
+    while transformations:
+        each = transformations.pop()
+        if each not in found:
+            found[each] = None
+            if not (isinstance(each, CacheTransformation) and each.descriptor):
+                transformations.extend(each.inputs)
+    return list(found)
+
+
+def origins(
+    transformation: Transformation, partitioner: Partitioner | None, tag: OutputTag | None
+) -> list[tuple[str, Partitioner | None, OutputTag | None]]:
+    """Where a consumer's records come from, by the book."""
+    if isinstance(transformation, PhysicalTransformation):
+        return [(transformation.name, partitioner, tag)]
+    if isinstance(transformation, CacheTransformation) and (
+        transformation.descriptor or not isinstance(transformation.input, CacheTransformation)
+    ):
+        return [(transformation.name, partitioner, tag)]
+    if isinstance(transformation, PartitionTransformation):
+        partitioner = partitioner or transformation.partitioner
+    if isinstance(transformation, SideOutputTransformation):
+        tag = tag or transformation.tag
+    return [
+        origin for input in transformation.inputs for origin in origins(input, partitioner, tag)
+    ]
+
+
+def stream_graph(recipe: Recipe) -> tuple[list[SinkTransformation], StreamGraph]:
+    sinks = build(recipe)
+    return sinks, StreamGraphGenerator(DEFAULT_PARALLELISM, sinks).generate()
+
+
+def job_graph(recipe: Recipe) -> tuple[StreamGraph, StreamJobGraph]:
+    _, graph = stream_graph(recipe)
+    return graph, StreamJobGraphGenerator(graph).generate()
+
+
+@given(recipes)
+def test_the_stream_graph_has_what_is_needed_once_and_nothing_else(recipe: Recipe) -> None:
+    sinks, graph = stream_graph(recipe)
+    event(f"readers: {sum(isinstance(node.what, CacheReaderSource) for node in graph.nodes)}")
+    expected = []
+    for each in needed(list(sinks)):
+        if isinstance(each, PhysicalTransformation):
+            expected.append((each.name, "runs"))
+        elif isinstance(each, CacheTransformation) and each.descriptor:
+            expected.append((each.name, "reads"))
+        elif isinstance(each, CacheTransformation) and not isinstance(
+            each.input, CacheTransformation
+        ):
+            expected.append((each.name, "keeps"))
+    assert Counter(map(role, graph.nodes)) == Counter(expected)
+    assert [node.id for node in graph.nodes] == list(range(1, len(graph.nodes) + 1))
+
+
+def role(node: StreamNode) -> tuple[str, str]:
+    if isinstance(node.what, CacheReaderSource):
+        assert node.parallelism == node.what.descriptor.parallelism
+        return node.name, "reads"
+    return node.name, "keeps" if isinstance(node.what, CacheNode) else "runs"
+
+
+@given(recipes)
+def test_edges_lead_from_where_records_come_from(recipe: Recipe) -> None:
+    sinks, graph = stream_graph(recipe)
+    assert all(edge.source < edge.target for edge in graph.edges)
+    # A cache may have the name of the identity before it.
+    by_role = {role(node): node for node in graph.nodes}
+    for each in needed(list(sinks)):
+        if not isinstance(each, OneInputTransformation | SinkTransformation):
+            continue
+        target = by_role[each.name, "runs"]
+        found = graph.in_edges(target.id)
+        expected = origins(each.input, None, None)
+        assert [graph.node(edge.source).name for edge in found] == [name for name, *_ in expected]
+        for edge, (_, partitioner, tag) in zip(found, expected, strict=True):
+            assert edge.tag == tag
+            same = graph.node(edge.source).parallelism == target.parallelism
+            assert edge.partitioner == (partitioner or (Forward() if same else Rebalance()))
+
+
+@given(recipes)
+def test_a_cache_node_has_one_input_of_the_same_parallelism(recipe: Recipe) -> None:
+    _, graph = stream_graph(recipe)
+    for node in graph.nodes:
+        entering = graph.in_edges(node.id)
+        if isinstance(node.what, CacheNode):
+            assert node.chaining_strategy is ChainingStrategy.HEAD
+            (edge,) = entering
+            assert edge.partitioner == Forward()
+            producer = graph.node(edge.source)
+            assert producer.parallelism == node.parallelism
+            assert not isinstance(producer.what, CacheNode | CacheReaderSource)
+
+
+@given(recipes)
+def test_chains_are_as_long_as_they_may_be_and_no_longer(recipe: Recipe) -> None:
+    graph, jobs = job_graph(recipe)
+    chained = {
+        (upper.id, lower.id)
+        for vertex in jobs.vertices
+        for upper, lower in zip(vertex.nodes, vertex.nodes[1:], strict=False)
+    }
+    assert sorted(node.id for vertex in jobs.vertices for node in vertex.nodes) == [
+        node.id for node in graph.nodes
+    ]
+    for edge in graph.edges:
+        lower = graph.node(edge.target)
+        chainable = (
+            edge.partitioner == Forward()
+            and edge.tag is None
+            and lower.chaining_strategy is ChainingStrategy.ALWAYS
+            and graph.in_edges(edge.target) == (edge,)
+            and graph.out_edges(edge.source) == (edge,)
+        )
+        assert ((edge.source, edge.target) in chained) == chainable
+    assert len(jobs.edges) == len(graph.edges) - len(chained)
+    for vertex in jobs.vertices:
+        assert {node.parallelism for node in vertex.nodes} == {vertex.parallelism}
+
+
+@given(recipes)
+def test_the_job_graph_s_edges_are_those_between_its_chains(recipe: Recipe) -> None:
+    graph, jobs = job_graph(recipe)
+    assert [vertex.id for vertex in jobs.vertices] == list(range(1, len(jobs.vertices) + 1))
+    between = Counter((edge.source, edge.target, edge.tag) for edge in graph.edges)
+    for edge in jobs.edges:
+        assert edge.source < edge.target
+        ends = jobs.vertex(edge.source).tail.id, jobs.vertex(edge.target).head.id
+        between[(*ends, edge.tag)] -= 1
+        is_kept = isinstance(jobs.vertex(edge.target).head.what, CacheNode)
+        assert (edge.result_type is ResultPartitionType.BLOCKING_PERSISTENT) == is_kept
+    assert all(count >= 0 for count in between.values())
+
+
+@given(recipes)
+def test_only_a_reader_s_vertex_has_its_descriptor(recipe: Recipe) -> None:
+    _, jobs = job_graph(recipe)
+    for vertex in jobs.vertices:
+        for place, node in enumerate(vertex.nodes):
+            if isinstance(node.what, CacheReaderSource):
+                assert place == 0
+                assert vertex.descriptor is node.what.descriptor
+        if vertex.descriptor is not None:
+            assert isinstance(vertex.head.what, CacheReaderSource)
+            assert jobs.in_edges(vertex.id) == ()
+
+
+@given(recipes)
+def test_the_same_program_looks_the_same(recipe: Recipe) -> None:
+    first, second = (ExecutionPlan.of(build(recipe), DEFAULT_PARALLELISM) for _ in range(2))
+    assert str(first) == str(second)
+    assert first._repr_html_() == second._repr_html_()
+    assert not re.search(r"0x[0-9a-f]{6}", str(first))
+
+
+@given(recipes)
+def test_every_program_can_be_drawn(recipe: Recipe) -> None:
+    plan = ExecutionPlan.of(build(recipe), DEFAULT_PARALLELISM)
+    html = ElementTree.fromstring(plan._repr_html_())
+    svgs = [each for each in html.iter() if each.tag.endswith("}svg")]
+    shown = " ".join("".join(each.itertext()) for each in svgs)
+    for node in plan.stream_graph.nodes:
+        assert node.name in shown
