@@ -1,0 +1,156 @@
+"""Sealed batches: kept records that are only unpickled if this application wrote them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.errors import BatchSealBrokenError
+from holdfast.streaming.batches import Batch, binary_column, grouped, rows_of
+
+__all__ = ["SEALED_SCHEMA", "Seal", "SealKey"]
+
+SEALED_SCHEMA = pa.schema([("records", pa.int32()), ("batch", pa.binary()), ("mac", pa.binary())])
+"""The columns in which records are kept: a row is a batch, `mac` its seal."""
+
+_KEY_BYTES = 32
+
+
+class SealKey:
+    """The key that batches are sealed with: unknown to whoever can write where they are kept.
+
+    It is pickled for workers as it is, shows itself nowhere, and counts for no digest.
+
+    Args:
+        secret: the key's bytes.
+
+    >>> SealKey(b"secret")
+    SealKey(...)
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    @classmethod
+    def new(cls) -> SealKey:
+        """A key that nobody else has."""
+        return cls(secrets.token_bytes(_KEY_BYTES))
+
+    def sign(self, message: bytes) -> bytes:
+        """The message's authentication code.
+
+        Args:
+            message: any bytes.
+        """
+        return hmac.digest(self._secret, message, "sha256")
+
+    def __holdfast_digest__(self) -> object:
+        """What counts for a digest instead of the key: which key it is changes no result."""
+        return None
+
+    def __reduce__(self) -> tuple[Callable[[bytes], SealKey], tuple[bytes]]:
+        return SealKey, (self._secret,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SealKey) and hmac.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(SealKey)
+
+    def __repr__(self) -> str:
+        return "SealKey(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Seals batches and opens them.
+
+    Args:
+        label: what the batches belong to; a batch of another label does not open.
+        key: who seals.
+
+    >>> seal = Seal("clicks", SealKey.new())
+    >>> seal.verify(2, b"payload", seal.mac(2, b"payload"))
+    >>> seal.verify(2, b"another", seal.mac(2, b"payload"))
+    Traceback (most recent call last):
+    ...
+    holdfast.errors.BatchSealBrokenError: [holdfast-seal-broken] [clicks] kept records ...
+    """
+
+    label: str
+    key: SealKey
+
+    def mac(self, records: int, payload: Any) -> bytes:
+        """The seal of a batch.
+
+        Args:
+            records: how many records it holds.
+            payload: their pickle: bytes, or a buffer of them.
+        """
+        # Hashed first, for a huge payload would have to be copied behind the label.
+        content = hashlib.sha256(payload).digest()
+        return self.key.sign(struct.pack(">q", records) + content + self.label.encode())
+
+    def verify(self, records: int, payload: Any, mac: Any) -> None:
+        """Checks the seal of a batch.
+
+        Args:
+            records: how many records it is said to hold.
+            payload: their pickle: bytes, or a buffer of them.
+            mac: its seal.
+
+        Raises:
+            BatchSealBrokenError: when anything of it isn't as it was sealed.
+        """
+        if not hmac.compare_digest(self.mac(records, payload), bytes(mac)):
+            raise BatchSealBrokenError(self.label)
+
+    def to_arrow(
+        self, batches: Iterable[Batch], one_by_one: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Makes Arrow record batches of sealed batches.
+
+        Args:
+            batches: taken one by one.
+            one_by_one: a record batch for each, at once, instead of for some MiB of them.
+        """
+        for group in grouped(batches, one_by_one):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([batch.records for batch in group], pa.int32()),
+                    binary_column(tuple(batch.payload for batch in group)),
+                    pa.array(
+                        [self.mac(batch.records, batch.payload) for batch in group], pa.binary()
+                    ),
+                ],
+                schema=SEALED_SCHEMA,
+            )
+
+    def opened(self, frames: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+        """The payloads of sealed batches, each after its check.
+
+        Args:
+            frames: record batches of `SEALED_SCHEMA`, taken one by one.
+
+        Raises:
+            BatchSealBrokenError: when anything isn't as it was sealed.
+        """
+        for frame in frames:
+            try:
+                rows = list(rows_of(frame, "records", "batch", "mac"))
+            except Exception as error:
+                raise BatchSealBrokenError(self.label) from error
+            for records, payload, mac in rows:
+                if records is None or payload is None or mac is None:
+                    raise BatchSealBrokenError(self.label)
+                self.verify(records, payload, mac)
+                yield payload
