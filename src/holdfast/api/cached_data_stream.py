@@ -1,0 +1,102 @@
+"""A stream whose records are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never, Self
+
+from holdfast.api.data_stream import DataStream
+from holdfast.errors import InvalidTransformationError
+from holdfast.graph.stream.transformations import CacheTransformation
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from holdfast.api.stream_context import StreamContext
+
+
+class CachedDataStream(DataStream):
+    """What :meth:`DataStream.cache` gives: a stream whose records are kept.
+
+    It is a stream in every respect. The first job that contains its computation leaves the records
+    behind; every later job reads them. Records that get lost are computed again, unasked. As a
+    context manager it is kept until the end of the block.
+
+    Args:
+        transformation: The mark in the program.
+        context: The environment that runs its jobs.
+
+    Source: FLIP-205; PyFlink's ``CachedDataStream``.
+
+    Example:
+        >>> with env.from_collection(range(3)).map(str).cache() as hot:
+        ...     list(hot.execute_and_collect())
+        ['0', '1', '2']
+    """
+
+    _transformation: CacheTransformation
+
+    def __init__(self, transformation: CacheTransformation, context: StreamContext) -> None:
+        super().__init__(transformation, context)
+
+    def cache(self) -> CachedDataStream:
+        """Gives this very stream, which is kept already.
+
+        Source: FLIP-205, "DataStream -> Stream Graph".
+
+        Example:
+            >>> hot = env.from_collection(range(3)).cache()
+            >>> hot.cache() is hot
+            True
+        """
+        return self
+
+    def invalidate(self) -> None:
+        """Drops what is kept of this stream; the next job that needs it computes it again.
+
+        It looks at its sources anew then. Does nothing if nothing is kept.
+
+        Source: FLIP-205; PyFlink, ``CachedDataStream.invalidate``.
+
+        Example:
+            >>> hot = env.from_collection(range(3)).cache()
+            >>> hot.invalidate()
+        """
+        self._context.invalidate(self)
+
+    def name(self, name: str) -> Never:
+        """Is refused: what is kept is named by the stream that `cache` was called on.
+
+        Raises:
+            holdfast.errors.InvalidTransformationError: Always.
+
+        Source: PyFlink, ``CachedDataStream.name``.
+        """
+        raise InvalidTransformationError(
+            self._transformation.name,
+            "a cached stream is named by what it keeps: expected name() before cache()",
+        )
+
+    def set_parallelism(self, parallelism: int) -> Never:
+        """Is refused: what is kept has the parallelism of the stream that `cache` was called on.
+
+        Raises:
+            holdfast.errors.InvalidTransformationError: Always.
+
+        Source: PyFlink, ``CachedDataStream.set_parallelism``.
+        """
+        raise InvalidTransformationError(
+            self._transformation.name,
+            "a cached stream has its producer's parallelism: expected set_parallelism() before "
+            "cache()",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._context.forget(self)

@@ -1,0 +1,65 @@
+"""An iterator that a job stands behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class _Records(Protocol):
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def close(self) -> None: ...
+
+
+class CloseableIterator(Iterator[Any]):
+    """The records of a stream, one by one; closing it ends the job that computes them.
+
+    The job starts with the first record that is asked for, and computes little more than what is
+    asked for. Read to its end, the iterator closes itself.
+
+    Args:
+        records: What stands behind it.
+
+    Source: PyFlink, ``CloseableIterator``.
+
+    Example:
+        >>> with env.from_collection(range(1000)).execute_and_collect() as records:
+        ...     next(records)
+        0
+    """
+
+    def __init__(self, records: _Records) -> None:
+        self._records = records
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._records)
+
+    def next(self) -> Any:
+        """Gives the next record, as ``next(records)`` does.
+
+        Raises:
+            StopIteration: There is none left, or the iterator has been closed.
+        """
+        return next(self)
+
+    def close(self) -> None:
+        """Ends the job if it runs. There are no more records then."""
+        self._records.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,459 @@
+"""The stream: records, and what is to become of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+from holdfast.api.data_stream_sink import DataStreamSink
+from holdfast.api.stream_arguments import (
+    check_count,
+    check_function,
+    check_process_function,
+    check_same_environment,
+    check_text,
+)
+from holdfast.errors import InvalidStreamArgumentError
+from holdfast.functions.output_tag import OutputTag
+from holdfast.functions.process_function import ProcessFunction
+from holdfast.functions.record_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+)
+from holdfast.functions.sink import FileSink, PrintSink, Sink
+from holdfast.functions.type_information import TypeInformation
+from holdfast.graph.stream.operators import Filter, FlatMap, Map, Operator, Process
+from holdfast.graph.stream.partitioner import Rebalance
+from holdfast.graph.stream.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.api.cached_data_stream import CachedDataStream
+    from holdfast.api.closeable_iterator import CloseableIterator
+    from holdfast.api.environment import Environment
+    from holdfast.api.keyed_stream import KeyedStream
+    from holdfast.api.stream_context import StreamContext
+
+T = TypeVar("T")
+
+
+class DataStream:
+    """Records, and what is to become of them.
+
+    What is called on a stream gives another stream and runs nothing. Records are any objects that
+    can be pickled. A function is a plain callable, or an object of its interface with ``open`` and
+    ``close``; it runs in Spark's Python workers. Type information is accepted wherever PyFlink
+    takes it, and changes nothing.
+
+    Args:
+        transformation: What makes the stream.
+        context: The environment that runs its jobs.
+
+    Source: FLIP-205; names and conventions are those of PyFlink's ``DataStream``.
+
+    Example:
+        >>> words = env.from_collection(["to be", "or not", "to be"]).flat_map(str.split)
+        >>> counted = words.map(lambda w: (w, 1)).key_by(lambda p: p[0]).sum(1)
+        >>> sorted(counted.execute_and_collect())
+        [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
+    """
+
+    def __init__(self, transformation: Transformation, context: StreamContext) -> None:
+        self._transformation = transformation
+        self._context = context
+
+    # --- transformations: build a program, run nothing
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Makes one record from each.
+
+        Args:
+            func: Called with a record, gives another.
+            output_type: What the new records are.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+
+        Source: PyFlink, ``DataStream.map``.
+
+        Example:
+            >>> list(env.from_collection([1, 2]).map(lambda n: n * 10).execute_and_collect())
+            [10, 20]
+        """
+        check_function("map()", func, MapFunction)
+        return self._applied(Map(func))
+
+    def flat_map(
+        self,
+        func: Callable[[Any], Any] | FlatMapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Makes any number of records from each.
+
+        Args:
+            func: Called with a record, gives an iterable. A generator is run no further than its
+                records are wanted.
+            output_type: What the new records are.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+
+        Source: PyFlink, ``DataStream.flat_map``.
+
+        Example:
+            >>> list(env.from_collection([2, 3]).flat_map(range).execute_and_collect())
+            [0, 1, 0, 1, 2]
+        """
+        check_function("flat_map()", func, FlatMapFunction)
+        return self._applied(FlatMap(func))
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Leaves the records out that a function says no to.
+
+        Args:
+            func: Called with a record, says whether it stays.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+
+        Source: PyFlink, ``DataStream.filter``.
+
+        Example:
+            >>> list(env.from_collection(range(5)).filter(lambda n: n % 2).execute_and_collect())
+            [1, 3]
+        """
+        check_function("filter()", func, FilterFunction)
+        return self._applied(Filter(func))
+
+    def process(
+        self, func: ProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Makes any number of records from each, for this stream and for side outputs.
+
+        Args:
+            func: Its ``process_element(value, ctx)`` yields a record for this stream, and
+                ``tag, record`` for the side output of that tag.
+            output_type: What the new records are.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It is no ProcessFunction.
+
+        Source: PyFlink, ``DataStream.process``.
+
+        Example:
+            >>> odd = OutputTag("odd")
+            >>> class Split(ProcessFunction):
+            ...     def process_element(self, value, ctx):
+            ...         yield (odd, value) if value % 2 else value
+            >>> even = env.from_collection(range(5)).process(Split())
+            >>> list(even.get_side_output(odd).execute_and_collect())
+            [1, 3]
+        """
+        check_process_function("process()", func, ProcessFunction)
+        return self._applied(Process(func))
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """Gives what a function yields for a tag.
+
+        Args:
+            output_tag: The tag that the function of this stream's ``process`` yields with.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It is no OutputTag.
+            holdfast.errors.InvalidTransformationError: This is not what ``process`` has given.
+
+        Source: PyFlink, ``DataStream.get_side_output``.
+
+        Example:
+            >>> late = even.get_side_output(odd)  # see process()
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise InvalidStreamArgumentError(
+                "get_side_output()", output_tag, "an OutputTag, such as OutputTag('late')"
+            )
+        return self._derived(SideOutputTransformation(self._transformation, output_tag))
+
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Brings the records of each key together.
+
+        Args:
+            key_selector: Called with a record, gives its key, which can be hashed.
+            key_type: What the keys are.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+
+        Source: PyFlink, ``DataStream.key_by``.
+
+        Example:
+            >>> by_parity = env.from_collection(range(4)).key_by(lambda n: n % 2)
+            >>> sorted(by_parity.reduce(lambda a, b: a + b).execute_and_collect())
+            [2, 4]
+        """
+        check_function("key_by()", key_selector, KeySelector)
+        return self._context.keyed(self, key_selector)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Gives the records of several streams, as often as each has them.
+
+        Args:
+            *streams: Other streams of the same environment, or this one again.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: One is no stream, or is another
+                environment's.
+
+        Source: PyFlink, ``DataStream.union``.
+
+        Example:
+            >>> numbers = env.from_collection([1, 2])
+            >>> sorted(numbers.union(numbers.map(lambda n: -n)).execute_and_collect())
+            [-2, -1, 1, 2]
+        """
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise InvalidStreamArgumentError("union()", stream, "a DataStream")
+            check_same_environment("union()", stream, stream._context, self._context)
+        inputs = (self, *streams)
+        return self._derived(UnionTransformation(tuple(s._transformation for s in inputs)))
+
+    def rebalance(self) -> DataStream:
+        """Gives records to the subtasks of whatever comes next in turn, so that all get as many.
+
+        Source: PyFlink, ``DataStream.rebalance``.
+
+        Example:
+            >>> spread = env.from_collection(range(4)).rebalance().map(str)
+        """
+        return self._derived(PartitionTransformation(self._transformation, Rebalance()))
+
+    # --- what it is called, and how wide it runs
+
+    def name(self, name: str) -> Self:
+        """Names what makes this stream: in plans, results and error messages.
+
+        Args:
+            name: Any text but the empty one.
+
+        Returns:
+            This very stream.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It is no such text.
+
+        Source: PyFlink, ``DataStream.name``.
+
+        Example:
+            >>> env.from_collection([1]).map(str).name("as text").get_name()
+            'as text'
+        """
+        self._transformation.name = check_text("name()", name)
+        return self
+
+    def get_name(self) -> str:
+        """Gives the name of what makes this stream.
+
+        Source: PyFlink, ``DataStream.get_name``.
+
+        Example:
+            >>> env.from_collection([1]).map(str).get_name()
+            'Map'
+        """
+        return self._transformation.name
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Says in how many subtasks runs what makes this stream.
+
+        Where that differs from its input's, the records are rebalanced in between.
+
+        Args:
+            parallelism: From 1.
+
+        Returns:
+            This very stream.
+
+        Raises:
+            holdfast.errors.InvalidTransformationError: It is no such number, or the stream is made
+                by nothing that has subtasks: a union, a side output, a partitioning, a cache.
+
+        Source: PyFlink, ``DataStream.set_parallelism``.
+
+        Example:
+            >>> one_by_one = env.from_collection(range(9)).map(str).set_parallelism(1)
+        """
+        self._transformation.parallelism = parallelism
+        return self
+
+    def get_execution_environment(self) -> Environment:
+        """Gives the environment that this stream belongs to.
+
+        Source: PyFlink, ``DataStream.get_execution_environment``.
+
+        Example:
+            >>> env.from_collection([1]).get_execution_environment() is env
+            True
+        """
+        return self._context.environment
+
+    # --- sinks: for the next env.execute()
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Has the next ``env.execute()`` print the records where this program prints.
+
+        Args:
+            sink_identifier: Put before each line, as ``identifier> ``.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+            holdfast.errors.InvalidStreamArgumentError: The identifier is no text.
+
+        Source: PyFlink, ``DataStream.print``.
+
+        Example:
+            >>> _ = env.from_collection(["hello"]).print("greeting")
+            >>> result = env.execute()
+            greeting> hello
+        """
+        prefix = "" if sink_identifier is None else check_text("print()", sink_identifier)
+        return self._sunk(PrintSink(prefix), "Print to Std. Out")
+
+    def sink_to(self, sink: FileSink | PrintSink | Sink) -> DataStreamSink:
+        """Has the next ``env.execute()`` write the records somewhere.
+
+        Args:
+            sink: Where to.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+            holdfast.errors.InvalidStreamArgumentError: It is no sink.
+
+        Source: PyFlink, ``DataStream.sink_to``.
+
+        Example:
+            >>> from holdfast import Encoder, FileSink
+            >>> sink = FileSink.for_row_format(path, Encoder.simple_string_encoder()).build()
+            >>> _ = env.from_collection([1, 2]).sink_to(sink)
+            >>> _ = env.execute("write numbers")
+        """
+        if not isinstance(sink, FileSink | PrintSink | Sink):
+            raise InvalidStreamArgumentError(
+                "sink_to()", sink, "a sink: a FileSink, or an object of a subclass of Sink"
+            )
+        return self._sunk(sink, type(sink).__name__)
+
+    # --- reading
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, *, limit: int
+    ) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Gives the records of this stream, as a job of its own.
+
+        Sinks that were added wait for ``env.execute()``. Nothing is computed far ahead of what is
+        read, so a stream that never ends can be read in part.
+
+        Args:
+            job_execution_name: What the job is called.
+            limit: How many records to give at most, from 1.
+
+        Returns:
+            An iterator to be closed, whose job starts with the first record that is asked for;
+            with a limit, a list.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+            holdfast.errors.InvalidStreamArgumentError: The limit is no number from 1.
+
+        Source: PyFlink, ``DataStream.execute_and_collect``.
+
+        Example:
+            >>> with env.from_collection("abc").execute_and_collect() as records:
+            ...     list(records)
+            ['a', 'b', 'c']
+            >>> env.from_collection(range(1000)).execute_and_collect(limit=2)
+            [0, 1]
+        """
+        if limit is not None:
+            check_count("execute_and_collect()", limit)
+        name = _EXECUTE_AND_COLLECT
+        if job_execution_name is not None:
+            name = check_text("execute_and_collect()", job_execution_name)
+        records = self._context.collect(self, name)
+        if limit is None:
+            return records
+        with records:
+            return [record for record, _ in zip(records, range(limit), strict=False)]
+
+    # --- keeping
+
+    def cache(self) -> CachedDataStream:
+        """Keeps this stream's records, so that later jobs read them.
+
+        Nothing runs now. The first job that contains this computation leaves its records behind;
+        every later job that contains it reads them. They stay until they are invalidated or the
+        environment closes.
+
+        Returns:
+            The cached stream, which is a stream like any other.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+
+        Source: FLIP-205, "DataStream -> Stream Graph".
+
+        Example:
+            >>> squares = env.from_collection(range(4)).map(lambda n: n * n).cache()
+            >>> list(squares.execute_and_collect())  # computes, and keeps
+            [0, 1, 4, 9]
+            >>> list(squares.filter(lambda n: n > 3).execute_and_collect())  # reads
+            [4, 9]
+        """
+        return self._context.cache(self)
+
+    # --- how a stream shows itself
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._transformation.name!r})"
+
+    # --- for this package
+
+    def _applied(self, operator: Operator) -> DataStream:
+        return self._derived(OneInputTransformation(self._transformation, operator))
+
+    def _derived(self, transformation: Transformation) -> DataStream:
+        return DataStream(transformation, self._context)
+
+    def _sunk(self, sink: object, name: str) -> DataStreamSink:
+        transformation = SinkTransformation(self._transformation, sink, f"Sink: {name}")
+        self._context.add_sink(transformation)
+        return DataStreamSink(transformation)
+
+
+_EXECUTE_AND_COLLECT = "execute_and_collect"

@@ -1,0 +1,62 @@
+"""A sink that was added to a stream."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from holdfast.api.stream_arguments import check_text
+from holdfast.graph.stream.transformations import SinkTransformation
+
+
+class DataStreamSink:
+    """What ``print`` and ``sink_to`` give: a sink that the next ``env.execute()`` runs.
+
+    Args:
+        transformation: The sink.
+
+    Source: PyFlink, ``DataStreamSink``.
+
+    Example:
+        >>> env.from_collection([1]).print().name("numbers").set_parallelism(1)
+        DataStreamSink('numbers')
+    """
+
+    def __init__(self, transformation: SinkTransformation) -> None:
+        self._transformation = transformation
+
+    def name(self, name: str) -> Self:
+        """Names the sink: in plans, results and error messages.
+
+        Args:
+            name: Any text but the empty one.
+
+        Raises:
+            holdfast.errors.InvalidStreamArgumentError: It is no such text.
+
+        Source: PyFlink, ``DataStreamSink.name``.
+
+        Example:
+            >>> sink = env.from_collection([1]).print().name("numbers")
+        """
+        self._transformation.name = check_text("name()", name)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Says in how many subtasks the sink runs.
+
+        Args:
+            parallelism: From 1.
+
+        Raises:
+            holdfast.errors.InvalidTransformationError: It is no such number.
+
+        Source: PyFlink, ``DataStreamSink.set_parallelism``.
+
+        Example:
+            >>> sink = env.from_collection([1]).print().set_parallelism(1)
+        """
+        self._transformation.parallelism = parallelism
+        return self
+
+    def __repr__(self) -> str:
+        return f"DataStreamSink({self._transformation.name!r})"

@@ -1,0 +1,108 @@
+"""Checks of what streams are given, at once and by name, long before a job would fail of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import InvalidStreamArgumentError
+
+
+def check_function(method: str, function: Any, interface: type) -> None:
+    """Raises unless it is an object of the interface, or can be called.
+
+    Args:
+        method: What it was given to.
+        function: What was given.
+        interface: MapFunction and the like.
+
+    Raises:
+        InvalidStreamArgumentError: It is neither. A class of the interface is not an object of it,
+            although it can be called.
+    """
+    expected = f"something that can be called, or an object of a subclass of {interface.__name__}"
+    if isinstance(function, type) and issubclass(function, interface):
+        raise InvalidStreamArgumentError(
+            method, function, f"{expected}; this is the class itself: {function.__name__}()"
+        )
+    if not isinstance(function, interface) and not callable(function):
+        raise InvalidStreamArgumentError(method, function, expected)
+
+
+def check_process_function(method: str, function: Any, interface: type) -> None:
+    """Raises unless it is an object of the interface.
+
+    Args:
+        method: What it was given to.
+        function: What was given.
+        interface: ProcessFunction or KeyedProcessFunction.
+
+    Raises:
+        InvalidStreamArgumentError: It is none.
+    """
+    if not isinstance(function, interface):
+        raise InvalidStreamArgumentError(
+            method, function, f"an object of a subclass of {interface.__name__}"
+        )
+
+
+def check_same_environment(method: str, stream: object, found: object, expected: object) -> None:
+    """Raises unless a stream belongs to an environment.
+
+    Args:
+        method: What the stream was given to.
+        stream: The stream.
+        found: The stream's context.
+        expected: The environment's.
+
+    Raises:
+        InvalidStreamArgumentError: They are not the same.
+    """
+    if found is not expected:
+        raise InvalidStreamArgumentError(
+            method, stream, "a stream of this environment; that one is another environment's"
+        )
+
+
+def check_text(method: str, text: Any) -> str:
+    """Gives the text back, or raises unless it is one that isn't empty.
+
+    Args:
+        method: What it was given to.
+        text: What was given.
+
+    Raises:
+        InvalidStreamArgumentError: It is none.
+    """
+    if not isinstance(text, str) or not text:
+        raise InvalidStreamArgumentError(method, text, "a text that isn't empty")
+    return text
+
+
+def check_count(method: str, count: Any) -> None:
+    """Raises unless it is a number from 1.
+
+    Args:
+        method: What it was given to.
+        count: What was given.
+
+    Raises:
+        InvalidStreamArgumentError: It is none.
+    """
+    if type(count) is not int or count < 1:
+        raise InvalidStreamArgumentError(method, count, "a number from 1")
+
+
+def check_field(method: str, field: Any) -> None:
+    """Raises unless it is the position or the name of a field.
+
+    Args:
+        method: What it was given to.
+        field: What was given.
+
+    Raises:
+        InvalidStreamArgumentError: It is neither.
+    """
+    if not isinstance(field, str) and (type(field) is not int or field < 0):
+        raise InvalidStreamArgumentError(
+            method, field, "a field's position from 0, or its name, or the key of a dict"
+        )

@@ -1,0 +1,80 @@
+"""What a DataStream asks of the environment it belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.api.cached_data_stream import CachedDataStream
+    from holdfast.api.closeable_iterator import CloseableIterator
+    from holdfast.api.data_stream import DataStream
+    from holdfast.api.environment import Environment
+    from holdfast.api.keyed_stream import KeyedStream
+    from holdfast.graph.stream.transformations import SinkTransformation
+
+
+class StreamContext(Protocol):
+    """The side of an environment that its streams see.
+
+    Every stream belongs to one context. Putting streams together needs it only for the streams of
+    another class than the one at hand; whatever makes Spark run goes through one of the others.
+
+    Source: FLIP-205, "DataStream -> Stream Graph".
+    """
+
+    @property
+    def environment(self) -> Environment:
+        """The environment."""
+
+    def keyed(self, stream: DataStream, key_selector: Any) -> KeyedStream:
+        """Gives a stream whose records meet by key.
+
+        Args:
+            stream: The stream to partition.
+            key_selector: A KeySelector, or anything that can be called with a record.
+        """
+
+    def cache(self, stream: DataStream) -> CachedDataStream:
+        """Marks a stream to be kept by the first job that needs it. Runs nothing.
+
+        Args:
+            stream: The stream to keep.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+        """
+
+    def invalidate(self, stream: CachedDataStream) -> None:
+        """Drops what is kept of a stream; the next job that needs it computes it again.
+
+        Args:
+            stream: The stream, which goes on to be cached.
+        """
+
+    def forget(self, stream: CachedDataStream) -> None:
+        """Drops what is kept of a stream, which is no longer cached.
+
+        Args:
+            stream: The stream.
+        """
+
+    def add_sink(self, sink: SinkTransformation) -> None:
+        """Adds a sink for the next `execute` to run.
+
+        Args:
+            sink: The sink, on a stream of this context.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+        """
+
+    def collect(self, stream: DataStream, job_name: str) -> CloseableIterator:
+        """Gives the records of a stream one by one, as one job that starts with the first.
+
+        Args:
+            stream: The stream to read.
+            job_name: What the job is called.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+        """
