@@ -453,6 +453,26 @@ class BatchSealBrokenError(StreamTaskError):
         self.label = label
 
 
+class RecordsRepeatedError(HoldfastError):
+    """Spark ran a task again of which records had been handed out already.
+
+    Source: Flink's collect sink, which fails likewise where a job without checkpoints restarts.
+
+    Args:
+        subtask: which subtask it is.
+        records: how many of its records had been handed out.
+    """
+
+    def __init__(self, subtask: int, records: int) -> None:
+        super().__init__(
+            f"subtask {subtask} was started again after {records:,} of its records had been handed "
+            "out, so that which are still to come can't be told. Collect the stream again; cache() "
+            "it before, and that takes little time."
+        )
+        self.subtask = subtask
+        self.records = records
+
+
 class UnsupportedFeatureError(HoldfastError, NotImplementedError):
     """Something of PyFlink's was asked for that does not exist here.
 
