@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
+
+from holdfast.errors import BatchSealBrokenError, StreamTaskError
+
+_BROKEN_SEAL = re.compile(rf"\[{BatchSealBrokenError.marker}\] \[([^\]]*)\]")
+# Python's workers send their errors as text, with the type's full name before each message.
+_STREAM_TASK_ERROR = re.compile(
+    rf"\b{StreamTaskError.__module__}\.("
+    rf"{'|'.join(error.__name__ for error in StreamTaskError.__subclasses__())}):"
+)
 
 
 def names_any(error: BaseException, directories: Iterable[str]) -> bool:
@@ -20,6 +30,26 @@ def names_any(error: BaseException, directories: Iterable[str]) -> bool:
     """
     wanted = [form for directory in directories for form in _forms(directory)]
     return any(form in message for message in _messages(error) for form in wanted)
+
+
+def broken_seals(error: BaseException) -> frozenset[str]:
+    """The labels of sealed batches that an error, or anything that caused it, calls broken.
+
+    Args:
+        error: what a Spark job failed with.
+    """
+    return frozenset(
+        found.group(1) for message in _messages(error) for found in _BROKEN_SEAL.finditer(message)
+    )
+
+
+def is_of_stream_task(error: BaseException) -> bool:
+    """Whether a task of a stream has failed by what its functions or its data are.
+
+    Args:
+        error: what a Spark job failed with.
+    """
+    return any(_STREAM_TASK_ERROR.search(message) for message in _messages(error))
 
 
 def _forms(directory: str) -> tuple[str, ...]:

@@ -26,6 +26,13 @@ _OPTIONS = {
     "dfs.webhdfs.socket.connect-timeout": "5s",
     "dfs.webhdfs.socket.read-timeout": "30s",
 }
+# A file's rows are read by one task, in their order; and a huge batch is read nearly alone.
+_WHOLE_FILE = str(1 << 40)
+_SETTINGS_OF_BATCHES = {
+    "spark.sql.files.maxPartitionBytes": _WHOLE_FILE,
+    "spark.sql.files.openCostInBytes": _WHOLE_FILE,
+    "spark.sql.parquet.columnarReaderBatchSize": "4",
+}
 _RELATIONS = 256
 
 # By its short name it could be the second version of it, whose plans have another form.
@@ -56,6 +63,7 @@ class PartitionReader:
         self._jvm = JvmMembers.of(spark)
         self._relations: OrderedDict[tuple[tuple[str, ...], bool], Any] = OrderedDict()
         self._lock = Lock()
+        self._session_of_batches: Any = None
 
     def plan(self, kept: KeptDataSet, node: Any, ids: tuple[int, ...]) -> Any:
         """A plan that puts out what `node` does: the same attributes and the same rows.
@@ -131,6 +139,8 @@ class PartitionReader:
         """Reads `attributes`, in the order of the kept rows where that has been promised."""
         partitions = kept.manifest.partitions
         promised = kept.manifest.dataset.position_column is not None
+        if kept.manifest.dataset.seal is not None:
+            return self._logical_relation(self._relation(kept, kept.directories), attributes)
         few = 1 < len(partitions) <= _FILES_IN_A_ROW
         if few and (promised or kept.bytes <= _SMALL):
             return self._one_after_the_other(kept, attributes)
@@ -167,7 +177,7 @@ class PartitionReader:
                 self._relations.move_to_end(key)
                 return self._relations[key]
         schema = self._jvm.type_from_json(json.dumps(_file_schema(kept, with_position)))
-        reader = self._spark._jsparkSession.read().format(PARQUET).schema(schema)
+        reader = self._session(kept).read().format(PARQUET).schema(schema)
         for option, value in _OPTIONS.items():
             reader = reader.option(option, value)
         paths = self._jvm.to_seq([hadoop_path(place) for place in places])
@@ -177,6 +187,18 @@ class PartitionReader:
             while len(self._relations) > _RELATIONS:
                 self._relations.popitem(last=False)
         return relation
+
+    def _session(self, kept: KeptDataSet) -> Any:
+        """The session whose settings say how files are read."""
+        session = self._spark._jsparkSession
+        if kept.manifest.dataset.seal is None:
+            return session
+        with self._lock:
+            if self._session_of_batches is None:
+                self._session_of_batches = session.cloneSession()
+                for key, value in _SETTINGS_OF_BATCHES.items():
+                    self._session_of_batches.conf().set(key, value)
+            return self._session_of_batches
 
     def _logical_relation(self, relation: Any, attributes: Any) -> Any:
         none = self._jvm.none

@@ -18,6 +18,9 @@ from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
 POSITION_COLUMN = "holdfast_position"
 FILLER_COLUMN = "holdfast_filler"
 
+SEAL = "holdfast.seal"
+"""In a column's metadata: the label under which rows are sealed, see `DataSetDescription.seal`."""
+
 # What Spark writes must not depend on what the session's owner prefers for files of their own.
 _WRITE_SETTINGS = {
     "spark.sql.files.maxRecordsPerFile": "0",
@@ -39,6 +42,11 @@ _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "parquet.page.write-checksum.enabled": "true",
+}
+# Batches differ in size by orders of magnitude, so that no number of them can be foreseen.
+_WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
+    "parquet.block.size.row.check.max": "1",
+    "parquet.page.size.row.check.max": "1",
 }
 
 
@@ -74,6 +82,7 @@ def describe(
         columns=columns,
         position_column=POSITION_COLUMN if ordered else None,
         filler_column=None if columns else FILLER_COLUMN,
+        seal=next((each["metadata"][SEAL] for each in fields if SEAL in each["metadata"]), None),
         spark_version=spark_version,
     )
 
@@ -105,7 +114,8 @@ class PartitionWriter:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
         writer = self._shaped(self._dataframe(plan, observed), description).write.mode("append")
-        for key, value in _WRITE_OPTIONS.items():
+        options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
+        for key, value in options.items():
             writer = writer.option(key, value)
         writer.option("compression", self._compression).format(PARQUET).save(
             hadoop_path(str(directory))

@@ -24,7 +24,7 @@ from holdfast.runtime.vertex_runner import (
     SubstitutionRefusedError,
 )
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.failures import names_any, reason
+from holdfast.spark.failures import broken_seals, is_of_stream_task, names_any, reason
 from holdfast.spark.partition_reader import PartitionReader
 from holdfast.spark.partition_writer import PartitionWriter, describe
 from holdfast.spark.refusals import is_refusal
@@ -114,6 +114,9 @@ class SparkVertexRunner:
                 raise NotKeptError(str(error), incomplete=True) from error
             if isinstance(error, (StorageError, LookupError)):
                 raise NotKeptError(str(error)) from error
+            # Spark names the directory then too, as the writer is what asks for the rows.
+            if is_of_stream_task(error):
+                raise
             if names_any(error, [str(staged.directory)]) or is_refusal(error):
                 raise NotKeptError(reason(error)) from error
             raise
@@ -150,10 +153,13 @@ class SparkVertexRunner:
             raise
         except Exception as error:
             damages = {}
+            broken = broken_seals(error)
             for dataset_id, dataset in kept.items():
                 damage = self._storage.damage(dataset)
                 if damage is None and names_any(error, dataset.directories):
                     damage = reason(error)
+                if dataset.manifest.dataset.seal in broken:
+                    damage = "a batch fails the check of its seal"
                 if damage is not None:
                     damages[dataset_id] = damage
             if damages:

@@ -60,6 +60,7 @@ class DataSetDescription(_Record):
         position_column: a column of the files that holds each row's place, where the computation
             fixes the order of its rows.
         filler_column: a column of the files that stands in where the computation has no column.
+        seal: the label under which its rows are sealed, for the batches of a stream.
         spark_version: the version of Spark that computed it.
     """
 
@@ -68,6 +69,7 @@ class DataSetDescription(_Record):
     columns: tuple[KeptColumn, ...]
     position_column: str | None = None
     filler_column: str | None = None
+    seal: str | None = None
     spark_version: str
 
 
