@@ -256,7 +256,7 @@ def test_only_a_reader_s_vertex_has_its_descriptor(recipe: Recipe) -> None:
 
 @given(recipes)
 def test_the_same_program_looks_the_same(recipe: Recipe) -> None:
-    first, second = (ExecutionPlan.of(build(recipe), DEFAULT_PARALLELISM) for _ in range(2))
+    first, second = (ExecutionPlan.of(DEFAULT_PARALLELISM, build(recipe)) for _ in range(2))
     assert str(first) == str(second)
     assert first._repr_html_() == second._repr_html_()
     assert not re.search(r"0x[0-9a-f]{6}", str(first))
@@ -264,7 +264,7 @@ def test_the_same_program_looks_the_same(recipe: Recipe) -> None:
 
 @given(recipes)
 def test_every_program_can_be_drawn(recipe: Recipe) -> None:
-    plan = ExecutionPlan.of(build(recipe), DEFAULT_PARALLELISM)
+    plan = ExecutionPlan.of(DEFAULT_PARALLELISM, build(recipe))
     html = ElementTree.fromstring(plan._repr_html_())
     svgs = [each for each in html.iter() if each.tag.endswith("}svg")]
     shown = " ".join("".join(each.itertext()) for each in svgs)

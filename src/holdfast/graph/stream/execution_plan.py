@@ -33,7 +33,7 @@ class ExecutionPlan:
 
     >>> from holdfast.graph.stream.transformations import SinkTransformation, SourceTransformation
     >>> source = SourceTransformation(range(3), "Source: numbers")
-    >>> print(ExecutionPlan.of([SinkTransformation(source, print, "Sink: Print")], 2))
+    >>> print(ExecutionPlan.of(2, [SinkTransformation(source, print, "Sink: Print")]))
     Transformations
     [1] Source: numbers (SourceTransformation)
     [2] Sink: Print (SinkTransformation)
@@ -53,12 +53,12 @@ class ExecutionPlan:
     job_graph: StreamJobGraph
 
     @classmethod
-    def of(cls, transformations: Iterable[Transformation], default_parallelism: int) -> Self:
+    def of(cls, default_parallelism: int, transformations: Iterable[Transformation]) -> Self:
         """Translates a job.
 
         Args:
-            transformations: what the job is for, as a rule its sinks.
             default_parallelism: of the transformations whose parallelism nobody has set; from 1.
+            transformations: what the job is for, as a rule its sinks.
 
         Raises:
             InvalidTransformationError: when no job can be made of the transformations.
