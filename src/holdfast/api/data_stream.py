@@ -152,13 +152,12 @@ class DataStream:
         Source: PyFlink, ``DataStream.process``.
 
         Example:
-            >>> odd = OutputTag("odd")
-            >>> class Split(ProcessFunction):
+            >>> class Twice(ProcessFunction):
             ...     def process_element(self, value, ctx):
-            ...         yield (odd, value) if value % 2 else value
-            >>> even = env.from_collection(range(5)).process(Split())
-            >>> list(even.get_side_output(odd).execute_and_collect())
-            [1, 3]
+            ...         yield value
+            ...         yield value
+            >>> list(env.from_collection("ab").process(Twice()).execute_and_collect())
+            ['a', 'a', 'b', 'b']
         """
         check_process_function("process()", func, ProcessFunction)
         return self._applied(Process(func))
@@ -176,7 +175,13 @@ class DataStream:
         Source: PyFlink, ``DataStream.get_side_output``.
 
         Example:
-            >>> late = even.get_side_output(odd)  # see process()
+            >>> odd = OutputTag("odd")
+            >>> class OddAside(ProcessFunction):
+            ...     def process_element(self, value, ctx):
+            ...         yield (odd, value) if value % 2 else value
+            >>> numbers = env.from_collection(range(5)).process(OddAside())
+            >>> list(numbers.get_side_output(odd).map(str).execute_and_collect())
+            ['1', '3']
         """
         if not isinstance(output_tag, OutputTag):
             raise InvalidStreamArgumentError(
@@ -326,7 +331,7 @@ class DataStream:
 
         Example:
             >>> _ = env.from_collection(["hello"]).print("greeting")
-            >>> result = env.execute()
+            >>> _ = env.execute()
             greeting> hello
         """
         prefix = "" if sink_identifier is None else check_text("print()", sink_identifier)
