@@ -80,25 +80,18 @@ def split_by_tag(
         origin: the index of this subtask.
         channels: the channels of the tags that count, and under None the main output's if it does.
     """
+    size = BatchSize()
     pickler = RecordPickler(operator)
-    held: dict[int, list[Any]] = {channel: [] for channel in channels.values()}
-    sizes = {channel: BatchSize() for channel in held}
-    for record in records:
-        if is_tagged(record):
-            tag, record = record
-        else:
-            tag = None
-        channel = channels.get(tag)
-        if channel is None:
-            continue
-        waiting = held[channel]
-        waiting.append(record)
-        if len(waiting) >= sizes[channel].records:
-            held[channel] = []
-            for part, payload in pickler.payloads(waiting):
-                sizes[channel].learn(len(part), len(payload))
-                yield Batch(channel, origin, len(part), payload)
-    for channel, waiting in held.items():
-        if waiting:
-            for part, payload in pickler.payloads(waiting):
-                yield Batch(channel, origin, len(part), payload)
+    while taken := take(records, size.records):
+        held: dict[int, list[Any]] = {channel: [] for channel in channels.values()}
+        for record in taken:
+            tag, value = record if is_tagged(record) else (None, record)
+            if tag in channels:
+                held[channels[tag]].append(value)
+        taken_bytes = 0
+        for channel, own in held.items():
+            if own:
+                for part, payload in pickler.payloads(own):
+                    taken_bytes += len(payload)
+                    yield Batch(channel, origin, len(part), payload)
+        size.learn(len(taken), taken_bytes)
