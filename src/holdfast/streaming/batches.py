@@ -111,7 +111,7 @@ def rows_of(frame: pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
     """
     columns = []
     for name in names:
-        column = frame.column(frame.schema.get_field_index(name))
+        column = frame.column(name)
         if pa.types.is_integer(column.type):
             columns.append(column.to_pylist())
         else:
@@ -139,7 +139,7 @@ def first_value(frame: pa.RecordBatch, name: str) -> int:
         frame: has at least one row.
         name: the column's name.
     """
-    return int(frame.column(frame.schema.get_field_index(name))[0].as_py())
+    return int(frame.column(name)[0].as_py())
 
 
 def peeked(

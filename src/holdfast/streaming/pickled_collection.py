@@ -52,7 +52,8 @@ def pickled_collection(
         name: the source's name.
 
     Returns:
-        what reads the splits, and the splits. Pickled again, the very same records give the same bytes.
+        what reads the splits, and the splits. Pickled again, the very same records give the
+        same bytes.
 
     Raises:
         RecordNotSerializableError: when a record can't be pickled.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +97,7 @@ class Seal:
         """
         # Hashed first, for a huge payload would have to be copied behind the label.
         content = hashlib.sha256(payload).digest()
-        return self.key.sign(struct.pack(">q", records) + content + self.label.encode())
+        return self.key.sign(b"%d:" % records + content + self.label.encode())
 
     def verify(self, records: int, payload: Any, mac: Any) -> None:
         """Checks the seal of a batch.

@@ -1,0 +1,240 @@
+"""Records become batches and come back, sealed or not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+
+from holdfast.errors import BatchSealBrokenError, RecordNotSerializableError
+from holdfast.plan.function_digest import digest_value
+from holdfast.streaming.batch_encoding import dealt, encoded
+from holdfast.streaming.batch_size import BatchSize, take
+from holdfast.streaming.batches import BATCH_SCHEMA, batches_in, to_arrow
+from holdfast.streaming.inputs import SealedInput, decoded
+from holdfast.streaming.memory_gauge import MemoryGauge
+from holdfast.streaming.outputs import SealedOutput
+from holdfast.streaming.pickled_collection import pickled_collection
+from holdfast.streaming.record_pickling import RecordPickler
+from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
+from holdfast.streaming.subtask import Subtask
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: object = None
+
+
+RECORDS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True)
+    | st.text()
+    | st.binary()
+    | st.builds(Point, st.integers()),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.builds(Point, st.integers(), inner)
+    ),
+    max_leaves=8,
+)
+SEAL = Seal("clicks", SealKey(b"k" * 32))
+EXPLOSIONS: list[str] = []
+
+
+class Explosive:
+    """Its pickle does something when it is opened."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EXPLOSIONS.append, ("bang",)
+
+
+def sealed(records: list[Any], seal: Seal = SEAL) -> list[pa.RecordBatch]:
+    output = SealedOutput(seal)
+    return list(output.write(iter(records), "Map", Subtask(0, 1), MemoryGauge()))
+
+
+def same(left: object, right: object) -> bool:
+    if isinstance(left, float) and isinstance(right, float) and math.isnan(left):
+        return math.isnan(right)
+    return pickle.dumps([left], 5) == pickle.dumps([right], 5) or left == right
+
+
+@given(st.lists(RECORDS), st.booleans(), st.integers(1, 5))
+def test_records_come_back_as_they_were(
+    records: list[object], lazily: bool, frame_rows: int
+) -> None:
+    frames = list(to_arrow(encoded(iter(records), "Map", 3), lazily))
+    assert all(frame.schema.equals(BATCH_SCHEMA) for frame in frames)
+    rows = [row for frame in frames for row in frame.to_pylist()]
+    assert sum(row["records"] for row in rows) == len(records)
+    assert {row["target"] for row in rows} <= {3}
+    # Spark cuts frames as it likes.
+    cut = [
+        frame.slice(start, frame_rows)
+        for frame in frames
+        for start in range(0, frame.num_rows, frame_rows)
+    ]
+    again = list(decoded(batches_in(cut, 0)))
+    assert len(again) == len(records)
+    assert all(same(*pair) for pair in zip(again, records, strict=True))
+
+
+@given(st.lists(RECORDS))
+def test_sealed_records_come_back_as_they_were(records: list[object]) -> None:
+    frames = sealed(records)
+    assert all(frame.schema.equals(SEALED_SCHEMA) for frame in frames)
+    again = list(SealedInput(SEAL).read(iter(frames)))
+    assert len(again) == len(records)
+    assert all(same(*pair) for pair in zip(again, records, strict=True))
+
+
+@given(st.data())
+def test_a_batch_that_was_tampered_with_is_never_unpickled(data: st.DataObject) -> None:
+    EXPLOSIONS.clear()
+    (row,) = sealed([Explosive()])[0].to_pylist()
+    what = data.draw(st.sampled_from(["records", "batch", "mac", "label", "key", "null"]))
+    seal = SEAL
+    if what == "records":
+        row["records"] += data.draw(st.integers(1, 1000))
+    elif what == "label":
+        seal = Seal("visits", SEAL.key)
+    elif what == "key":
+        seal = Seal(SEAL.label, SealKey.new())
+    elif what == "null":
+        row[data.draw(st.sampled_from(["records", "batch", "mac"]))] = None
+    else:
+        content = bytearray(row[what])
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] ^= data.draw(st.integers(1, 255))
+        cut = data.draw(st.sampled_from([bytes(content), row[what][:position], row[what] + b"."]))
+        row[what] = cut
+    frame = pa.RecordBatch.from_pylist([row], schema=SEALED_SCHEMA)
+    with pytest.raises(BatchSealBrokenError, match=r"holdfast-seal-broken.*\[(clicks|visits)\]"):
+        list(SealedInput(seal).read(iter([frame])))
+    assert EXPLOSIONS == []
+
+
+def test_a_frame_without_the_columns_is_a_broken_seal() -> None:
+    frame = pa.RecordBatch.from_pydict({"batch": [b"x"]})
+    with pytest.raises(BatchSealBrokenError):
+        list(SealedInput(SEAL).read(iter([frame])))
+
+
+def test_a_key_shows_itself_nowhere_and_counts_for_no_digest() -> None:
+    key = SealKey(b"very secret")
+    assert "secret" not in repr(Seal("clicks", key))
+    assert pickle.loads(pickle.dumps(key)) == key
+    assert key != SealKey(b"another")
+    assert digest_value(Seal("clicks", key)) == digest_value(Seal("clicks", SealKey(b"another")))
+    assert digest_value(Seal("clicks", key)) != digest_value(Seal("visits", key))
+
+
+def test_many_small_records_make_few_batches_of_some_hundred_kib() -> None:
+    frames = list(to_arrow(encoded(iter(range(300_000)), "Map", 0)))
+    sizes = [len(row["batch"]) for frame in frames for row in frame.to_pylist()]
+    assert len(frames) <= 2
+    assert max(sizes) <= 512 << 10
+    assert len(sizes) < 50
+
+
+def test_huge_records_are_batches_of_their_own() -> None:
+    records = [bytes([number]) * (8 << 20) for number in range(4)]
+    frames = list(to_arrow(encoded(iter(records), "Map", 0)))
+    assert [row["records"] for frame in frames for row in frame.to_pylist()] == [1, 1, 1, 1]
+    assert list(decoded(batches_in(frames, 0))) == records
+
+
+def test_what_comes_slowly_is_not_waited_for() -> None:
+    def slow() -> Iterator[int]:
+        for number in range(100):
+            time.sleep(0.03)
+            yield number
+
+    assert 1 <= len(take(slow(), 100)) < 50
+    assert take(iter(range(100)), 40) == list(range(40))
+    assert take(iter([]), 40) == []
+
+
+def test_batches_grow_slowly_and_shrink_at_once() -> None:
+    size = BatchSize(1000)
+    grown = []
+    for _ in range(12):
+        size.learn(size.records, size.records * 10)
+        grown.append(size.records)
+    assert grown[:7] == [2, 4, 8, 16, 32, 64, 100]
+    assert grown[-1] == 100
+    size.learn(100, 100_000_000)
+    assert size.records == 1
+
+
+@given(st.integers(0, 30), st.integers(1, 7), st.integers(0, 9))
+def test_a_rebalance_gives_all_targets_as_many_records(
+    count: int, targets: int, origin: int
+) -> None:
+    frames = list(to_arrow(dealt(iter(range(count)), "Map", origin, targets)))
+    got: dict[int, list[int]] = {target: [] for target in range(targets)}
+    for frame in frames:
+        for row in frame.to_pylist():
+            got[row["target"]] += pickle.loads(row["batch"])
+    assert sorted(itertools.chain(*got.values())) == list(range(count))
+    sizes = [len(records) for records in got.values()]
+    assert max(sizes) - min(sizes) <= 1
+    if count:
+        assert 0 in got[origin % targets]
+
+
+def test_a_record_that_can_not_be_pickled_is_named_with_its_operator() -> None:
+    records = [*range(100), (1, threading.Lock()), *range(100)]
+    with pytest.raises(RecordNotSerializableError, match=r"'Locks'.*builtins\.tuple.*lock"):
+        list(encoded(iter(records), "Locks", 0))
+
+
+def test_a_record_that_is_too_large_is_named_with_its_operator() -> None:
+    pickler = RecordPickler("Large", largest=1000)
+    parts = list(pickler.payloads([b"a" * 400, b"b" * 400, b"c" * 400]))
+    assert [len(part) for part, _ in parts] == [1, 2]
+    with pytest.raises(RecordNotSerializableError, match=r"'Large'.*builtins\.bytes.*2021 bytes"):
+        list(pickler.payloads([b"a", b"b" * 2000]))
+
+
+def test_records_of_classes_that_nobody_can_import_are_pickled_by_value() -> None:
+    Local = type("Local", (), {"__module__": "__main__"})
+    again = cloudpickle.loads(cloudpickle.dumps(Local))
+    record = again()
+    record.number = 7
+    (batch,) = encoded(iter([record]), "Map", 0)
+    assert pickle.loads(batch.payload)[0].number == 7
+
+
+@given(st.lists(RECORDS), st.integers(1, 5))
+def test_a_collection_comes_back_in_splits(records: list[object], count: int) -> None:
+    reader, splits = pickled_collection(records, count, "Collection")
+    assert len(splits) == count
+    again = [record for split in splits for record in reader.read(split)]
+    assert len(again) == len(records)
+    assert all(same(*pair) for pair in zip(again, records, strict=True))
+    assert pickled_collection(records, count, "Collection") == (reader, splits)
+
+
+def test_a_collection_counts_the_classes_that_its_pickles_only_name() -> None:
+    reader, _ = pickled_collection([Point(1)], 1, "Collection")
+    assert Point in reader.reached
+    assert digest_value(reader) != digest_value(pickled_collection([1], 1, "Collection")[0])
+    with pytest.raises(RecordNotSerializableError, match="'Collection'"):
+        pickled_collection([1, threading.Lock()], 1, "Collection")
