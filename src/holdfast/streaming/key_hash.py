@@ -106,9 +106,10 @@ def _of_named(key: Any) -> int:
 
 
 def _of_instance(key: Any) -> int:
+    found = hash(key)
     if os.environ.get("PYTHONHASHSEED", "random") == "random":
         raise UnstableKeyError("its hash differs between processes unless PYTHONHASHSEED is set")
-    return hash(key)
+    return found
 
 
 def _of_identity(key: Any) -> int:

@@ -1,0 +1,165 @@
+"""Hashes of keys that are the same in all processes, and what can be no key."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import subprocess
+import sys
+from collections import Counter, namedtuple
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidKeyError
+from holdfast.streaming.key_hash import stable_hash, target_of
+from holdfast.streaming.key_selection import check_key, targets_of
+
+KEYS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.decimals(allow_nan=False)
+    | st.text(st.characters())
+    | st.binary(),
+    lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=5,
+)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Name(enum.StrEnum):
+    ADA = "ada"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+Pair = namedtuple("Pair", ["left", "right"])
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class CaseInsensitive:
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CaseInsensitive) and self.text.lower() == other.text.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.text.lower())
+
+
+class Plain:
+    pass
+
+
+@given(KEYS, KEYS)
+def test_equal_keys_have_equal_hashes(left: object, right: object) -> None:
+    if left == right:
+        assert stable_hash(left) == stable_hash(right)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (1, 1.0, True, Decimal(1), Fraction(1), 1 + 0j, Level.LOW),
+        (0, 0.0, -0.0, False),
+        ("ada", Name.ADA),
+        ((1, None), (1.0, None), Pair(True, None)),
+        (Point(1), Point(1, None)),
+        (frozenset({1, "a", None}), frozenset({None, "a", 1.0})),
+        (2**100, float(2**100)),
+    ],
+)
+def test_keys_of_different_types_that_are_equal(keys: tuple[object, ...]) -> None:
+    assert len(set(keys)) == 1
+    assert len({stable_hash(key) for key in keys}) == 1
+
+
+PROGRAM = """
+import datetime, enum
+from dataclasses import dataclass
+from decimal import Decimal
+from holdfast.streaming.key_hash import stable_hash
+
+class Color(enum.Enum):
+    RED = 1
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    label: object = None
+
+keys = [None, 1, 1.5, 2**80, "a", "\\ud800", b"a", ("a", None, (1, b"")), Color.RED, Point(1),
+        Point(2, ("a", None)), frozenset({"a", "b", None}), int, Point, len, Decimal("1.5")]
+print([stable_hash(key) for key in keys])
+"""
+
+
+def test_hashes_are_the_same_in_processes_with_other_seeds() -> None:
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(printed) == 1
+
+
+def test_hashes_of_a_person_s_own_need_a_fixed_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    assert stable_hash(CaseInsensitive("A")) == stable_hash(CaseInsensitive("a"))
+    assert stable_hash(datetime.date(2024, 1, 2)) == stable_hash(datetime.date(2024, 1, 2))
+    monkeypatch.delenv("PYTHONHASHSEED")
+    with pytest.raises(InvalidKeyError, match="PYTHONHASHSEED"):
+        targets_of([datetime.date(2024, 1, 2)], 2, "Sum")
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ([1], "unhashable type: 'list'"),
+        ({"a": 1}, "unhashable type: 'dict'"),
+        ((1, [2]), "unhashable type: 'list'"),
+        (float("nan"), "not equal to itself"),
+        ((1, float("nan")), "not equal to itself"),
+        (Decimal("nan"), "not equal to itself"),
+        (Plain(), "not equal to its copies"),
+    ],
+)
+def test_what_can_be_no_key_is_named_with_its_operator(key: object, why: str) -> None:
+    with pytest.raises(InvalidKeyError, match="'Sum'") as caught:
+        targets_of([1, key], 2, "Sum")
+    assert why in str(caught.value)
+
+
+def test_what_can_not_be_hashed_is_no_key() -> None:
+    check_key((1, "a"), "Sum")
+    with pytest.raises(InvalidKeyError, match=r"'Sum' got the key \[1\]"):
+        check_key([1], "Sum")
+
+
+@pytest.mark.parametrize("step", [1, 2, 8, 100, 1024])
+def test_keys_in_regular_steps_spread_over_all_targets(step: int) -> None:
+    counts = Counter(target_of(number * step, 8) for number in range(8000))
+    assert len(counts) == 8
+    assert min(counts.values()) > 500
