@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import BatchSealBrokenError, StreamTaskError
 
-_BROKEN_SEAL = re.compile(rf"\[{BatchSealBrokenError.marker}\] \[([^\]]*)\]")
+# What follows a slash is a part of what is kept under the label.
+_BROKEN_SEAL = re.compile(rf"\[{BatchSealBrokenError.marker}\] \[([^\]/]*)[^\]]*\]")
 # Python's workers send their errors as text, with the type's full name before each message.
 _STREAM_TASK_ERROR = re.compile(
     rf"\b{StreamTaskError.__module__}\.("

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ _WRITE_SETTINGS = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
+SETTINGS_OF_BATCHES = {"spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20)}
+"""Where rows are batches: by default Spark gathers 64 MiB of them before Python sees the first."""
+
 _WRITE_OPTIONS = {
     # By default Parquet first looks at what it has buffered after 100 rows, each perhaps 64 MB.
     "parquet.block.size.row.check.min": "1",
@@ -113,22 +117,24 @@ class PartitionWriter:
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        writer = self._shaped(self._dataframe(plan, observed), description).write.mode("append")
-        options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
+        settings, options = _WRITE_SETTINGS, _WRITE_OPTIONS
+        if description.seal is not None:
+            settings, options = settings | SETTINGS_OF_BATCHES, _WRITE_OPTIONS_OF_BATCHES
+        dataframe = self._dataframe(plan, {} if observed else settings)
+        writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
         writer.option("compression", self._compression).format(PARQUET).save(
             hadoop_path(str(directory))
         )
 
-    def _dataframe(self, plan: Any, observed: bool) -> DataFrame:
-        """The plan in a session like the person's, apart from how Parquet is written."""
+    def _dataframe(self, plan: Any, settings: Mapping[str, str]) -> DataFrame:
+        """The plan in the person's session, or in one like it apart from some settings."""
         session = self._spark._jsparkSession
-        if not observed:
+        if settings:
             session = session.cloneSession()
-            settings = session.conf()
-            for key, value in _WRITE_SETTINGS.items():
-                settings.set(key, value)
+            for key, value in settings.items():
+                session.conf().set(key, value)
         jvm: Any = self._spark.sparkContext._jvm
         jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
         return DataFrame(jdf, self._spark)

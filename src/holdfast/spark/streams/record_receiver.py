@@ -116,16 +116,21 @@ class RecordReceiver:
             if not self._pump(current, wait=not done) and done:
                 return
 
-    def close(self) -> None:
-        """Tells all tasks that nothing more is wanted. Does nothing the second time."""
+    def dismiss(self) -> None:
+        """Tells all tasks that nothing more is wanted; those of another job may come then."""
         for sender in (*self._senders.values(), *self._strangers):
             with suppress(OSError):
-                sender.connection.setblocking(True)
-                sender.connection.settimeout(1)
                 sender.connection.sendall(DEMAND.pack(STOP))
-            sender.connection.close()
+            self._unregister(sender)
         self._senders.clear()
         self._strangers.clear()
+        self._taken = 0
+        self._next = 0
+        self._waiting_since = None
+
+    def close(self) -> None:
+        """Tells all tasks that nothing more is wanted. Does nothing the second time."""
+        self.dismiss()
         self._selector.close()
         self._listener.close()
 
@@ -267,9 +272,12 @@ class RecordReceiver:
 
     def _gone(self, sender: _Sender) -> None:
         """A connection has ended; whether the task has, the job will tell."""
-        with suppress(KeyError, ValueError):
-            self._selector.unregister(sender.connection)
-        sender.connection.close()
+        self._unregister(sender)
         self._strangers.discard(sender)
         if sender.hello is not None and not sender.ended and not sender.taken:
             self._senders.pop(sender.hello.subtask, None)
+
+    def _unregister(self, sender: _Sender) -> None:
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(sender.connection)
+        sender.connection.close()

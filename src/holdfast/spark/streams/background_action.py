@@ -1,0 +1,55 @@
+"""An action of Spark's that runs while this thread takes what its tasks send."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+__all__ = ["BackgroundAction"]
+
+_JOIN_S = 30
+
+
+class BackgroundAction:
+    """Runs an action in a thread of its own; it can be cancelled.
+
+    Args:
+        spark: the session.
+        action: starts Spark jobs.
+    """
+
+    def __init__(self, spark: SparkSession, action: Callable[[], object]) -> None:
+        self._context = spark.sparkContext
+        self._tag = f"holdfast-{uuid.uuid4().hex}"
+        self._action = action
+        self._error: BaseException | None = None
+        self._over = False
+        self._thread = InheritableThread(target=self._run, name="holdfast-stream", daemon=True)
+        self._thread.start()
+
+    def is_over(self) -> bool:
+        """Whether the action has ended.
+
+        Raises:
+            Exception: what it has failed with.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._over
+
+    def end(self) -> None:
+        """Cancels the Spark jobs of the action if it has not ended, and waits for its end."""
+        if self._thread.is_alive():
+            self._context.cancelJobsWithTag(self._tag)
+        self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        try:
+            self._context.addJobTag(self._tag)
+            self._action()
+            self._over = True
+        except BaseException as error:
+            self._error = error

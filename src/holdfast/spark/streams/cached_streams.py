@@ -1,0 +1,271 @@
+"""The cached streams of an environment: what each is computed from, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from holdfast.functions.output_tag import OutputTag
+from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
+from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
+from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
+from holdfast.graph.stream.topological_order import topological_order
+from holdfast.graph.stream.transformations import (
+    CacheTransformation,
+    SideOutputTransformation,
+    Transformation,
+)
+from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
+from holdfast.runtime.job_master import describe_partitions
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.partition_writer import SEAL
+from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.streams.compiler import BATCH_COLUMNS, Flow, SealedFrame, StreamCompiler
+from holdfast.spark.streams.sealed_formats import SharedOutput, TaggedSealedOutput
+from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
+from holdfast.streaming.sealing import Seal, SealKey
+
+__all__ = ["CachedStreams", "SharedStream"]
+
+_LABEL_DIGITS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class SharedStream:
+    """A stream that is computed once in a job, although several read it.
+
+    Attributes:
+        sealed: its batches.
+        query: what computes them.
+        name: what it is, for people.
+    """
+
+    sealed: SealedFrame
+    query: Query
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class _CachedStream:
+    """A cached stream as the last job that needed it has compiled it.
+
+    Attributes:
+        sealed: its batches.
+        query: what computes them.
+        parallelism: in how many subtasks.
+        name: what it is, for people.
+        shared: what is to be computed once while it is produced.
+    """
+
+    sealed: SealedFrame
+    query: Query
+    parallelism: int
+    name: str
+    shared: tuple[SharedStream, ...]
+
+
+class CachedStreams:
+    """What `cache()` was called on. Safe for use by several threads.
+
+    Args:
+        spark: the session.
+        bridge: reads its plans.
+        manager: what is cached and what is kept.
+    """
+
+    def __init__(
+        self, spark: SparkSession, bridge: CatalystBridge, manager: CacheServiceManager[Query]
+    ) -> None:
+        self._spark = spark
+        self._bridge = bridge
+        self._manager = manager
+        self._key = SealKey.new()
+        self._lock = RLock()
+        self._compiled: WeakKeyDictionary[CacheTransformation, _CachedStream] = WeakKeyDictionary()
+        self._forgotten: WeakSet[CacheTransformation] = WeakSet()
+
+    def compile(self, cache: CacheTransformation, default_parallelism: int) -> SealedFrame:
+        """The batches of a cached stream; they are going to be kept by whichever job needs them.
+
+        It is compiled, and its sources are looked at, once until it is invalidated.
+
+        Args:
+            cache: the cached stream.
+            default_parallelism: of what has none of its own.
+        """
+        return self._entry(_first(cache), default_parallelism).sealed
+
+    def invalidate(self, cache: CacheTransformation) -> None:
+        """Drops what is kept of a stream; the next job looks at its sources anew."""
+        cache = _first(cache)
+        with self._lock:
+            entry = self._compiled.pop(cache, None)
+        if entry is not None:
+            self._manager.invalidate(entry.query.root.digest, closing=cache)
+        cache.descriptor = None
+
+    def forget(self, cache: CacheTransformation) -> None:
+        """Drops what is kept of a stream, which is no longer cached."""
+        self._forgotten.add(_first(cache))
+        self.invalidate(cache)
+
+    def descriptor(self, cache: CacheTransformation) -> IntermediateDataSetDescriptor | None:
+        """How to read a stream, if it is kept at this moment."""
+        entry = self._compiled.get(_first(cache))
+        if entry is None:
+            return None
+        dataset_id = self.dataset_id(entry.query)
+        kept = self._manager.entries().get(dataset_id)
+        if kept is None:
+            return None
+        return IntermediateDataSetDescriptor(
+            dataset_id, entry.parallelism, describe_partitions(kept.kept)
+        )
+
+    def refresh(self, transformations: Iterable[Transformation]) -> None:
+        """Tells each cache among the transformations, and before them, what is kept of it.
+
+        Args:
+            transformations: where to begin.
+        """
+        for cache in caches_before(transformations):
+            entry = self._compiled.get(_first(cache))
+            cache.dataset_id = None if entry is None else self.dataset_id(entry.query)
+            cache.descriptor = self.descriptor(cache)
+
+    def dataset_id(self, query: Query) -> IntermediateDataSetID:
+        """What the result of a query is kept as."""
+        inputs = session_inputs(self._spark)
+        return IntermediateDataSetID.from_digest(inputs.dataset_digest(query.root))
+
+    def share(self, flow: Flow, tags: tuple[OutputTag, ...]) -> SharedStream:
+        """A flow as a stream that several read.
+
+        Args:
+            flow: what computes it.
+            tags: the side outputs that are read.
+        """
+        label = self._label(flow, BatchOutput(tags))
+        seal = Seal(label, self._key)
+        columns = _columns(label, StructField("channel", IntegerType()))
+        frame = flow.to(SharedOutput(seal, tags), columns)
+        return SharedStream(
+            SealedFrame(frame, seal), self._bridge.query(frame), f"shared in a job: {_name(flow)}"
+        )
+
+    @contextmanager
+    def sharing(
+        self, shared: Iterable[SharedStream], transformations: Iterable[Transformation]
+    ) -> Iterator[frozenset[IntermediateDataSetID]]:
+        """For as long as it lasts, shared streams are computed once; then they are released.
+
+        Args:
+            shared: those of the job itself.
+            transformations: what the job is for; its caches may share streams as well.
+
+        Yields:
+            what they are kept as.
+        """
+        everything = [*shared]
+        for cache in caches_before(transformations):
+            entry = self._compiled.get(_first(cache))
+            everything += () if entry is None else entry.shared
+        for each in everything:
+            self._register(each.query, each.name, each)
+        try:
+            yield frozenset(self.dataset_id(each.query) for each in everything)
+        finally:
+            for each in everything:
+                self._manager.invalidate(each.query.root.digest, closing=each)
+
+    def _entry(self, cache: CacheTransformation, default_parallelism: int) -> _CachedStream:
+        with self._lock:
+            entry = self._compiled.get(cache)
+            if entry is None:
+                entry = self._compiled[cache] = self._compile(cache, default_parallelism)
+                if cache not in self._forgotten:
+                    self._register(entry.query, entry.name, cache)
+            return entry
+
+    def _register(self, query: Query, name: str, handle: object) -> None:
+        self._manager.register(CachedComputation(query.root.digest, query, name), handle)
+
+    def _compile(self, cache: CacheTransformation, default_parallelism: int) -> _CachedStream:
+        stream_graph = StreamGraphGenerator(default_parallelism, [cache.input]).generate()
+        graph = StreamJobGraphGenerator(stream_graph).generate()
+        kept = stream_graph.nodes[-1]
+        (vertex,) = (each for each in graph.vertices if each.tail.id == kept.id)
+        shared: list[SharedStream] = []
+
+        def share(flow: Flow, tags: tuple[OutputTag, ...]) -> SealedFrame:
+            shared.append(self.share(flow, tags))
+            return shared[-1].sealed
+
+        compiler = StreamCompiler(
+            self._spark,
+            graph,
+            lambda inner: self.compile(inner, default_parallelism),
+            share,
+        )
+        flow = compiler.flow(vertex)
+        tag = cache.input.tag if isinstance(cache.input, SideOutputTransformation) else None
+        unsealed = BatchOutput() if tag is None else BatchOutput((tag,), main=False)
+        label = self._label(flow, unsealed)
+        seal = Seal(label, self._key)
+        output: OutputFormat = SealedOutput(seal)
+        if tag is not None:
+            output = TaggedSealedOutput(seal, tag)
+        frame = flow.to(output, _columns(label))
+        return _CachedStream(
+            SealedFrame(frame, seal),
+            self._bridge.query(frame),
+            vertex.parallelism,
+            f"stream: {vertex.name}" + ("" if tag is None else f", side output {tag.tag_id!r}"),
+            tuple(shared),
+        )
+
+    def _label(self, flow: Flow, output: OutputFormat) -> str:
+        """What is written on a stream's batches: what they are the result of."""
+        frame = flow.to(output, BATCH_COLUMNS)
+        return self._bridge.query(frame).root.digest[:_LABEL_DIGITS]
+
+
+def caches_before(transformations: Iterable[Transformation]) -> list[CacheTransformation]:
+    """All caches among the transformations and before them, each after those before it.
+
+    Args:
+        transformations: where to begin.
+    """
+    order = topological_order(transformations, lambda each: each.inputs)
+    return [each for each in order if isinstance(each, CacheTransformation)]
+
+
+def _first(cache: CacheTransformation) -> CacheTransformation:
+    """The one that keeps it: what is cached already is not kept a second time."""
+    while isinstance(cache.input, CacheTransformation):
+        cache = cache.input
+    return cache
+
+
+def _columns(label: str, *before: StructField) -> Any:
+    return StructType(
+        [
+            *before,
+            StructField("records", IntegerType()),
+            StructField("batch", BinaryType()),
+            StructField("mac", BinaryType(), metadata={SEAL: label}),
+        ]
+    )
+
+
+def _name(flow: Flow) -> str:
+    names = [operator.name for operator in flow.operators]
+    return " -> ".join(names or [flow.name])

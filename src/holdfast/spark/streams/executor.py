@@ -1,0 +1,302 @@
+"""Runs the jobs of streams on Spark: what the API of streams stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.types import StructType
+
+from holdfast.functions.output_tag import OutputTag
+from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
+from holdfast.graph.stream.stream_graph import SinkWrite
+from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
+from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
+from holdfast.graph.stream.transformations import (
+    CacheTransformation,
+    PhysicalTransformation,
+    SinkTransformation,
+    Transformation,
+)
+from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.cache_service_manager import CacheServiceManager
+from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.job_result import JobResult
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.partition_writer import SETTINGS_OF_BATCHES
+from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
+from holdfast.spark.streams.collected_records import CollectedRecords
+from holdfast.spark.streams.compiler import Flow, SealedFrame, StreamCompiler
+from holdfast.spark.streams.sink_formats import LINES
+from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, run_of
+from holdfast.spark.streams.table_formats import RowOutput
+
+__all__ = ["StreamExecutor"]
+
+_LINE_COLUMNS = f"{LINES} string"
+
+
+class StreamExecutor:
+    """Runs streams on Spark. Safe for use by several threads, one job each.
+
+    Source: FLIP-205, "DataStream -> Stream Graph" to "Runtime".
+
+    Args:
+        spark: the session.
+        bridge: reads and rewrites its plans.
+        manager: what is cached and what is kept.
+        master: runs jobs.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        bridge: CatalystBridge,
+        manager: CacheServiceManager[Query],
+        master: JobMaster[Query, DataFrame],
+    ) -> None:
+        self._spark = spark
+        self._bridge = bridge
+        self._master = master
+        self._caches = CachedStreams(spark, bridge, manager)
+
+    def execute(
+        self, job_name: str, sinks: Sequence[SinkTransformation], default_parallelism: int
+    ) -> JobResult:
+        """Runs sinks as one job.
+
+        What is lost of kept data is computed again, and sinks that have not ended by then are run
+        again. What user functions raise is raised, once.
+
+        Args:
+            job_name: what the person calls it.
+            sinks: at least one.
+            default_parallelism: of what has none of its own.
+
+        Raises:
+            NoSinksError: when there are no sinks.
+            pyspark.errors.PythonException: what a person's function has failed with.
+        """
+        with ExitStack() as stack:
+            flows, shared = self._flows(sinks, default_parallelism)
+            runs: list[SinkRun] = []
+            frames = []
+            for name, sink, flow in flows:
+                run = run_of(self._spark, sink, name)
+                stack.callback(run.close)
+                runs.append(run)
+                frames.append(flow.to(run.output, _LINE_COLUMNS))
+            temporary = stack.enter_context(self._caches.sharing(shared, sinks))
+            request = self._request(job_name, self._united(frames))
+            waiting = list(range(len(runs)))
+
+            def act(substituted: DataFrame) -> None:
+                parts = self._parts(substituted, len(runs))
+                while waiting:
+                    runs[waiting[0]].run(parts[waiting[0]])
+                    del waiting[0]
+
+            # What has been written can't be taken back, so that nothing is checked afterwards.
+            _, result = self._master.run(request, act, before_retry=lambda: None)
+        self._caches.refresh(sinks)
+        return _without(result, temporary)
+
+    def collect(
+        self,
+        transformation: Transformation,
+        job_name: str,
+        default_parallelism: int,
+        on_result: Callable[[JobResult], object],
+    ) -> CollectedRecords:
+        """A stream's records, one by one. The job starts with the first, and ends with `close()`.
+
+        Args:
+            transformation: the stream.
+            job_name: what the person calls the job.
+            default_parallelism: of what has none of its own.
+            on_result: told how the job went, once all records have been taken.
+        """
+        parallelism = _parallelism(transformation)
+        sink = SinkTransformation(transformation, None, "Collect", parallelism)
+        return CollectedRecords(self._collected(sink, job_name, default_parallelism, on_result))
+
+    def _collected(
+        self,
+        sink: SinkTransformation,
+        job_name: str,
+        default_parallelism: int,
+        on_result: Callable[[JobResult], object],
+    ) -> Iterator[Any]:
+        with ExitStack() as stack:
+            ((_, _, flow),), shared = self._flows([sink], default_parallelism)
+            run = CollectRun(self._spark)
+            stack.callback(run.close)
+            temporary = stack.enter_context(self._caches.sharing(shared, [sink]))
+            frame = flow.to(run.output, _LINE_COLUMNS)
+            records = self._master.stream(
+                self._request(job_name, frame),
+                lambda substituted: run.records(self._parts(substituted, 1)[0]),
+            )
+            with closing(records):  # type: ignore[type-var]
+                for record, result in records:
+                    if result is None:
+                        yield record
+            assert result is not None
+        self._caches.refresh([sink])
+        on_result(_without(result, temporary))
+
+    # -- caches -----------------------------------------------------------------------------------
+
+    def cache(self, cache: CacheTransformation, handle: object, default_parallelism: int) -> None:
+        """Marks a stream to be kept by the first job that needs it. Runs nothing.
+
+        Args:
+            cache: the stream.
+            handle: what the person holds of it.
+            default_parallelism: of what has none of its own.
+        """
+        return
+
+    def invalidate(self, cache: CacheTransformation) -> None:
+        """Drops what is kept of a stream; the next job looks at its sources anew, and keeps it.
+
+        Args:
+            cache: the stream.
+        """
+        self._caches.invalidate(cache)
+
+    def forget(self, cache: CacheTransformation, handle: object) -> None:
+        """Drops what is kept of a stream, which is no longer cached.
+
+        Args:
+            cache: the stream.
+            handle: what the person holds of it.
+        """
+        self._caches.forget(cache)
+
+    def descriptor(self, cache: CacheTransformation) -> IntermediateDataSetDescriptor | None:
+        """How to read a stream, if it is kept at this moment.
+
+        Args:
+            cache: the stream.
+        """
+        return self._caches.descriptor(cache)
+
+    def refresh(self, transformations: Iterable[Transformation]) -> None:
+        """Tells each cache among the transformations, and before them, what is kept of it.
+
+        Args:
+            transformations: where to begin.
+        """
+        self._caches.refresh(transformations)
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def to_dataframe(
+        self, transformation: Transformation, schema: StructType | str, default_parallelism: int
+    ) -> DataFrame:
+        """A table of a stream's records. Runs nothing.
+
+        Args:
+            transformation: the stream.
+            schema: the table's columns.
+            default_parallelism: of what has none of its own.
+        """
+        columns = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        parallelism = _parallelism(transformation)
+        sink = SinkTransformation(transformation, None, "Table", parallelism)
+        ((_, _, flow),), _ = self._flows([sink], default_parallelism)
+        return flow.to(RowOutput(columns.json()), columns)
+
+    # -- jobs -------------------------------------------------------------------------------------
+
+    def _flows(
+        self, sinks: Sequence[SinkTransformation], default_parallelism: int
+    ) -> tuple[list[tuple[str, object, Flow]], list[SharedStream]]:
+        """For each sink its name, the sink, and the pass of which it is the end."""
+        for cache in caches_before(sinks):
+            self._caches.compile(cache, default_parallelism)
+        self._caches.refresh(sinks)
+        graph = StreamJobGraphGenerator(
+            StreamGraphGenerator(default_parallelism, sinks).generate()
+        ).generate()
+        shared: list[SharedStream] = []
+
+        def share(flow: Flow, tags: tuple[OutputTag, ...]) -> SealedFrame:
+            shared.append(self._caches.share(flow, tags))
+            return shared[-1].sealed
+
+        compiler = StreamCompiler(
+            self._spark,
+            graph,
+            lambda cache: self._caches.compile(cache, default_parallelism),
+            share,
+        )
+        flows = [
+            (vertex.tail.name, vertex.tail.what.sink, compiler.flow(vertex))
+            for vertex in graph.vertices
+            if isinstance(vertex.tail.what, SinkWrite)
+        ]
+        return flows, shared
+
+    def _request(self, job_name: str, frame: DataFrame) -> JobRequest[Query]:
+        query = self._bridge.query(frame)
+        return JobRequest(job_name, query, query.root, session_inputs(self._spark))
+
+    def _united(self, frames: list[DataFrame]) -> DataFrame:
+        """One query that holds those of all sinks, each as a child of its root."""
+        if len(frames) == 1:
+            return frames[0]
+        jvm = JvmMembers.of(self._spark)
+        plans = [frame._jdf.queryExecution().analyzed() for frame in frames]
+        return self._bridge.dataframe(jvm.union(jvm.to_seq(plans), False, False))
+
+    def _parts(self, substituted: DataFrame, count: int) -> list[DataFrame]:
+        """The queries of the sinks, as they are to be run."""
+        plan = substituted._jdf.queryExecution().analyzed()
+        plans = [plan]
+        if count > 1:
+            plans = [plan.children().apply(index) for index in range(count)]
+        jvm = JvmMembers.of(self._spark)
+        session = self._spark._jsparkSession.cloneSession()
+        for key, value in SETTINGS_OF_BATCHES.items():
+            session.conf().set(key, value)
+        return [DataFrame(jvm.of_rows(session, each), self._spark) for each in plans]
+
+
+def _parallelism(transformation: Transformation) -> int | None:
+    """The parallelism at which nothing moves on the way out of a stream."""
+    while not isinstance(transformation, PhysicalTransformation):
+        if isinstance(transformation, CacheTransformation) and transformation.descriptor:
+            return transformation.descriptor.parallelism
+        transformation = transformation.inputs[0]
+    return transformation.parallelism
+
+
+def _without(result: JobResult, temporary: frozenset[IntermediateDataSetID]) -> JobResult:
+    """The result without what was kept for the job alone."""
+    if not temporary:
+        return result
+    graph = result.execution_graph
+    kept = graph.persistent_result_partitions
+    return replace(
+        result,
+        execution_graph=replace(
+            graph,
+            persistent_result_partitions=replace(
+                kept,
+                descriptors={
+                    dataset_id: partitions
+                    for dataset_id, partitions in kept.descriptors.items()
+                    if dataset_id not in temporary
+                },
+                incomplete=kept.incomplete - temporary,
+            ),
+        ),
+    )

@@ -1,0 +1,167 @@
+"""How the sinks of a job are run, each over a DataFrame of its own."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.errors import InvalidStreamArgumentError
+from holdfast.functions.sink import FileSink, PrintSink, Sink
+from holdfast.spark.streams.background_action import BackgroundAction
+from holdfast.spark.streams.record_receiver import RecordReceiver
+from holdfast.spark.streams.sink_formats import SentOutput, SinkOutput, TextOutput
+from holdfast.streaming.outputs import OutputFormat
+
+__all__ = ["CollectRun", "SinkRun", "run_of"]
+
+_LOOPBACK = "127.0.0.1"
+
+
+class SinkRun(ABC):
+    """A sink that is about to be run."""
+
+    @property
+    @abstractmethod
+    def output(self) -> OutputFormat:
+        """What the sink's pass makes of the records."""
+
+    @abstractmethod
+    def run(self, frame: DataFrame) -> None:
+        """Runs it.
+
+        Args:
+            frame: what comes out of the sink's pass.
+        """
+
+    def close(self) -> None:
+        """Releases what the sink holds in this process. Does nothing the second time."""
+        return
+
+
+class CollectRun:
+    """Takes a stream's records in this process.
+
+    Args:
+        spark: the session.
+        eager: they are wanted as fast as they come.
+    """
+
+    def __init__(self, spark: SparkSession, *, eager: bool = False) -> None:
+        self._spark = spark
+        self._receiver = RecordReceiver(_host(spark), eager=eager)
+        self._action: BackgroundAction | None = None
+
+    @property
+    def output(self) -> OutputFormat:
+        """What the pass makes of the records."""
+        return SentOutput(self._receiver.address, self._receiver.key)
+
+    def records(self, frame: DataFrame) -> Iterator[Any]:
+        """The records, as they are taken. The Spark job starts with the first.
+
+        Args:
+            frame: what comes out of the pass.
+        """
+        self.stop()
+        self._action = action = BackgroundAction(self._spark, frame.collect)
+        try:
+            yield from self._receiver.records(action.is_over)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Ends the Spark job, if there is one; another may begin."""
+        action, self._action = self._action, None
+        self._receiver.dismiss()
+        if action is not None:
+            action.end()
+
+    def close(self) -> None:
+        """Ends the Spark job, and closes the channel. Does nothing the second time."""
+        self.stop()
+        self._receiver.close()
+
+
+class _PrintRun(SinkRun):
+    def __init__(self, spark: SparkSession, sink: PrintSink) -> None:
+        self._sink = sink
+        self._collect = CollectRun(spark, eager=True)
+        self._printed = 0
+
+    @property
+    def output(self) -> OutputFormat:
+        return self._collect.output
+
+    def run(self, frame: DataFrame) -> None:
+        with closing(self._collect.records(frame)) as records:  # type: ignore[type-var]
+            for number, record in enumerate(records):
+                # A job that is resubmitted doesn't print again what has been printed.
+                if number >= self._printed:
+                    print(self._sink.line(record), file=sys.stdout)
+                    self._printed += 1
+
+    def close(self) -> None:
+        self._collect.close()
+
+
+class _FileRun(SinkRun):
+    def __init__(self, name: str, sink: FileSink) -> None:
+        self._name = name
+        self._sink = sink
+
+    @property
+    def output(self) -> OutputFormat:
+        return TextOutput(self._name, self._sink.encoder)
+
+    def run(self, frame: DataFrame) -> None:
+        writer = frame.write.mode(self._sink.mode)
+        writer.text(self._sink.path, self._sink.compression or "none", "\n")
+
+
+class _OwnSinkRun(SinkRun):
+    def __init__(self, name: str, sink: Sink) -> None:
+        self._name = name
+        self._sink = sink
+
+    @property
+    def output(self) -> OutputFormat:
+        return SinkOutput(self._name, self._sink)
+
+    def run(self, frame: DataFrame) -> None:
+        frame.collect()
+
+
+def run_of(spark: SparkSession, sink: object, name: str) -> SinkRun:
+    """How a sink is run.
+
+    Args:
+        spark: the session.
+        sink: what the API has handed over.
+        name: the sink's name, for people.
+
+    Raises:
+        InvalidStreamArgumentError: when it is no sink.
+    """
+    match sink:
+        case PrintSink():
+            return _PrintRun(spark, sink)
+        case FileSink():
+            return _FileRun(name, sink)
+        case Sink():
+            return _OwnSinkRun(name, sink)
+    raise InvalidStreamArgumentError(
+        "sink_to()", sink, "a FileSink or an object of a subclass of Sink"
+    )
+
+
+def _host(spark: SparkSession) -> str:
+    """Where tasks reach this process."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        return _LOOPBACK
+    return str(spark.sparkContext.getConf().get("spark.driver.host", _LOOPBACK))
