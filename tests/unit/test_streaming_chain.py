@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -418,6 +420,37 @@ def test_equal_passes_have_equal_digests() -> None:
     assert digest_value(made(2)) != digest_value(source_pass((1, 3), Map(lambda n: n * 2)))
     assert digest_value(made(2)) != digest_value(replace(made(2), output=BatchOutput((ODD,))))
     assert digest_value(made(2, Recorder("a", []))) != digest_value(made(2, Recorder("b", [])))
+
+
+PROGRAM = """
+from holdfast.functions import MapFunction
+from holdfast.graph.stream.operators import *
+from holdfast.plan.function_digest import digest_value
+from holdfast.streaming.chain import NamedOperator, Pass
+from holdfast.streaming.inputs import KeyedInput
+from holdfast.streaming.outputs import KeyedOutput
+
+class Plus(MapFunction):
+    def __init__(self, more):
+        self.more = more
+    def open(self, runtime_context):
+        self.offset = 1
+    def map(self, value):
+        return value + self.more
+
+key = lambda record: record % 3
+reduce = Reduce(key, lambda one, other: one + other)
+operators = (NamedOperator("Sum", reduce), NamedOperator("Plus", Map(Plus(3))))
+print(digest_value(Pass(KeyedInput(), operators, KeyedOutput("Sum", key, 4, reduce))))
+"""
+
+
+def test_digests_are_the_same_in_all_processes() -> None:
+    digests = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+        for program in (PROGRAM, PROGRAM, PROGRAM.replace("% 3", "% 4"))
+    ]
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_a_pass_travels_to_workers() -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import Row
 
 from holdfast.errors import InvalidKeyError
 from holdfast.streaming.key_hash import stable_hash, target_of
@@ -39,6 +41,13 @@ class Color(enum.Enum):
 
 class Name(enum.StrEnum):
     ADA = "ada"
+
+
+class Title(str):
+    __slots__ = ("more",)
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
 
 
 class Level(enum.IntEnum):
@@ -78,7 +87,10 @@ def test_equal_keys_have_equal_hashes(left: object, right: object) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        (1, 1.0, True, Decimal(1), Fraction(1), 1 + 0j, Level.LOW),
+        (1, 1.0, True, Decimal(1), Fraction(1), 1 + 0j, Level.LOW, np.int16(1), np.float32(1)),
+        ("ada", np.str_("ada"), Title("ada")),
+        (b"ada", np.bytes_(b"ada")),
+        ((1, 2), Pair(1, 2), Row(a=1, b=2)),
         (0, 0.0, -0.0, False),
         ("ada", Name.ADA),
         ((1, None), (1.0, None), Pair(True, None)),
@@ -142,6 +154,7 @@ def test_hashes_of_a_person_s_own_need_a_fixed_seed(monkeypatch: pytest.MonkeyPa
         ((1, [2]), "unhashable type: 'list'"),
         (float("nan"), "not equal to itself"),
         ((1, float("nan")), "not equal to itself"),
+        (np.float64("nan"), "not equal to itself"),
         (Decimal("nan"), "not equal to itself"),
         (Plain(), "not equal to its copies"),
     ],

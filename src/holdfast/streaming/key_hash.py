@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import numbers
 import os
 import types
 import zlib
@@ -19,7 +20,7 @@ _SPREAD = 0x9E3779B97F4A7C15
 _TUPLE_SEED = 0x345678
 _TUPLE_FACTOR = 1000003
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
-# All of them are equal to each other where their values are.
+# All of them are equal to each other where their values are, as are NumPy's.
 _NUMBERS = (int, float, complex, Decimal, Fraction)
 _NUMBER_HASHES = frozenset(kind.__hash__ for kind in _NUMBERS)
 
@@ -125,15 +126,17 @@ def _of_fields(kind: type) -> _Hash:
 
 def _hash_for(kind: type) -> _Hash:
     hashing: Any = kind.__hash__
+    own_hash = isinstance(hashing, types.FunctionType)
     for known, found in (
         (str, _of_text),
         (bytes, zlib.crc32),
         (tuple, _of_tuple),
         (frozenset, _of_frozenset),
     ):
-        if issubclass(kind, known) and hashing is known.__hash__:
+        # Equal to each other by content, such as NumPy's texts and Python's.
+        if issubclass(kind, known) and not isinstance(kind.__eq__, types.FunctionType):
             return found
-    if hashing in _NUMBER_HASHES:
+    if hashing in _NUMBER_HASHES or (issubclass(kind, numbers.Number) and not own_hash):
         return _of_number
     if hashing is enum.Enum.__hash__:
         return _of_member
