@@ -139,10 +139,9 @@ class PartitionReader:
         """Reads `attributes`, in the order of the kept rows where that has been promised."""
         partitions = kept.manifest.partitions
         promised = kept.manifest.dataset.position_column is not None
-        if kept.manifest.dataset.seal is not None:
-            return self._logical_relation(self._relation(kept, kept.directories), attributes)
         few = 1 < len(partitions) <= _FILES_IN_A_ROW
-        if few and (promised or kept.bytes <= _SMALL):
+        is_stream = kept.manifest.dataset.seal is not None
+        if few and (promised or is_stream or kept.bytes <= _SMALL):
             return self._one_after_the_other(kept, attributes)
         if promised and len(partitions) > 1:
             return self._sorted(kept, attributes)

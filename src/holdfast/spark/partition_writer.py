@@ -36,8 +36,14 @@ _WRITE_SETTINGS = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-SETTINGS_OF_BATCHES = {"spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20)}
-"""Where rows are batches: by default Spark gathers 64 MiB of them before Python sees the first."""
+SETTINGS_OF_BATCHES = {
+    # By default Spark gathers 64 MiB of them before Python sees the first.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    # Both would cut off the error that a person's function has raised.
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "false",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+"""The settings of the passes of streams, whose rows are batches."""
 
 _WRITE_OPTIONS = {
     # By default Parquet first looks at what it has buffered after 100 rows, each perhaps 64 MB.

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 __all__ = ["BackgroundAction"]
 
+_PATIENCE_S = 0.5
 _JOIN_S = 30
 
 
@@ -42,6 +43,8 @@ class BackgroundAction:
 
     def end(self) -> None:
         """Cancels the Spark jobs of the action if it has not ended, and waits for its end."""
+        # Tasks that have been told so end by themselves, sooner than Spark would kill them.
+        self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
             self._context.cancelJobsWithTag(self._tag)
         self._thread.join(_JOIN_S)

@@ -36,6 +36,7 @@ from holdfast.spark.streams.compiler import Flow, SealedFrame, StreamCompiler
 from holdfast.spark.streams.sink_formats import LINES
 from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, run_of
 from holdfast.spark.streams.table_formats import RowOutput
+from holdfast.spark.streams.task_errors import told_as_themselves
 
 __all__ = ["StreamExecutor"]
 
@@ -81,9 +82,10 @@ class StreamExecutor:
 
         Raises:
             NoSinksError: when there are no sinks.
-            pyspark.errors.PythonException: what a person's function has failed with.
+            StreamTaskError: what a task has failed with: OperatorFailedError where a person's
+                function has raised.
         """
-        with ExitStack() as stack:
+        with told_as_themselves(), ExitStack() as stack:
             flows, shared = self._flows(sinks, default_parallelism)
             runs: list[SinkRun] = []
             frames = []
@@ -133,7 +135,7 @@ class StreamExecutor:
         default_parallelism: int,
         on_result: Callable[[JobResult], object],
     ) -> Iterator[Any]:
-        with ExitStack() as stack:
+        with told_as_themselves(), ExitStack() as stack:
             ((_, _, flow),), shared = self._flows([sink], default_parallelism)
             run = CollectRun(self._spark)
             stack.callback(run.close)

@@ -1,0 +1,69 @@
+"""What a stream's task has failed with, as the typed error that it was there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from holdfast.errors import (
+    InvalidKeyError,
+    OperatorFailedError,
+    RecordNotSerializableError,
+    StreamTaskError,
+)
+
+__all__ = ["told_as_themselves"]
+
+# Python's workers send a text, of which the messages of these errors are a part.
+_MESSAGES: tuple[tuple[Callable[..., StreamTaskError], str], ...] = (
+    (
+        OperatorFailedError,
+        rf"\[{OperatorFailedError.marker}\] operator (['\"])(?P<operator>.*?)\1 raised "
+        r"(?P<raised>.*?)\. The traceback of the cause shows",
+    ),
+    (
+        RecordNotSerializableError,
+        r"operator (['\"])(?P<operator>.*?)\1 gave a record of type (?P<record_type>\S+) that "
+        r"can't be sent or kept: (?P<why>.*?)\. Expected one that pickle takes",
+    ),
+    (
+        InvalidKeyError,
+        r"operator (['\"])(?P<operator>.*?)\1 got the key (?P<key>.*?): (?P<why>.*?)\. "
+        r"Expected a hashable value",
+    ),
+)
+_DIRECT_CAUSE = "\nThe above exception was the direct cause of the following exception:\n"
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+@contextmanager
+def told_as_themselves() -> Iterator[None]:
+    """Errors of a stream's tasks are raised here as they were there.
+
+    The traceback of a person's function is a note of the error, and so a part of what is printed.
+
+    Raises:
+        StreamTaskError: when a task has failed with one.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        told = _told(text)
+        if told is None:
+            raise
+        cause, found, _ = text.partition(_DIRECT_CAUSE)
+        if found and _TRACEBACK in cause:
+            told.add_note("In the task:\n" + cause[cause.index(_TRACEBACK) :].rstrip())
+        raise told from error
+
+
+def _told(text: str) -> StreamTaskError | None:
+    for error, message in _MESSAGES:
+        found = re.search(rf"^holdfast\.errors\.\w+: {message}", text, re.DOTALL | re.MULTILINE)
+        if found is not None:
+            return error(**found.groupdict())
+    return None
