@@ -373,7 +373,7 @@ class StreamTaskError(HoldfastError):
 
 
 class OperatorFailedError(StreamTaskError):
-    """A person's function raised an error, which is this one's cause and comes with its traceback.
+    """A person's function raised an error, whose traceback the message ends with.
 
     Attributes:
         marker: what the message contains wherever it is shown.
@@ -381,17 +381,19 @@ class OperatorFailedError(StreamTaskError):
     Args:
         operator: the operator's name.
         raised: what was raised: its type and message.
+        trace: its traceback, from the person's function on.
     """
 
     marker = "holdfast-operator-failed"
 
-    def __init__(self, operator: str, raised: str) -> None:
+    def __init__(self, operator: str, raised: str, trace: str = "") -> None:
         super().__init__(
             f"[{self.marker}] operator {operator!r} raised {raised}. The traceback of the cause "
-            "shows where in its function."
+            f"shows where in its function.\n{trace}".rstrip()
         )
         self.operator = operator
         self.raised = raised
+        self.trace = trace
 
 
 class RecordNotSerializableError(StreamTaskError, TypeError):

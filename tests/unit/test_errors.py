@@ -61,7 +61,7 @@ EXAMPLES = [
     (MalformedRequestError("promote", "no output"), ["promote", "no output", "Nothing has been"]),
     (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller parts"]),
     (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Give it"]),
-    (OperatorFailedError("Map", "KeyError: 'a'"), ["'Map'", "KeyError: 'a'", "its function"]),
+    (OperatorFailedError("Map", "KeyError: 'a'", "line 1"), ["'Map'", "KeyError: 'a'", "\nline 1"]),
     (
         RecordNotSerializableError("Map", "lock", "no"),
         ["'Map'", "type lock that can", "Expected one"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from pyspark import cloudpickle
@@ -18,6 +20,8 @@ from holdfast.functions.function import Function
 from holdfast.functions.runtime_context import RuntimeContext
 
 __all__ = ["OpenedFunctions", "call_of", "failing_as", "own_copy"]
+
+_OWN_FILES = os.path.dirname(__file__) + os.sep
 
 
 def call_of(function: Any, method: str) -> Callable[..., Any]:
@@ -81,7 +85,9 @@ def failure(operator: str, error: BaseException) -> OperatorFailedError:
         error: what was raised.
     """
     described = "".join(traceback.format_exception_only(error)).strip()
-    return OperatorFailedError(operator, described)
+    # In the message, since Spark hands only that of the last error to the driver.
+    trace = "".join(traceback.format_exception(type(error), error, _from_person_on(error)))
+    return OperatorFailedError(operator, described, trace.strip())
 
 
 class OpenedFunctions:
@@ -131,6 +137,14 @@ class OpenedFunctions:
         if error is None or isinstance(error, GeneratorExit):
             raise first
         error.add_note(f"Then, at its end: {first}")
+
+
+def _from_person_on(error: BaseException) -> TracebackType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN_FILES):
+        trace = trace.tb_next
+    # Raised by no function, such as for a result that can't be iterated over.
+    return trace or error.__traceback__
 
 
 def _has_life(function: Any) -> bool:
