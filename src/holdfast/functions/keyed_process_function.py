@@ -50,5 +50,6 @@ class KeyedProcessFunction(Function, ABC):
 
         Returns:
             records, each as it is for the main output or as `tag, record` for a side output; None
-            for none of them. A generator runs only as far as its records are taken.
+            for none of them. A generator runs only as far as its records are taken. A record
+            travels with others, so it must not be changed once it has been given.
         """

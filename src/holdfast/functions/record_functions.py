@@ -53,7 +53,7 @@ class FlatMapFunction(Function, ABC):
 
         Returns:
             the records, or None for none of them. A generator runs only as far as its records are
-            taken.
+            taken. A record travels with others, so it must not be changed once it has been given.
         """
 
 
