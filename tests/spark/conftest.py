@@ -154,3 +154,32 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def probe(spark: SparkSession, env: Environment, tables: Path) -> Probe:
     """A fresh environment over the shared tables."""
     return Probe(spark, env, tables)
+
+
+class Tally:
+    """Counts how often a function was called in Spark's Python workers."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def counting(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A function that does the same, and leaves a mark each time."""
+        path = str(self._path)
+
+        def counted(value: Any) -> Any:
+            # One byte at a time is appended as a whole, whichever process does it.
+            with open(path, "a") as marks:
+                marks.write(".")
+            return function(value)
+
+        return counted
+
+    def count(self) -> int:
+        """How many times, up to now."""
+        return self._path.stat().st_size if self._path.exists() else 0
+
+
+@pytest.fixture
+def tally(tmp_path: Path) -> Tally:
+    """A counter of calls."""
+    return Tally(tmp_path / "tally")

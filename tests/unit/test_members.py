@@ -94,7 +94,7 @@ def test_table_inherits(name: str) -> None:
 def test_what_table_adds_is_listed_here() -> None:
     added = {name for name in vars(Table) if not name.startswith("__")} - TABLE_MEMBERS.keys()
     public = {name for name in added if not name.startswith("_holdfast")}
-    assert public == {"invalidate_cache", "to_dataframe"}
+    assert public == {"invalidate_cache", "to_data_stream", "to_dataframe"}
     own_of_cached = {name for name in vars(CachedTable) if not name.startswith("__")}
     assert own_of_cached == {"cache"}
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
     from holdfast.api.cached_table import CachedTable
+    from holdfast.api.data_stream import DataStream
     from holdfast.api.table import Table
 
 T = TypeVar("T")
@@ -125,4 +126,14 @@ class TableContext(Protocol):
 
         Args:
             table: The table to explain.
+        """
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """Gives the table's rows as a stream. Runs nothing.
+
+        Args:
+            table: The table whose rows they are.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
         """

@@ -1,4 +1,4 @@
-"""Where tables come from, and what runs their jobs."""
+"""Where tables and streams come from, and what runs their jobs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from holdfast.api.context import RetryRefused
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.reader import TableReader
 from holdfast.api.storage import task_executor_storage
+from holdfast.api.stream_environment import StreamEnvironment
+from holdfast.api.stream_program import StreamProgram
 from holdfast.api.table import Table
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
@@ -50,6 +52,7 @@ from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.streams.executor import StreamExecutor
 from holdfast.spark.vertex_runner import SparkVertexRunner
 
 T = TypeVar("T")
@@ -91,8 +94,8 @@ class CachedDataSet:
     matches_only_itself: tuple[str, ...]
 
 
-class Environment:
-    """The entry to Holdfast: gives Tables, runs their jobs, knows what is kept.
+class Environment(StreamEnvironment):
+    """The entry to Holdfast: gives Tables and streams, runs their jobs, knows what is kept.
 
     Source: FLIP-36, phase 1 (the TableEnvironment).
 
@@ -145,12 +148,22 @@ class Environment:
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager, self._storage, runner, lambda query: query.root
         )
+        self._stream_program = StreamProgram(
+            self,
+            StreamExecutor(self.spark, self._bridge, self._manager, self._master),
+            self.spark.sparkContext.defaultParallelism,
+            is_closed=lambda: self._closed,
+            on_result=self._ended,
+        )
         threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
 
     def _warm_up(self) -> None:
         # Composing the plan reader takes most of a second, which the first job need not wait for.
         with suppress(Exception):
             PlanReader.of(self.spark)
+
+    def _ended(self, result: JobExecutionResult) -> None:
+        self._last_job_result = result
 
     # -- tables -----------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.context import TableContext
+    from holdfast.api.data_stream import DataStream
 
     ColumnOrName = Column | str
     ColumnOrNameOrOrdinal = Column | str | int
@@ -321,6 +322,22 @@ class Table(DataFrame):
             DataFrame[k: bigint, v: bigint]
         """
         return self._holdfast_context.substituted(self)
+
+    def to_data_stream(self) -> DataStream:
+        """Gives this table's rows as a stream of ``Row``. Runs nothing.
+
+        Its jobs are jobs of Holdfast: what is kept of this table is read, what has to be kept is.
+
+        Raises:
+            holdfast.errors.EnvironmentClosedError: The environment has been closed.
+
+        Source: PyFlink, ``StreamTableEnvironment.to_data_stream``.
+
+        Example:
+            >>> sorted(table.to_data_stream().map(lambda row: row.v).execute_and_collect())
+            [10, 20]
+        """
+        return self._holdfast_context.to_data_stream(self)
 
     # --- keeping
 

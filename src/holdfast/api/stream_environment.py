@@ -1,0 +1,260 @@
+"""What an Environment gives for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.types import StructType
+
+from holdfast.api.data_stream import DataStream
+from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.stream_arguments import check_count, check_same_environment, check_text
+from holdfast.api.stream_program import StreamProgram
+from holdfast.errors import InvalidStreamArgumentError
+from holdfast.functions.file_source import FileSource
+from holdfast.functions.source import Source
+from holdfast.functions.type_information import TypeInformation
+from holdfast.functions.watermark_strategy import WatermarkStrategy
+from holdfast.graph.stream.execution_plan import ExecutionPlan
+from holdfast.graph.stream.transformations import SourceTransformation
+from holdfast.spark.streams.sources import CollectionSource, TableSource, TextFileSource
+
+if TYPE_CHECKING:
+    from holdfast.api.table import Table
+
+
+class StreamEnvironment:
+    """The part of an environment that gives streams and runs them; a base of `Environment`.
+
+    Source: FLIP-205; names and conventions are those of PyFlink's ``StreamExecutionEnvironment``.
+    """
+
+    spark: SparkSession
+    _stream_program: StreamProgram
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """A stream of given records.
+
+        Args:
+            collection: Any records that can be pickled, as they are now: what is changed in them
+                later is not seen.
+            type_info: What they are.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            InvalidStreamArgumentError: when it can't be iterated.
+
+        Source: PyFlink, `StreamExecutionEnvironment.from_collection`.
+
+        Example:
+            >>> list(env.from_collection([1, "two", None]).execute_and_collect())
+            [1, 'two', None]
+        """
+        if not isinstance(collection, Iterable):
+            raise InvalidStreamArgumentError(
+                "from_collection()", collection, "records in a list or another iterable"
+            )
+        return self._stream_of("from_collection()", CollectionSource(collection), "Collection")
+
+    def from_source(
+        self,
+        source: Source | FileSource,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of what a source reads.
+
+        Args:
+            source: a NumberSequenceSource, a FileSource, or an object of your own subclass of
+                Source.
+            watermark_strategy: accepted, as PyFlink asks for it; streams are bounded and have no
+                need of one.
+            source_name: what the source is called; its class's name by default.
+            type_info: what its records are.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            InvalidStreamArgumentError: when it is no source.
+
+        Source: PyFlink, `StreamExecutionEnvironment.from_source`.
+
+        Example:
+            >>> from holdfast import NumberSequenceSource
+            >>> list(env.from_source(NumberSequenceSource(1, 3)).execute_and_collect())
+            [1, 2, 3]
+        """
+        if not isinstance(source, Source | FileSource):
+            raise InvalidStreamArgumentError(
+                "from_source()",
+                source,
+                "a source: a NumberSequenceSource, a FileSource, or an object of a subclass of "
+                "Source",
+            )
+        if watermark_strategy is not None and not isinstance(watermark_strategy, WatermarkStrategy):
+            raise InvalidStreamArgumentError(
+                "from_source()", watermark_strategy, "WatermarkStrategy.no_watermarks() or nothing"
+            )
+        name = type(source).__name__
+        if source_name is not None:
+            name = check_text("from_source()", source_name)
+        if isinstance(source, Source):
+            return self._stream_of("from_source()", source, name)
+        streams = [
+            self._stream_of("from_source()", TextFileSource(path), name) for path in source.paths
+        ]
+        return reduce(DataStream.union, streams)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """A stream of the lines of text files, without what ends them.
+
+        Args:
+            file_path: a file, a directory or a pattern of them, on any file system that Spark
+                reads; compressed ones end in `.gz` and the like.
+            charset_name: only UTF-8.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            InvalidStreamArgumentError: when it is no path, or another charset.
+            pyspark.errors.AnalysisException: when there is no such file.
+
+        Source: PyFlink, `StreamExecutionEnvironment.read_text_file`.
+
+        Example:
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("to be\\nor not\\n")
+            >>> list(env.read_text_file(path).execute_and_collect())
+            ['to be', 'or not']
+        """
+        path = check_text("read_text_file()", str(file_path))
+        if str(charset_name).upper() not in ("UTF-8", "UTF8"):
+            raise InvalidStreamArgumentError("read_text_file()", charset_name, "UTF-8")
+        return self._stream_of("read_text_file()", TextFileSource(path), "Text File")
+
+    def from_data_stream(self, data_stream: DataStream, schema: StructType | str) -> Table:
+        """The table of a stream's records.
+
+        Args:
+            data_stream: a stream of this environment. Its records are tuples or lists, by
+                position; Rows, dicts or objects with fields, by name; or, for a single column,
+                its values.
+            schema: the columns, as Spark takes them: `"word string, n long"` or a StructType.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            InvalidStreamArgumentError: when it is no stream of this environment, or no schema.
+            pyspark.errors.ParseException: when Spark can't read the schema.
+
+        Source: PyFlink, `StreamTableEnvironment.from_data_stream`.
+
+        Example:
+            >>> words = env.from_collection([("be", 2), ("or", 1)])
+            >>> env.from_data_stream(words, "word string, n long").where("n > 1").collect()
+            [Row(word='be', n=2)]
+        """
+        program = self._stream_program
+        program.check_open("from_data_stream()")
+        if not isinstance(data_stream, DataStream):
+            raise InvalidStreamArgumentError("from_data_stream()", data_stream, "a DataStream")
+        check_same_environment("from_data_stream()", data_stream, data_stream._context, program)
+        if not isinstance(schema, str | StructType):
+            raise InvalidStreamArgumentError(
+                "from_data_stream()", schema, 'columns, such as "word string, n long"'
+            )
+        return program.to_table(data_stream, schema)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs all the sinks that were added to streams, as one job.
+
+        The sinks are gone then, also when the job fails.
+
+        Args:
+            job_name: what the job is called.
+
+        Returns:
+            How it went, which `last_job_result` tells from now on.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            NoSinksError: when no sinks were added since the last time.
+
+        Source: PyFlink, `StreamExecutionEnvironment.execute`.
+
+        Example:
+            >>> _ = env.from_collection(["hello"]).print()
+            >>> result = env.execute("greet")
+            hello
+            >>> result.name
+            'greet'
+        """
+        name = "execute" if job_name is None else check_text("execute()", job_name)
+        return self._stream_program.execute(name)
+
+    def get_execution_plan(self) -> ExecutionPlan:
+        """What `execute` would run: printed as text, drawn in a notebook. Runs nothing.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            NoSinksError: when no sinks were added since the last `execute`.
+
+        Source: FLIP-205, "Translation Process".
+
+        Example:
+            >>> _ = env.from_collection([1]).map(str).print()
+            >>> print(env.get_execution_plan())
+            Transformations
+            ...
+            JobGraph
+            [1] Source: Collection -> Map -> Sink: Print to Std. Out (parallelism 2)
+        """
+        return self._stream_program.execution_plan()
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Says in how many subtasks runs whatever of a stream is not told otherwise.
+
+        Args:
+            parallelism: from 1; Spark's default parallelism when never set.
+
+        Returns:
+            This very environment.
+
+        Raises:
+            InvalidStreamArgumentError: when it is no such number.
+
+        Source: PyFlink, `StreamExecutionEnvironment.set_parallelism`.
+
+        Example:
+            >>> env.set_parallelism(2).get_parallelism()
+            2
+        """
+        check_count("set_parallelism()", parallelism)
+        self._stream_program.parallelism = parallelism
+        return self
+
+    def get_parallelism(self) -> int:
+        """In how many subtasks runs whatever of a stream is not told otherwise.
+
+        Source: PyFlink, `StreamExecutionEnvironment.get_parallelism`.
+
+        Example:
+            >>> env.get_parallelism() >= 1
+            True
+        """
+        return self._stream_program.parallelism
+
+    # -- the side that tables see, see holdfast.api.context.TableContext --------------------------
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """The rows of a table as a stream, see `Table.to_data_stream`."""
+        plain = DataFrame(table._jdf, table.sparkSession)
+        return self._stream_of("to_data_stream()", TableSource(plain), "Table")
+
+    def _stream_of(self, method: str, source: object, name: str) -> DataStream:
+        self._stream_program.check_open(method)
+        return DataStream(SourceTransformation(source, f"Source: {name}"), self._stream_program)

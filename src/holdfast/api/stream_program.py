@@ -1,0 +1,146 @@
+"""The streams' side of an environment: the sinks that were added, and how they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
+
+from holdfast.api.cached_data_stream import CachedDataStream
+from holdfast.api.closeable_iterator import CloseableIterator
+from holdfast.api.data_stream import DataStream
+from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.keyed_stream import KeyedStream
+from holdfast.errors import EnvironmentClosedError, NoSinksError
+from holdfast.graph.stream.execution_plan import ExecutionPlan
+from holdfast.graph.stream.transformations import CacheTransformation, SinkTransformation
+from holdfast.runtime.job_result import JobResult
+from holdfast.spark.streams.executor import StreamExecutor
+
+if TYPE_CHECKING:
+    from holdfast.api.environment import Environment
+    from holdfast.api.table import Table
+
+
+class StreamProgram:
+    """What the streams of an environment add up to until the next ``execute``.
+
+    Args:
+        environment: The environment.
+        executor: What runs the jobs.
+        parallelism: Of what has none of its own; from 1.
+        is_closed: Whether the environment has been closed.
+        on_result: Told how each job went that gave an answer.
+
+    Source: FLIP-205, "DataStream -> Stream Graph".
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        executor: StreamExecutor,
+        parallelism: int,
+        is_closed: Callable[[], bool],
+        on_result: Callable[[JobExecutionResult], None],
+    ) -> None:
+        self.environment = environment
+        self.parallelism = parallelism
+        self._executor = executor
+        self._is_closed = is_closed
+        self._on_result = on_result
+        self._sinks: list[SinkTransformation] = []
+
+    def check_open(self, what: str) -> None:
+        """Raises if the environment has been closed.
+
+        Args:
+            what: What was to be done.
+
+        Raises:
+            EnvironmentClosedError: It has.
+        """
+        if self._is_closed():
+            raise EnvironmentClosedError(what)
+
+    # --- the side that streams see, see holdfast.api.stream_context.StreamContext
+
+    def keyed(self, stream: DataStream, key_selector: Any) -> KeyedStream:
+        """Gives a stream whose records meet by key."""
+        return KeyedStream(stream, key_selector, self)
+
+    def cache(self, stream: DataStream) -> CachedDataStream:
+        """Marks a stream to be kept by the first job that needs it."""
+        self.check_open("cache()")
+        transformation = CacheTransformation(stream._transformation)
+        cached = CachedDataStream(transformation, self)
+        self._executor.cache(transformation, cached, self.parallelism)
+        return cached
+
+    def invalidate(self, stream: CachedDataStream) -> None:
+        """Drops what is kept of a stream."""
+        if not self._is_closed():
+            self._executor.invalidate(stream._transformation)
+
+    def forget(self, stream: CachedDataStream) -> None:
+        """Drops what is kept of a stream, which is no longer cached."""
+        if not self._is_closed():
+            self._executor.forget(stream._transformation, stream)
+
+    def add_sink(self, sink: SinkTransformation) -> None:
+        """Adds a sink for the next `execute` to run."""
+        self.check_open("a sink")
+        self._sinks.append(sink)
+
+    def collect(self, stream: DataStream, job_name: str) -> CloseableIterator:
+        """Gives the records of a stream one by one, as one job."""
+        self.check_open("execute_and_collect()")
+        return CloseableIterator(
+            self._executor.collect(
+                stream._transformation, job_name, self.parallelism, self._ended_well
+            )
+        )
+
+    # --- the side that the environment sees
+
+    def execute(self, job_name: str) -> JobExecutionResult:
+        """Runs all the sinks that were added, as one job; they are gone then, whatever comes of it.
+
+        Args:
+            job_name: What the job is called.
+
+        Raises:
+            EnvironmentClosedError: The environment has been closed.
+            NoSinksError: There are no sinks.
+        """
+        self.check_open("execute()")
+        if not self._sinks:
+            raise NoSinksError()
+        sinks, self._sinks = self._sinks, []
+        return self._ended_well(self._executor.execute(job_name, sinks, self.parallelism))
+
+    def to_table(self, stream: DataStream, schema: StructType | str) -> Table:
+        """Gives the table of a stream's records.
+
+        Args:
+            stream: The stream.
+            schema: The table's columns.
+        """
+        dataframe = self._executor.to_dataframe(stream._transformation, schema, self.parallelism)
+        return self.environment.wrap(dataframe)
+
+    def execution_plan(self) -> ExecutionPlan:
+        """Gives what the next `execute` would run. Runs nothing.
+
+        Raises:
+            EnvironmentClosedError: The environment has been closed.
+            NoSinksError: There are no sinks.
+        """
+        self.check_open("get_execution_plan()")
+        self._executor.refresh(self._sinks)
+        return ExecutionPlan.of(default_parallelism=self.parallelism, transformations=self._sinks)
+
+    def _ended_well(self, result: JobResult) -> JobExecutionResult:
+        told = JobExecutionResult.of(result)
+        self._on_result(told)
+        return told
