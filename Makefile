@@ -17,7 +17,7 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by
 
 bench-taskexecutor: setup ## Measure task executors against nginx and local files
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.taskexecutor $(ARGS)
+
+bench-datastream: setup ## Measure cached streams against a cached RDD and PyFlink
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.datastream $(ARGS)
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
