@@ -121,7 +121,10 @@ class PartitionReader:
 
     def _fresh_attributes(self, kept: KeptDataSet, attributes: Any) -> Any:
         """The files' columns without the position, under ids of their own."""
-        output = self._relation(kept, kept.directories).newInstance().output()
+        # The files of one partition tell as much as those of all, and have been listed before.
+        few = 1 < len(kept.manifest.partitions) <= _FILES_IN_A_ROW
+        places = kept.locations[:1] if few else kept.directories
+        output = self._relation(kept, places).newInstance().output()
         if kept.manifest.dataset.filler_column is not None:
             return self._jvm.to_seq([output.apply(0)])
         fresh = []

@@ -36,15 +36,6 @@ _WRITE_SETTINGS = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-SETTINGS_OF_BATCHES = {
-    # By default Spark gathers 64 MiB of them before Python sees the first.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # Both would cut off the error that a person's function has raised.
-    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "false",
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-}
-"""The settings of the passes of streams, whose rows are batches."""
-
 _WRITE_OPTIONS = {
     # By default Parquet first looks at what it has buffered after 100 rows, each perhaps 64 MB.
     "parquet.block.size.row.check.min": "1",
@@ -110,7 +101,13 @@ class PartitionWriter:
         self._compression = compression
 
     def write(
-        self, plan: Any, description: DataSetDescription, directory: Path, *, observed: bool = False
+        self,
+        plan: Any,
+        description: DataSetDescription,
+        directory: Path,
+        settings: Mapping[str, str],
+        *,
+        observed: bool = False,
     ) -> None:
         """Computes `plan` and writes its rows into `directory`.
 
@@ -118,15 +115,14 @@ class PartitionWriter:
             plan: the JVM's analyzed plan.
             description: how its columns are kept.
             directory: an empty directory on each machine that tasks run on.
+            settings: what is set beside the person's settings while it runs.
             observed: the plan collects metrics, which Spark reports in the person's session alone.
 
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        settings, options = _WRITE_SETTINGS, _WRITE_OPTIONS
-        if description.seal is not None:
-            settings, options = settings | SETTINGS_OF_BATCHES, _WRITE_OPTIONS_OF_BATCHES
-        dataframe = self._dataframe(plan, {} if observed else settings)
+        dataframe = self._dataframe(plan, {} if observed else {**_WRITE_SETTINGS, **settings})
+        options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
         writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)

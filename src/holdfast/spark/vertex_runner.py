@@ -23,6 +23,7 @@ from holdfast.runtime.vertex_runner import (
     Reads,
     SubstitutionRefusedError,
 )
+from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.failures import broken_seals, is_of_stream_task, names_any, reason
 from holdfast.spark.partition_reader import PartitionReader
@@ -103,7 +104,7 @@ class SparkVertexRunner:
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         try:
-            written = self._write(plan, description, staged, observed=_is_observed(query))
+            written = self._write(plan, description, staged, query.root)
             changed = self._changed_source(query.root)
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
@@ -126,16 +127,21 @@ class SparkVertexRunner:
         return kept
 
     def _write(
-        self, plan: Any, description: DataSetDescription, staged: StagedDataSet, *, observed: bool
+        self,
+        plan: Any,
+        description: DataSetDescription,
+        staged: StagedDataSet,
+        root: CanonicalNode,
     ) -> tuple[WrittenPartition, ...] | None:
-        directory = staged.directory
+        directory, observed = staged.directory, _is_observed(root)
+        settings = {} if description.seal is None else settings_of_batches(root)
         with self._described(description.computes, staged.dataset_id):
             if not self._storage.spans_machines:
-                self._writer.write(plan, description, directory, observed=observed)
+                self._writer.write(plan, description, directory, settings, observed=observed)
                 return None
             job = WriteJob(self._spark)
             with job.tagged():
-                self._writer.write(plan, description, directory, observed=observed)
+                self._writer.write(plan, description, directory, settings, observed=observed)
             return job.written()
 
     @contextmanager
@@ -222,6 +228,6 @@ def _remove_if_empty(directory: Path) -> None:
             path.rmdir()
 
 
-def _is_observed(query: Query) -> bool:
+def _is_observed(root: CanonicalNode) -> bool:
     """Whether somebody waits for metrics that are collected inside the query."""
-    return any(node.operator == "CollectMetrics" for node in query.root.walk())
+    return any(node.operator == "CollectMetrics" for node in root.walk())

@@ -23,6 +23,7 @@ from holdfast.graph.stream.transformations import (
     Transformation,
 )
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -120,9 +121,11 @@ class CachedStreams:
     def descriptor(self, cache: CacheTransformation) -> IntermediateDataSetDescriptor | None:
         """How to read a stream, if it is kept at this moment."""
         entry = self._compiled.get(_first(cache))
-        if entry is None:
-            return None
-        dataset_id = self.dataset_id(entry.query)
+        return None if entry is None else self._described(entry, self._dataset_id(entry.query))
+
+    def _described(
+        self, entry: _CachedStream, dataset_id: IntermediateDataSetID
+    ) -> IntermediateDataSetDescriptor | None:
         kept = self._manager.entries().get(dataset_id)
         if kept is None:
             return None
@@ -136,15 +139,20 @@ class CachedStreams:
         Args:
             transformations: where to begin.
         """
-        for cache in caches_before(transformations):
-            entry = self._compiled.get(_first(cache))
-            cache.dataset_id = None if entry is None else self.dataset_id(entry.query)
-            cache.descriptor = self.descriptor(cache)
-
-    def dataset_id(self, query: Query) -> IntermediateDataSetID:
-        """What the result of a query is kept as."""
+        caches = caches_before(transformations)
+        if not caches:
+            return
         inputs = session_inputs(self._spark)
-        return IntermediateDataSetID.from_digest(inputs.dataset_digest(query.root))
+        for cache in caches:
+            entry = self._compiled.get(_first(cache))
+            if entry is None:
+                cache.dataset_id = cache.descriptor = None
+            else:
+                cache.dataset_id = _id_of(entry.query, inputs)
+                cache.descriptor = self._described(entry, cache.dataset_id)
+
+    def _dataset_id(self, query: Query) -> IntermediateDataSetID:
+        return _id_of(query, session_inputs(self._spark))
 
     def share(self, flow: Flow, tags: tuple[OutputTag, ...]) -> SharedStream:
         """A flow as a stream that several read.
@@ -181,7 +189,7 @@ class CachedStreams:
         for each in everything:
             self._register(each.query, each.name, each)
         try:
-            yield frozenset(self.dataset_id(each.query) for each in everything)
+            yield frozenset(self._dataset_id(each.query) for each in everything)
         finally:
             for each in everything:
                 self._manager.invalidate(each.query.root.digest, closing=each)
@@ -246,6 +254,11 @@ def caches_before(transformations: Iterable[Transformation]) -> list[CacheTransf
     """
     order = topological_order(transformations, lambda each: each.inputs)
     return [each for each in order if isinstance(each, CacheTransformation)]
+
+
+def _id_of(query: Query, inputs: SessionInputs) -> IntermediateDataSetID:
+    """What the result of a query is kept as."""
+    return IntermediateDataSetID.from_digest(inputs.dataset_digest(query.root))
 
 
 def _first(cache: CacheTransformation) -> CacheTransformation:

@@ -23,12 +23,13 @@ from holdfast.graph.stream.transformations import (
     Transformation,
 )
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
+from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
-from holdfast.spark.partition_writer import SETTINGS_OF_BATCHES
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
@@ -99,7 +100,7 @@ class StreamExecutor:
             waiting = list(range(len(runs)))
 
             def act(substituted: DataFrame) -> None:
-                parts = self._parts(substituted, len(runs))
+                parts = self._parts(substituted, request.root, len(runs))
                 while waiting:
                     runs[waiting[0]].run(parts[waiting[0]])
                     del waiting[0]
@@ -141,9 +142,10 @@ class StreamExecutor:
             stack.callback(run.close)
             temporary = stack.enter_context(self._caches.sharing(shared, [sink]))
             frame = flow.to(run.output, _LINE_COLUMNS)
+            request = self._request(job_name, frame)
             records = self._master.stream(
-                self._request(job_name, frame),
-                lambda substituted: run.records(self._parts(substituted, 1)[0]),
+                request,
+                lambda substituted: run.records(self._parts(substituted, request.root, 1)[0]),
             )
             with closing(records):  # type: ignore[type-var]
                 for record, result in records:
@@ -259,7 +261,7 @@ class StreamExecutor:
         plans = [frame._jdf.queryExecution().analyzed() for frame in frames]
         return self._bridge.dataframe(jvm.union(jvm.to_seq(plans), False, False))
 
-    def _parts(self, substituted: DataFrame, count: int) -> list[DataFrame]:
+    def _parts(self, substituted: DataFrame, root: CanonicalNode, count: int) -> list[DataFrame]:
         """The queries of the sinks, as they are to be run."""
         plan = substituted._jdf.queryExecution().analyzed()
         plans = [plan]
@@ -267,7 +269,7 @@ class StreamExecutor:
             plans = [plan.children().apply(index) for index in range(count)]
         jvm = JvmMembers.of(self._spark)
         session = self._spark._jsparkSession.cloneSession()
-        for key, value in SETTINGS_OF_BATCHES.items():
+        for key, value in settings_of_batches(root).items():
             session.conf().set(key, value)
         return [DataFrame(jvm.of_rows(session, each), self._spark) for each in plans]
 

@@ -22,7 +22,8 @@ _MESSAGES: tuple[tuple[Callable[..., StreamTaskError], str], ...] = (
     (
         OperatorFailedError,
         rf"\[{OperatorFailedError.marker}\] operator (['\"])(?P<operator>.*?)\1 raised "
-        r"(?P<raised>.*?)\. The traceback of the cause shows",
+        r"(?P<raised>.*?)\. The traceback of the cause shows where in its function\."
+        r"\s*(?P<trace>.*)",
     ),
     (
         RecordNotSerializableError,
@@ -35,15 +36,11 @@ _MESSAGES: tuple[tuple[Callable[..., StreamTaskError], str], ...] = (
         r"Expected a hashable value",
     ),
 )
-_DIRECT_CAUSE = "\nThe above exception was the direct cause of the following exception:\n"
-_TRACEBACK = "Traceback (most recent call last):"
 
 
 @contextmanager
 def told_as_themselves() -> Iterator[None]:
     """Errors of a stream's tasks are raised here as they were there.
-
-    The traceback of a person's function is a note of the error, and so a part of what is printed.
 
     Raises:
         StreamTaskError: when a task has failed with one.
@@ -51,13 +48,9 @@ def told_as_themselves() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        text = str(error)
-        told = _told(text)
+        told = _told(str(error))
         if told is None:
             raise
-        cause, found, _ = text.partition(_DIRECT_CAUSE)
-        if found and _TRACEBACK in cause:
-            told.add_note("In the task:\n" + cause[cause.index(_TRACEBACK) :].rstrip())
         raise told from error
 
 
