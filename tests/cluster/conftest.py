@@ -80,11 +80,11 @@ class Driver:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        assert self._answer() == "ready"
+        assert self.answer() == "ready"
 
     def __call__(self, expression: str) -> Any:
         self.tell(expression)
-        return self._answer()
+        return self.answer()
 
     def tell(self, expression: str) -> None:
         """Has it evaluate an expression, and doesn't wait for the answer."""
@@ -107,7 +107,8 @@ class Driver:
         self.program.communicate(timeout=SECONDS)
         assert self.program.returncode == 0, self.program.complaints()
 
-    def _answer(self) -> Any:
+    def answer(self) -> Any:
+        """What came of the last expression."""
         assert self.program.stdout is not None
         line = self.program.stdout.readline()
         if not line:
@@ -203,7 +204,14 @@ def kept_files() -> Callable[[LocalCluster], set[Path]]:
 
     def find(cluster: LocalCluster) -> set[Path]:
         places = [*(node.directory for node in cluster.workers), cluster.kept]
-        return {file for at in places for file in at.glob("application-*/**/*") if file.is_file()}
+        return {
+            Path(folder, name)
+            for place in places
+            for application in place.glob("application-*")
+            # What vanishes meanwhile is passed over.
+            for folder, _, names in os.walk(application)
+            for name in names
+        }
 
     return find
 

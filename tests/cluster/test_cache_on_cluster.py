@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,21 @@ def test_a_task_executor_that_is_killed_costs_time_and_no_rows(
     assert driver("outcomes()[0]") == "read from cache"
 
 
+def test_a_task_executor_that_is_killed_while_a_job_reads_from_it(
+    cluster: LocalCluster, driver: Driver
+) -> None:
+    assert driver("remember('hot', numbers())")
+    driver.tell("rows(slowly(hot, 2)) == rows(numbers())")
+    # Two of the eight partitions are being read.
+    time.sleep(1)
+    cluster.kill_task_executor(0)
+    try:
+        assert driver.answer()
+    finally:
+        cluster.restart_task_executor(0)
+    driver.comes_to("(rows(hot) == rows(numbers()), outcomes()[0])", [True, "read from cache"])
+
+
 def test_a_task_executor_started_again_still_has_what_it_kept(
     cluster: LocalCluster, driver: Driver
 ) -> None:
@@ -151,5 +167,24 @@ def test_a_worker_that_is_killed_leaves_its_partitions_readable(
         assert driver("outcomes()[0]") == "read from cache"
         assert driver("remember('more', numbers(5000))")
         assert driver("outcomes()[0]") == "produced"
+    finally:
+        cluster.restart_worker(0)
+
+
+def test_a_worker_that_is_killed_while_it_writes_leaves_no_orphans(
+    cluster: LocalCluster, driver: Driver
+) -> None:
+    driver.comes_to("executors()", 2)
+    driver.tell("remember('hot', slowly(numbers(parts=2), 5))")
+    directory = cluster.workers[0].directory
+    assert wait_for(
+        lambda: True if list(directory.glob("application-*/staging/*/_temporary")) else None,
+        SECONDS,
+    )
+    cluster.kill_worker(0)
+    try:
+        assert driver.answer()
+        assert driver("outcomes()[0]") in ("produced", "not kept")
+        # The fixture's end sees to it that no file is left of what the killed task wrote.
     finally:
         cluster.restart_worker(0)
