@@ -48,9 +48,9 @@ def measure(
     with Environment(spark, config=configuration) as environment:
         environment.set_parallelism(PARALLELISM)
         way = Streams(environment)
-        # What is loaded but once is loaded before the counting begins.
-        _pass(way, 100_000)
         tenth, all_ = Peaks(records // 10), Peaks(records)
+        # What is loaded and compiled but once is so before the counting begins.
+        _pass(way, tenth.records)
         for peaks in (tenth, all_):
             tell(f"{peaks.records:,} records pass")
             with _sampled(peaks):
@@ -95,12 +95,20 @@ def _processes() -> Iterator[tuple[str, int]]:
     }:
         family |= found
     for pid in family & statuses.keys():
-        status = statuses[pid]
-        if pid == os.getpid():
-            kind = DRIVER
-        else:
-            kind = JVM if status["Name"].startswith("java") else WORKER
-        yield kind, int(status.get("VmRSS", "0 kB").split()[0]) * _KIBIBYTE
+        kind = DRIVER if pid == os.getpid() else _kind(pid)
+        if kind is not None:
+            yield kind, int(statuses[pid].get("VmRSS", "0 kB").split()[0]) * _KIBIBYTE
+
+
+def _kind(pid: int) -> str | None:
+    """What a process is; None for one that the JVM is about to start something else in."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return None
+    if b"pyspark.daemon" in command:
+        return WORKER
+    return JVM if b"org.apache.spark.deploy.SparkSubmit" in command else None
 
 
 def _pids() -> Iterator[int]:
