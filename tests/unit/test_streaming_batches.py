@@ -22,6 +22,7 @@ from holdfast.plan.function_digest import digest_value
 from holdfast.streaming.batch_encoding import dealt, encoded
 from holdfast.streaming.batch_size import BatchSize, take
 from holdfast.streaming.batches import BATCH_SCHEMA, batches_in, to_arrow
+from holdfast.streaming.fragments import FRAGMENT_BYTES
 from holdfast.streaming.inputs import SealedInput, decoded
 from holdfast.streaming.memory_gauge import MemoryGauge
 from holdfast.streaming.outputs import SealedOutput
@@ -153,11 +154,34 @@ def test_many_small_records_make_few_batches_of_some_hundred_kib() -> None:
     assert len(sizes) < 50
 
 
-def test_huge_records_are_batches_of_their_own() -> None:
+def test_huge_records_are_batches_of_their_own_in_rows_that_are_not_huge() -> None:
     records = [bytes([number]) * (8 << 20) for number in range(4)]
     frames = list(to_arrow(encoded(iter(records), "Map", 0)))
-    assert [row["records"] for frame in frames for row in frame.to_pylist()] == [1, 1, 1, 1]
+    rows = [row for frame in frames for row in frame.to_pylist()]
+    assert [row["records"] for row in rows] == [-2, -1, 1] * 4
+    assert max(len(row["batch"]) for row in rows) == FRAGMENT_BYTES
     assert list(decoded(batches_in(frames, 0))) == records
+
+
+def test_a_fragment_of_a_sealed_batch_is_not_taken_for_another() -> None:
+    seal = Seal("clicks", SealKey.new())
+    records = [bytes([number]) * (8 << 20) for number in range(2)]
+    rows = [
+        row
+        for frame in seal.to_arrow(encoded(iter(records), "Map", 0))
+        for row in frame.to_pylist()
+    ]
+    assert [row["records"] for row in rows] == [-2, -1, 1] * 2
+
+    def opened(*order: int) -> list[Any]:
+        frame = pa.RecordBatch.from_pylist([rows[index] for index in order], SEALED_SCHEMA)
+        return list(decoded(seal.opened([frame])))
+
+    assert opened(0, 1, 2, 3, 4, 5) == records
+    assert opened(3, 4, 5) == records[1:]
+    for order in ((0, 1, 5), (0, 4, 2), (1, 0, 2), (0, 2), (0, 1), (1, 2), (2,), (0, 1, 0, 1, 2)):
+        with pytest.raises(BatchSealBrokenError):
+            opened(*order)
 
 
 def test_what_comes_slowly_is_not_waited_for() -> None:

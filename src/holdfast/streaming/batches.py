@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+
+from holdfast.streaming.fragments import fragmented, whole
 
 __all__ = ["BATCH_SCHEMA", "MAIN_CHANNEL", "Batch", "batches_in", "rows_of", "to_arrow"]
 
@@ -24,10 +26,13 @@ BATCH_SCHEMA = pa.schema(
 """The columns in which records travel: a row is a batch.
 
 `channel` is the output, `target` the subtask to go to (or that it comes from, where nothing moves),
-`records` how many records the batch holds, `batch` their pickle.
+`records` how many records the batch holds, `batch` their pickle. A huge batch has several rows, see
+`holdfast.streaming.fragments`.
 """
 
 _GROUP_BYTES = 4 << 20
+
+B = TypeVar("B", bound=Any)
 
 
 class Batch(NamedTuple):
@@ -53,7 +58,7 @@ def to_arrow(batches: Iterable[Batch], one_by_one: bool = False) -> Iterator[pa.
         batches: taken one by one.
         one_by_one: a record batch for each, at once, instead of for some MiB of them.
     """
-    for group in grouped(batches, one_by_one):
+    for group in grouped(fragmented(batches), one_by_one):
         channels, targets, records, payloads = zip(*group, strict=True)
         yield pa.RecordBatch.from_arrays(
             [
@@ -66,15 +71,15 @@ def to_arrow(batches: Iterable[Batch], one_by_one: bool = False) -> Iterator[pa.
         )
 
 
-def grouped(batches: Iterable[Batch], one_by_one: bool = False) -> Iterator[list[Batch]]:
+def grouped(batches: Iterable[B], one_by_one: bool = False) -> Iterator[list[B]]:
     """Groups batches of some MiB together.
 
     Args:
-        batches: taken one by one.
+        batches: taken one by one; each has a `payload`.
         one_by_one: a group for each, at once.
     """
     limit = 0 if one_by_one else _GROUP_BYTES
-    group: list[Batch] = []
+    group: list[B] = []
     size = 0
     for batch in batches:
         # A huge one goes alone, or there would be a second copy of it.
@@ -126,10 +131,14 @@ def batches_in(frames: Iterable[pa.RecordBatch], channel: int | None) -> Iterato
         frames: record batches of `BATCH_SCHEMA`, taken one by one.
         channel: which channel; None for all of them.
     """
-    for frame in frames:
-        for found, payload in rows_of(frame, "channel", "batch"):
-            if channel is None or found == channel:
-                yield payload
+    rows = (
+        (records, payload)
+        for frame in frames
+        for found, records, payload in rows_of(frame, "channel", "records", "batch")
+        if channel is None or found == channel
+    )
+    for _, payload in whole(rows):
+        yield payload
 
 
 def first_value(frame: pa.RecordBatch, name: str) -> int:

@@ -7,17 +7,18 @@ import hmac
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from holdfast.errors import BatchSealBrokenError
 from holdfast.streaming.batches import Batch, binary_column, grouped, rows_of
+from holdfast.streaming.fragments import fragmented, whole
 
 __all__ = ["SEALED_SCHEMA", "Seal", "SealKey"]
 
 SEALED_SCHEMA = pa.schema([("records", pa.int32()), ("batch", pa.binary()), ("mac", pa.binary())])
-"""The columns in which records are kept: a row is a batch, `mac` its seal."""
+"""The columns in which records are kept: a row is a batch, or a fragment of one; `mac` its seal."""
 
 _KEY_BYTES = 32
 
@@ -67,6 +68,20 @@ class SealKey:
 
     def __repr__(self) -> str:
         return "SealKey(...)"
+
+
+class _SealedRow(NamedTuple):
+    """A row of `SEALED_SCHEMA`.
+
+    Attributes:
+        records: how many records the batch holds; negative in a fragment that doesn't end it.
+        payload: their pickle, or a part of it.
+        mac: the batch's seal; empty in a fragment that doesn't end it.
+    """
+
+    records: int
+    payload: Any
+    mac: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +137,22 @@ class Seal:
             batches: taken one by one.
             one_by_one: a record batch for each, at once, instead of for some MiB of them.
         """
-        for group in grouped(batches, one_by_one):
+        for group in grouped(self._sealed(batches), one_by_one):
             yield pa.RecordBatch.from_arrays(
                 [
-                    pa.array([batch.records for batch in group], pa.int32()),
-                    binary_column(tuple(batch.payload for batch in group)),
-                    pa.array(
-                        [self.mac(batch.records, batch.payload) for batch in group], pa.binary()
-                    ),
+                    pa.array([row.records for row in group], pa.int32()),
+                    binary_column(tuple(row.payload for row in group)),
+                    pa.array([row.mac for row in group], pa.binary()),
                 ],
                 schema=SEALED_SCHEMA,
             )
+
+    def _sealed(self, batches: Iterable[Batch]) -> Iterator[_SealedRow]:
+        for batch in batches:
+            mac = self.mac(batch.records, batch.payload)
+            for row in fragmented((_SealedRow(batch.records, batch.payload, b""),)):
+                # The seal of a batch is in the row that ends it.
+                yield row if row.records < 0 else row._replace(mac=mac)
 
     def opened(self, frames: Iterable[pa.RecordBatch]) -> Iterator[Any]:
         """The payloads of sealed batches, each after its check.
@@ -143,13 +163,20 @@ class Seal:
         Raises:
             BatchSealBrokenError: when anything isn't as it was sealed.
         """
+        try:
+            for records, payload, mac in whole(self._rows(frames)):
+                self.verify(records, payload, mac)
+                yield payload
+        except ValueError as error:
+            raise BatchSealBrokenError(self.label) from error
+
+    def _rows(self, frames: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         for frame in frames:
             try:
                 rows = list(rows_of(frame, "records", "batch", "mac"))
             except Exception as error:
                 raise BatchSealBrokenError(self.label) from error
-            for records, payload, mac in rows:
-                if records is None or payload is None or mac is None:
+            for row in rows:
+                if any(value is None for value in row):
                     raise BatchSealBrokenError(self.label)
-                self.verify(records, payload, mac)
-                yield payload
+                yield row
