@@ -16,7 +16,7 @@ from holdfast.plan.function_digest import Undigestible, digest_value
 from holdfast.spark.streams.split_readers import CollectionReader, CollectionSplits, SourceReader
 from holdfast.spark.streams.table_formats import LineInput, RowInput
 from holdfast.streaming.inputs import InputFormat, SourceInput
-from holdfast.streaming.record_pickling import RecordPickler
+from holdfast.streaming.pickled_collection import PickledCollection, pickled_collection
 
 __all__ = [
     "CollectionSource",
@@ -29,8 +29,7 @@ __all__ = [
 
 # Spark hides a function's content once it is larger than this, in a broadcast variable.
 _LARGEST_IN_PLAN = 256 << 10
-_MOST_RECORDS = 1 << 13
-_FEWEST_PAYLOADS = 256
+_PIECES = 256
 _DIGESTED_RECORDS = 10_000
 
 
@@ -48,32 +47,13 @@ class CollectionSource:
 
     def __init__(self, items: Iterable[Any]) -> None:
         self._range = items if isinstance(items, range) else None
-        self._payloads: list[tuple[int, bytes]] = []
-        self._digest = ""
         self._splits: dict[int, CollectionSplits] = {}
-        if self._range is None:
-            self._pickle(list(items))
-
-    def _pickle(self, items: list[Any]) -> None:
-        pickler = RecordPickler("Source: Collection")
-        size = max(1, min(_MOST_RECORDS, len(items) // _FEWEST_PAYLOADS))
-        for start in range(0, len(items), size):
-            for part, payload in pickler.payloads(items[start : start + size]):
-                self._payloads.append((len(part), payload))
-        self._digest = self._digest_of(items)
-
-    def _digest_of(self, items: list[Any]) -> str:
-        # Equal objects may have different pickles; then they are computed twice, and that is all.
-        if len(items) <= _DIGESTED_RECORDS:
-            try:
-                return digest_value(items)
-            except Undigestible:
-                pass
-        hasher = hashlib.sha256()
-        for records, payload in self._payloads:
-            hasher.update(f"{records} {len(payload)};".encode())
-            hasher.update(payload)
-        return hasher.hexdigest()
+        records = [] if self._range is not None else list(items)
+        # As many subtasks as there may ever be share the pieces.
+        reader, self._pieces = pickled_collection(
+            records, min(len(records), _PIECES) or 1, "Source: Collection"
+        )
+        self._content = _content_of(records, reader, self._pieces)
 
     def frame(self, spark: SparkSession, name: str, parallelism: int) -> SourceFrame:
         """What stands below the pass that reads it.
@@ -95,16 +75,31 @@ class CollectionSource:
         return _split_frame(spark, name, CollectionReader(splits), tuple(range(parallelism)))
 
     def _divided(self, spark: SparkSession, parallelism: int) -> CollectionSplits:
-        total = sum(records for records, _ in self._payloads)
-        divided: list[list[bytes]] = [[] for _ in range(parallelism)]
-        before = 0
-        for records, payload in self._payloads:
-            divided[before * parallelism // total].append(payload)
-            before += records
-        splits: Any = divided
-        if sum(len(payload) for _, payload in self._payloads) > _LARGEST_IN_PLAN:
-            splits = spark.sparkContext.broadcast(divided)
-        return CollectionSplits(self._digest, splits)
+        divided: Any = tuple(
+            tuple(payload for piece in self._pieces[start:end] for payload in piece)
+            for start, end in _bounds(len(self._pieces), parallelism)
+        )
+        if sum(len(payload) for piece in self._pieces for payload in piece) > _LARGEST_IN_PLAN:
+            divided = spark.sparkContext.broadcast(divided)
+        return CollectionSplits(self._content, divided)
+
+
+def _content_of(
+    records: list[Any], reader: PickledCollection, pieces: tuple[tuple[bytes, ...], ...]
+) -> object:
+    """What stands for a collection in digests."""
+    if len(records) <= _DIGESTED_RECORDS:
+        try:
+            return digest_value(records)
+        except Undigestible:
+            pass
+    # Equal objects may have different pickles; then they are computed twice, and that is all.
+    hasher = hashlib.sha256()
+    for piece in pieces:
+        for payload in piece:
+            hasher.update(f"{len(payload)};".encode())
+            hasher.update(payload)
+    return hasher.hexdigest(), reader
 
 
 @dataclass(frozen=True)

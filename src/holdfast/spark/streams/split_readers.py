@@ -38,25 +38,25 @@ class CollectionSplits:
     """The pickled records of a collection, divided among subtasks. It counts as its content.
 
     Args:
-        digest: of the content.
+        content: what stands for it in digests.
         splits: for each subtask payloads; or a broadcast variable with these.
     """
 
-    def __init__(self, digest: str, splits: Any) -> None:
-        self._digest = digest
+    def __init__(self, content: object, splits: Any) -> None:
+        self._content = content
         self._splits = splits
 
     def __holdfast_digest__(self) -> object:
         """What stands for the content."""
-        return self._digest
+        return self._content
 
-    def of(self, subtask: int) -> list[bytes]:
+    def of(self, subtask: int) -> tuple[bytes, ...]:
         """The payloads of a subtask.
 
         Args:
             subtask: its index.
         """
-        payloads: list[bytes] = getattr(self._splits, "value", self._splits)[subtask]
+        payloads: tuple[bytes, ...] = getattr(self._splits, "value", self._splits)[subtask]
         return payloads
 
 
