@@ -501,3 +501,22 @@ class KeyedStateError(HoldfastError, RuntimeError):
         super().__init__(f"state {state!r}: {why}.")
         self.state = state
         self.why = why
+
+
+class StaleEpochError(HoldfastError):
+    """A start of a job was to act after a newer start of the same job had taken over.
+
+    Args:
+        what: what was to be done, and where.
+        epoch: the epoch of the start that wanted it.
+        newest: the newest epoch that there is.
+    """
+
+    def __init__(self, what: str, epoch: int, newest: int) -> None:
+        super().__init__(
+            f"{what} is refused to epoch {epoch}: expected one above all others, and epoch "
+            f"{newest} has taken over. Another driver runs this job by now: end this one."
+        )
+        self.what = what
+        self.epoch = epoch
+        self.newest = newest

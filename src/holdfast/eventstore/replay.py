@@ -1,0 +1,151 @@
+"""Reads a log back: its longest valid prefix, whatever became of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from holdfast.eventstore.event_file import HEADER_SIZE, EventFileName, read_header
+from holdfast.eventstore.events import JobEvent
+from holdfast.eventstore.log_position import START, LogPosition
+from holdfast.eventstore.record_codec import CHECKSUM, LENGTH, RecordDecoder
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedLog:
+    """What a log says.
+
+    Attributes:
+        events: its longest valid prefix, in the order in which the events were written.
+        position: where it ends; a new store goes on from there.
+        epochs: for each event the epoch that wrote it, as ranges: the epoch, and how many events
+            it wrote, in their order.
+        newest_epoch: the highest epoch that has begun to write here; 0 when none has.
+        damage: what was found unreadable, one sentence each, for people. The log may well be whole
+            in spite of it: the last record of a killed driver is cut off.
+    """
+
+    events: tuple[JobEvent, ...]
+    position: LogPosition
+    epochs: tuple[tuple[int, int], ...]
+    newest_epoch: int
+    damage: tuple[str, ...]
+
+
+def replay(directory: Path) -> ReplayedLog:
+    """The events that were recorded in a directory.
+
+    Reads only; a log that somebody is still writing gives what is there by now. What a stale epoch
+    wrote after a newer one had taken over doesn't count.
+
+    Args:
+        directory: of one job; it need not exist.
+
+    Returns:
+        the longest valid prefix. Whatever is wrong ends it, and nothing raises.
+
+    Source: FLIP-383, "We can obtain the initialization information from the replayed events".
+
+    >>> replay(Path("/nowhere")).events
+    ()
+    """
+    try:
+        names = event_files(directory)
+    except FileNotFoundError:
+        return replay_files(directory, {})
+    except OSError as error:
+        return ReplayedLog((), START, (), 0, (f"{directory} can't be read: {error}",))
+    return replay_files(directory, names)
+
+
+def event_files(directory: Path) -> dict[EventFileName, Path]:
+    """The files of events in a directory, in the order in which they were begun.
+
+    Raises:
+        OSError: when the directory can't be read.
+    """
+    named = {EventFileName.parse(path.name): path for path in directory.iterdir()}
+    return {name: named[name] for name in sorted(name for name in named if name is not None)}
+
+
+def replay_files(directory: Path, names: Mapping[EventFileName, Path]) -> ReplayedLog:
+    """Like `replay`, of files that have been listed."""
+    events: list[JobEvent] = []
+    epochs: list[tuple[int, int]] = []
+    damage: list[str] = []
+    decoder, position = RecordDecoder(), START
+    for name, limit in _with_limits(list(names)):
+        # Cut off by a later file, or not attached to what was read so far.
+        if name.first >= limit or name.first != len(events):
+            continue
+        try:
+            data = names[name].read_bytes()
+            begin, checksum = read_header(name, data)
+        except (OSError, ValueError) as error:
+            damage.append(f"{name} doesn't count: {error}")
+            continue
+        if begin != position:
+            damage.append(f"{name} doesn't count: it goes on from another log")
+            continue
+        found, position, flaw = _records(data, checksum, position, limit, decoder)
+        events += found
+        if found:
+            epochs.append((name.epoch, len(found)))
+        if flaw:
+            damage.append(f"{name} ends after {len(found)} events: {flaw}")
+    newest = max((name.epoch for name in names), default=0)
+    return ReplayedLog(tuple(events), position, _joined(epochs), newest, tuple(damage))
+
+
+def _with_limits(names: list[EventFileName]) -> list[tuple[EventFileName, float]]:
+    """Each file with how many events of the log may come of it and of those before it."""
+    limits: list[tuple[EventFileName, float]] = []
+    lowest = float("inf")
+    for name in reversed(names):
+        limits.append((name, lowest))
+        lowest = min(lowest, name.first)
+    return limits[::-1]
+
+
+def _records(
+    data: bytes, checksum: int, position: LogPosition, limit: float, decoder: RecordDecoder
+) -> tuple[list[JobEvent], LogPosition, str | None]:
+    """The valid records after a header, where they end, and what is wrong with what follows."""
+    events: list[JobEvent] = []
+    wanted, at, flaw = limit - position.events, HEADER_SIZE, None
+    # One name each: the loop runs once for every event there has been.
+    decode, length_at, checksum_at = decoder.decode, LENGTH.unpack_from, CHECKSUM.unpack_from
+    last_length_at = len(data) - LENGTH.size
+    last_checksum_at = len(data) - CHECKSUM.size
+    while at < len(data) and len(events) < wanted:
+        if at > last_length_at:
+            flaw = "a record is cut off"
+            break
+        end = at + LENGTH.size + length_at(data, at)[0]
+        if end > last_checksum_at:
+            flaw = "a record is cut off, or its length is damaged"
+            break
+        found = crc32(data[at:end], checksum)
+        if found != checksum_at(data, end)[0]:
+            flaw = "a record is damaged"
+            break
+        try:
+            events.append(decode(data, at, end))
+        except (ValueError, IndexError) as error:
+            flaw = str(error)
+            break
+        checksum, at = found, end + CHECKSUM.size
+    if not events:
+        return events, position, flaw
+    return events, LogPosition(position.events + len(events), checksum), flaw
+
+
+def _joined(epochs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for epoch, count in epochs:
+        if joined and joined[-1][0] == epoch:
+            count += joined.pop()[1]
+        joined.append((epoch, count))
+    return tuple(joined)

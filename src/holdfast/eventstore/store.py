@@ -1,0 +1,194 @@
+"""Records the events of a job, and lets go of them when it has ended."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from holdfast.errors import StaleEpochError
+from holdfast.eventstore.background_writer import BackgroundWriter
+from holdfast.eventstore.event_file import checked_epoch
+from holdfast.eventstore.event_file_writer import EventFileWriter
+from holdfast.eventstore.events import JobEvent
+from holdfast.eventstore.log_position import LogPosition
+from holdfast.eventstore.pending_events import PendingEvents
+from holdfast.eventstore.recording_state import RecordingState
+from holdfast.eventstore.replay import event_files
+
+WRITE_BUFFER_SIZE = 1 << 20
+FLUSH_INTERVAL = timedelta(seconds=1)
+FILE_SIZE = 64 << 20
+_BUFFERS_BEHIND = 64
+_PATIENCE = timedelta(seconds=10)
+
+
+class JobEventStore:
+    """Records the events of one job, in files of one directory.
+
+    Events are handed over to a thread that writes them: when the buffer is full, when the interval
+    is over, and when an event cuts. The job never waits for the disk. Where the disk fails, or is
+    more than `pending_limit` bytes behind, recording ends with one warning, and the job goes on.
+    What is on disk then is a valid prefix of what happened. Safe for use by several threads.
+
+    Args:
+        directory: of this job; it is made when it isn't there.
+        epoch: of this start of the job, above those of all earlier starts.
+        after: where `replay` found the log to end, and the log goes on from there; or `START`, and
+            what an earlier start recorded counts no more.
+        write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
+        flush_interval: `job-event.store.write-buffer.flush-interval`.
+        pending_limit: in bytes: how much of what was handed over the disk may be behind. None: 64
+            buffers.
+
+    Raises:
+        StaleEpochError: when this epoch or a newer one has written here before.
+        ValueError: when the epoch is below one, or beyond 63 bits.
+
+    Source: FLIP-383, "JobEventStore".
+
+    >>> import tempfile
+    >>> from holdfast.eventstore.events import JobFinished, JobStatus
+    >>> from holdfast.eventstore.replay import replay
+    >>> directory = Path(tempfile.mkdtemp())
+    >>> with JobEventStore(directory, epoch=1, after=replay(directory).position) as store:
+    ...     store.write_event(JobFinished(JobStatus.FINISHED))
+    True
+    >>> replay(directory).events
+    (JobFinished(status=<JobStatus.FINISHED: 'FINISHED'>),)
+    >>> store.clear()
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        epoch: int,
+        after: LogPosition,
+        *,
+        write_buffer_size: int = WRITE_BUFFER_SIZE,
+        flush_interval: timedelta = FLUSH_INTERVAL,
+        pending_limit: int | None = None,
+    ) -> None:
+        self._directory = directory
+        self._epoch = checked_epoch(epoch)
+        newest = self._newest_epoch()
+        if newest >= epoch:
+            raise StaleEpochError(self._what, epoch, newest)
+        self._writer = BackgroundWriter(
+            PendingEvents(epoch, after, FILE_SIZE),
+            EventFileWriter(directory, epoch),
+            write_buffer_size,
+            flush_interval,
+            _BUFFERS_BEHIND * write_buffer_size if pending_limit is None else pending_limit,
+            self._what,
+        )
+        self._writer.start()
+
+    @property
+    def state(self) -> RecordingState:
+        """Whether events are being recorded."""
+        return self._writer.state
+
+    def write_event(self, event: JobEvent, cut: bool = False) -> bool:
+        """Records an event. Never waits for the disk.
+
+        Args:
+            event: the event.
+            cut: whether to write it at once, and begin a new file after it, as when a vertex has
+                finished.
+
+        Returns:
+            whether it will be on disk soon, unless the disk fails; False when recording has ended.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            ValueError: when an id of the event has more than 255 digits.
+        """
+        recorded = self._writer.append(event, cut)
+        if not recorded:
+            self._refuse_stale()
+        return recorded
+
+    def start_anew(self) -> bool:
+        """All events so far count no more: a recovery from them has failed half-way.
+
+        Returns:
+            whether that will be on disk soon, unless the disk fails.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        recorded = self._writer.start_anew()
+        if not recorded:
+            self._refuse_stale()
+        return recorded
+
+    def flush(self, timeout: timedelta = _PATIENCE) -> bool:
+        """Waits until every event so far survives a crash, of the machine too.
+
+        Args:
+            timeout: at most so long is waited for the disk.
+
+        Returns:
+            whether they all do.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        flushed = self._writer.flush(timeout)
+        if not flushed:
+            self._refuse_stale()
+        return flushed
+
+    def stop(self, timeout: timedelta = _PATIENCE) -> bool:
+        """Writes what is waiting, and ends. Later events are not recorded.
+
+        Args:
+            timeout: at most so long is waited for the disk.
+
+        Returns:
+            whether every event so far is on disk.
+        """
+        return self._writer.stop(timeout)
+
+    def clear(self) -> None:
+        """Stops, and removes the log: the job has ended. A newer start's log is left alone.
+
+        Where it can't be removed it stays, and a JobFinished at its end says the rest.
+        """
+        self.stop()
+        with suppress(OSError):
+            names = event_files(self._directory)
+            if any(name.epoch > self._epoch for name in names):
+                return
+            # The oldest first: what is left of a log without its beginning says nothing.
+            for path in names.values():
+                path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def _what(self) -> str:
+        return f"recording the job's events in {self._directory}"
+
+    def _newest_epoch(self) -> int:
+        try:
+            return max((name.epoch for name in event_files(self._directory)), default=0)
+        except OSError:
+            # The thread that writes will find it out, and warn.
+            return 0
+
+    def _refuse_stale(self) -> None:
+        if self._writer.state is RecordingState.FENCED:
+            raise StaleEpochError(self._what, self._epoch, self._writer.newest_epoch)
