@@ -1,4 +1,4 @@
-"""How values of configuration keys are written: durations and addresses."""
+"""How values of configuration keys are written: durations, memory sizes and addresses."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ _SECONDS = {
     )
     for label in labels
 }
+_MEMORY_SIZE = re.compile(r"\s*([0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
+_BYTES = {
+    label: 1 << shift
+    for shift, labels in (
+        (0, ("", "b", "bytes")),
+        (10, ("k", "kb", "kibibytes")),
+        (20, ("m", "mb", "mebibytes")),
+        (30, ("g", "gb", "gibibytes")),
+        (40, ("t", "tb", "tebibytes")),
+    )
+    for label in labels
+}
+# A memory size is a signed number of Java's.
+_BYTES_LIMIT = 1 << 63
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(\d{1,5})")
 _PORTS = 65_536
 
@@ -59,6 +73,49 @@ def parse_positive_duration(value: object) -> timedelta:
     if duration <= timedelta(0):
         raise ValueError(value)
     return duration
+
+
+def parse_memory_size(value: object) -> int:
+    """A memory size as Flink reads one: a number and a unit, bytes without one.
+
+    Units are binary, each by its letter, with a b, or in full: b, kb, mb, gb and tb.
+
+    Args:
+        value: text such as `1M`, `512 kb` or `64 mebibytes`, or a number of bytes.
+
+    Returns:
+        the number of bytes.
+
+    Raises:
+        ValueError: when it is none, negative, or beyond 63 bits.
+
+    Source: FLIP-383, "MemorySize"; Flink's MemorySize.
+
+    >>> parse_memory_size("1M"), parse_memory_size("512 kb"), parse_memory_size(7)
+    (1048576, 524288, 7)
+    """
+    match = _MEMORY_SIZE.fullmatch(str(value)) if not isinstance(value, bool) else None
+    if match is None or match[2].lower() not in _BYTES:
+        raise ValueError(value)
+    size = int(match[1]) * _BYTES[match[2].lower()]
+    if size >= _BYTES_LIMIT:
+        raise ValueError(value)
+    return size
+
+
+def parse_positive_memory_size(value: object) -> int:
+    """Like `parse_memory_size`, and more than nothing.
+
+    Returns:
+        the number of bytes.
+
+    Raises:
+        ValueError: when it is none, or not above zero.
+    """
+    size = parse_memory_size(value)
+    if size == 0:
+        raise ValueError(value)
+    return size
 
 
 def parse_addresses(value: object) -> tuple[str, ...]:
