@@ -105,15 +105,24 @@ def test_whoever_does_not_know_the_key_is_not_heard(open_channel: Any) -> None:
     assert len(tasks.errors) == 1
 
 
-def test_a_task_that_starts_again_before_anything_was_taken_begins_anew(open_channel: Any) -> None:
+def test_a_task_may_start_again_only_as_long_as_nothing_of_it_was_taken(open_channel: Any) -> None:
     receiver, tasks = open_channel()
-    tasks.start(0, [1, lambda: threading.Lock()])
+    more = threading.Event()
+
+    def slowly() -> Iterator[int]:
+        yield 1
+        more.wait(10)
+        yield 2
+
+    tasks.start(0, slowly())
     tasks.start(1, [3])
     records = receiver.records(tasks.are_over)
     assert next(records) == 1
+    tasks.start(1, [3], attempt=1)
     tasks.start(0, [1, 2], attempt=1)
     with pytest.raises(RecordsRepeatedError, match="1 of its records"):
         list(records)
+    more.set()
 
 
 def test_a_record_without_a_pickle_ends_the_task(open_channel: Any) -> None:
