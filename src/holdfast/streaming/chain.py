@@ -38,6 +38,7 @@ from holdfast.streaming.record_operators import (
 )
 from holdfast.streaming.subtask import Subtask
 from holdfast.streaming.user_functions import OpenedFunctions, call_of, own_copy
+from holdfast.streaming.worker_heap import settle
 
 __all__ = ["NamedOperator", "Pass"]
 
@@ -113,6 +114,7 @@ class Pass:
             InvalidKeyError: when a key selector gives something that is no key.
             BatchSealBrokenError: when kept records aren't what was kept.
         """
+        settle()
         try:
             first, rest = peeked(iter(frames))
             subtask = Subtask(self._index(first), self.parallelism)
