@@ -116,15 +116,6 @@ class BackgroundWriter:
             self._warn(f"the disk is {self._pending_limit:,} bytes behind")
         return not over
 
-    def start_anew(self) -> bool:
-        """What was recorded so far counts no more. Returns whether that will be written."""
-        with self._lock:
-            if self._state is not RecordingState.RECORDING or self._stopping:
-                return False
-            self._pending.start_anew()
-            self._wake(sync=True)
-            return True
-
     def flush(self, timeout: timedelta) -> bool:
         """Waits until everything handed over so far is on disk and synced.
 

@@ -1,8 +1,8 @@
 """What a file of events is called, and what stands at its start.
 
-The name already says which epoch wrote the file, which one of that epoch it is, and how many events
-come before it. So whatever an earlier file holds beyond that number doesn't count, even where the
-new file's header didn't reach the disk.
+The name already says which epoch wrote the file, which one of that epoch it is, how many events
+come before it, and which epoch wrote those. So it is known, even where a file's header didn't reach
+the disk, what earlier files hold that doesn't count any more, and which of them don't at all.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import struct
 from dataclasses import dataclass
 from zlib import crc32
 
-from holdfast.eventstore.log_position import START, LogPosition
-
 FORMAT_VERSION = 1
 
-_NAME = re.compile(r"([0-9]{10,19})-([0-9]{10})-([0-9]{12,18})\.events")
+_NAME = re.compile(r"([0-9]{10,19})-([0-9]{10})-([0-9]{12,18})-([0-9]{10,19})\.events")
 _MAGIC = b"HOLDFAST"
-# magic, version, epoch, number, position
-_HEADER = struct.Struct("<8sHQIQI")
+# magic, version, the name's four numbers, checksum of the record before
+_HEADER = struct.Struct("<8sHQIQQI")
 _CHECKSUM = struct.Struct("<I")
 _LATEST_EPOCH = (1 << 63) - 1
 
@@ -35,16 +33,19 @@ class EventFileName:
         epoch: the start of the job that wrote it, from one.
         number: which file of that epoch it is, from zero.
         first: how many events come before it.
+        previous: the epoch that this one goes on from; 0 when it begins the log.
 
-    >>> str(EventFileName(epoch=2, number=0, first=17))
-    '0000000002-0000000000-000000000017.events'
-    >>> EventFileName.parse("0000000002-0000000000-000000000017.events").first
-    17
+    >>> name = EventFileName(epoch=2, number=0, first=17, previous=1)
+    >>> str(name)
+    '0000000002-0000000000-000000000017-0000000001.events'
+    >>> EventFileName.parse(str(name)) == name
+    True
     """
 
     epoch: int
     number: int
     first: int
+    previous: int
 
     @classmethod
     def parse(cls, name: str) -> EventFileName | None:
@@ -57,12 +58,14 @@ class EventFileName:
             that, or None when it isn't the name of a file of events.
         """
         match = _NAME.fullmatch(name)
-        found = cls(int(match[1]), int(match[2]), int(match[3])) if match else None
+        if match is None:
+            return None
+        found = cls(*map(int, match.groups()))
         # One file has one name: `str` gives it again.
-        return found if found is not None and str(found) == name and found.epoch > 0 else None
+        return found if str(found) == name and found.previous < found.epoch else None
 
     def __str__(self) -> str:
-        return f"{self.epoch:010}-{self.number:010}-{self.first:012}.events"
+        return f"{self.epoch:010}-{self.number:010}-{self.first:012}-{self.previous:010}.events"
 
 
 def checked_epoch(epoch: int) -> int:
@@ -83,30 +86,31 @@ def header(name: EventFileName, checksum: int) -> bytes:
         name: the file's.
         checksum: of the record before it.
 
-    >>> name = EventFileName(epoch=2, number=0, first=17)
+    >>> name = EventFileName(epoch=2, number=0, first=17, previous=1)
     >>> len(header(name, 0xCAFE)) == HEADER_SIZE
     True
     """
-    fields = _HEADER.pack(_MAGIC, FORMAT_VERSION, name.epoch, name.number, name.first, checksum)
+    numbers = (name.epoch, name.number, name.first, name.previous)
+    fields = _HEADER.pack(_MAGIC, FORMAT_VERSION, *numbers, checksum)
     return fields + _CHECKSUM.pack(crc32(fields))
 
 
-def read_header(name: EventFileName, data: bytes) -> tuple[LogPosition, int]:
-    """Where in the log a file begins.
+def read_header(name: EventFileName, data: bytes) -> tuple[int, int]:
+    """What the records of a file go on from.
 
     Args:
         name: the file's.
         data: its content.
 
     Returns:
-        the position, and the header's checksum, from which those of the records go on.
+        the checksum of the record before the file, and that of the header itself.
 
     Raises:
         ValueError: when no whole header of this name stands there.
     """
     if len(data) < HEADER_SIZE:
         raise ValueError(f"its header is cut off after {len(data)} bytes")
-    magic, version, epoch, number, first, before = _HEADER.unpack_from(data)
+    magic, version, *numbers, before = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise ValueError("it doesn't start as a file of events does")
     if version != FORMAT_VERSION:
@@ -114,9 +118,6 @@ def read_header(name: EventFileName, data: bytes) -> tuple[LogPosition, int]:
     (checksum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if crc32(data[: _HEADER.size]) != checksum:
         raise ValueError("its header is damaged")
-    if EventFileName(epoch, number, first) != name:
+    if EventFileName(*numbers) != name:
         raise ValueError("its header belongs to a file of another name")
-    position = LogPosition(first, before)
-    if first == 0 and position != START:
-        raise ValueError("it begins a log, but goes on from another")
-    return position, checksum
+    return before, checksum

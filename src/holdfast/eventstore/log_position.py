@@ -13,14 +13,16 @@ class LogPosition:
         events: how many events are before it.
         checksum: of the record before it, into which all before that have gone. What is written
             from here on fits no log with another past.
+        epoch: that wrote this record; 0 at the start of a log.
 
     >>> START
-    LogPosition(events=0, checksum=0)
+    LogPosition(events=0, checksum=0, epoch=0)
     """
 
     events: int
     checksum: int
+    epoch: int
 
 
-START = LogPosition(0, 0)
+START = LogPosition(0, 0, 0)
 """Before the first event."""

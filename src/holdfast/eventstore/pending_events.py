@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.eventstore.event_file import EventFileName, header
 from holdfast.eventstore.events import JobEvent
-from holdfast.eventstore.log_position import START, LogPosition
+from holdfast.eventstore.log_position import LogPosition
 from holdfast.eventstore.record_codec import CHECKSUM, RecordEncoder
 
 
@@ -34,9 +34,10 @@ class PendingEvents:
         after: what the log holds already.
         file_size: from how many bytes on a file is followed by the next one.
 
+    >>> from holdfast.eventstore.log_position import START
     >>> pending = PendingEvents(epoch=1, after=START, file_size=1 << 20)
     >>> [str(block.name) for block in pending.take()]
-    ['0000000001-0000000000-000000000000.events']
+    ['0000000001-0000000000-000000000000-0000000000.events']
     >>> len(pending)
     0
     """
@@ -46,6 +47,7 @@ class PendingEvents:
         self._epoch = epoch
         self._file_size = file_size
         self._events = after.events
+        self._previous = after.epoch
         self._files = 0
         self._blocks: list[FileBlock] = []
         self._bytes = 0
@@ -80,18 +82,13 @@ class PendingEvents:
         """The next event begins a new file."""
         self._open_bytes = None
 
-    def start_anew(self) -> None:
-        """All events so far, pending and written, count no more: the next one is the first."""
-        self._events, self._last_checksum = START.events, START.checksum
-        self._begin_file()
-
     def take(self) -> list[FileBlock]:
         """What is pending, in order; afterwards nothing is."""
         taken, self._blocks, self._bytes = self._blocks, [], 0
         return taken
 
     def _begin_file(self) -> None:
-        self._name = EventFileName(self._epoch, self._files, self._events)
+        self._name = EventFileName(self._epoch, self._files, self._events, self._previous)
         first = header(self._name, self._last_checksum)
         self._files += 1
         self._open_bytes = 0

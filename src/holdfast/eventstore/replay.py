@@ -76,27 +76,40 @@ def replay_files(directory: Path, names: Mapping[EventFileName, Path]) -> Replay
     epochs: list[tuple[int, int]] = []
     damage: list[str] = []
     decoder, position = RecordDecoder(), START
-    for name, limit in _with_limits(list(names)):
+    for name, limit in _with_limits(_of_newest_line(list(names))):
         # Cut off by a later file, or not attached to what was read so far.
         if name.first >= limit or name.first != len(events):
             continue
         try:
             data = names[name].read_bytes()
-            begin, checksum = read_header(name, data)
+            before, checksum = read_header(name, data)
         except (OSError, ValueError) as error:
             damage.append(f"{name} doesn't count: {error}")
             continue
-        if begin != position:
+        if before != position.checksum:
             damage.append(f"{name} doesn't count: it goes on from another log")
             continue
-        found, position, flaw = _records(data, checksum, position, limit, decoder)
-        events += found
+        found, checksum, flaw = _records(data, checksum, limit - len(events), decoder)
         if found:
+            events += found
             epochs.append((name.epoch, len(found)))
+            position = LogPosition(len(events), checksum, name.epoch)
         if flaw:
             damage.append(f"{name} ends after {len(found)} events: {flaw}")
     newest = max((name.epoch for name in names), default=0)
     return ReplayedLog(tuple(events), position, _joined(epochs), newest, tuple(damage))
+
+
+def _of_newest_line(names: list[EventFileName]) -> list[EventFileName]:
+    """The files of the newest epoch, of the one that it goes on from, and so on."""
+    previous: dict[int, int] = {}
+    for name in names:
+        previous.setdefault(name.epoch, name.previous)
+    line, epoch = set(), max(previous, default=0)
+    while epoch in previous:
+        line.add(epoch)
+        epoch = previous[epoch]
+    return [name for name in names if name.epoch in line]
 
 
 def _with_limits(names: list[EventFileName]) -> list[tuple[EventFileName, float]]:
@@ -110,11 +123,11 @@ def _with_limits(names: list[EventFileName]) -> list[tuple[EventFileName, float]
 
 
 def _records(
-    data: bytes, checksum: int, position: LogPosition, limit: float, decoder: RecordDecoder
-) -> tuple[list[JobEvent], LogPosition, str | None]:
-    """The valid records after a header, where they end, and what is wrong with what follows."""
+    data: bytes, checksum: int, wanted: float, decoder: RecordDecoder
+) -> tuple[list[JobEvent], int, str | None]:
+    """The valid records after a header, the last checksum, and what is wrong with what follows."""
     events: list[JobEvent] = []
-    wanted, at, flaw = limit - position.events, HEADER_SIZE, None
+    at, flaw = HEADER_SIZE, None
     # One name each: the loop runs once for every event there has been.
     decode, length_at, checksum_at = decoder.decode, LENGTH.unpack_from, CHECKSUM.unpack_from
     last_length_at = len(data) - LENGTH.size
@@ -137,9 +150,7 @@ def _records(
             flaw = str(error)
             break
         checksum, at = found, end + CHECKSUM.size
-    if not events:
-        return events, position, flaw
-    return events, LogPosition(position.events + len(events), checksum), flaw
+    return events, checksum, flaw
 
 
 def _joined(epochs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

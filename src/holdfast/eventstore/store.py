@@ -111,20 +111,6 @@ class JobEventStore:
             self._refuse_stale()
         return recorded
 
-    def start_anew(self) -> bool:
-        """All events so far count no more: a recovery from them has failed half-way.
-
-        Returns:
-            whether that will be on disk soon, unless the disk fails.
-
-        Raises:
-            StaleEpochError: when a newer start of the job has taken over.
-        """
-        recorded = self._writer.start_anew()
-        if not recorded:
-            self._refuse_stale()
-        return recorded
-
     def flush(self, timeout: timedelta = _PATIENCE) -> bool:
         """Waits until every event so far survives a crash, of the machine too.
 
