@@ -339,8 +339,8 @@ def test_however_drivers_come_and_go_the_log_is_what_the_newest_one_knows(
         driver = _Driver(epoch, directory, PendingEvents(epoch, after, 200))
         if late:
             # It took its epoch, and was paused before it wrote anything.
-            take_over()
             drivers.insert(0, driver)
+            take_over()
         else:
             known = [] if anew else list(found.events)
             drivers.append(driver)

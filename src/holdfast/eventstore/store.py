@@ -21,7 +21,8 @@ from holdfast.eventstore.replay import event_files
 WRITE_BUFFER_SIZE = 1 << 20
 FLUSH_INTERVAL = timedelta(seconds=1)
 FILE_SIZE = 64 << 20
-_BUFFERS_BEHIND = 64
+_PENDING_LIMIT = 64 << 20
+_BUFFERS_BEHIND = 4
 _PATIENCE = timedelta(seconds=10)
 
 
@@ -40,8 +41,8 @@ class JobEventStore:
             what an earlier start recorded counts no more.
         write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
         flush_interval: `job-event.store.write-buffer.flush-interval`.
-        pending_limit: in bytes: how much of what was handed over the disk may be behind. None: 64
-            buffers.
+        pending_limit: in bytes: how far the disk may be behind what was handed over. None: 64 MiB,
+            or four buffers if that is more.
 
     Raises:
         StaleEpochError: when this epoch or a newer one has written here before.
@@ -76,12 +77,14 @@ class JobEventStore:
         newest = self._newest_epoch()
         if newest >= epoch:
             raise StaleEpochError(self._what, epoch, newest)
+        if pending_limit is None:
+            pending_limit = max(_PENDING_LIMIT, _BUFFERS_BEHIND * write_buffer_size)
         self._writer = BackgroundWriter(
             PendingEvents(epoch, after, FILE_SIZE),
             EventFileWriter(directory, epoch),
             write_buffer_size,
             flush_interval,
-            _BUFFERS_BEHIND * write_buffer_size if pending_limit is None else pending_limit,
+            pending_limit,
             self._what,
         )
         self._writer.start()
