@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from pyspark.sql import SparkSession
@@ -23,13 +23,15 @@ from holdfast.graph.stream.transformations import (
     Transformation,
 )
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.canonical_plan import hash_parts
+from holdfast.plan.function_digest import Undigestible, digest_value
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.partition_writer import SEAL
 from holdfast.spark.session_settings import session_inputs
-from holdfast.spark.streams.compiler import BATCH_COLUMNS, Flow, SealedFrame, StreamCompiler
+from holdfast.spark.streams.compiler import Flow, SealedFrame, StreamCompiler
 from holdfast.spark.streams.sealed_formats import SharedOutput, TaggedSealedOutput
 from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
 from holdfast.streaming.sealing import Seal, SealKey
@@ -242,8 +244,12 @@ class CachedStreams:
 
     def _label(self, flow: Flow, output: OutputFormat) -> str:
         """What is written on a stream's batches: what they are the result of."""
-        frame = flow.to(output, BATCH_COLUMNS)
-        return self._bridge.query(frame).root.digest[:_LABEL_DIGITS]
+        try:
+            content = digest_value(flow.run(output))
+        except Undigestible:
+            # Then the stream is like no other, and so is its label.
+            content = uuid.uuid4().hex
+        return hash_parts(self._bridge.query(flow.frame).root.digest, content)[:_LABEL_DIGITS]
 
 
 def caches_before(transformations: Iterable[Transformation]) -> list[CacheTransformation]:
@@ -268,7 +274,7 @@ def _first(cache: CacheTransformation) -> CacheTransformation:
     return cache
 
 
-def _columns(label: str, *before: StructField) -> Any:
+def _columns(label: str, *before: StructField) -> StructType:
     return StructType(
         [
             *before,

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.stream.operators import Aggregate, Operator, Reduce
@@ -27,7 +28,17 @@ from holdfast.streaming.sealing import Seal
 
 __all__ = ["BATCH_COLUMNS", "Flow", "SealedFrame", "StreamCompiler"]
 
-BATCH_COLUMNS = "channel int, target int, records int, batch binary"
+# Not as text, which Spark would have to parse for each pass.
+BATCH_COLUMNS = StructType(
+    [
+        StructField("channel", IntegerType()),
+        StructField("target", IntegerType()),
+        StructField("records", IntegerType()),
+        StructField("batch", BinaryType()),
+    ]
+)
+"""The columns of `holdfast.streaming.batches.BATCH_SCHEMA`, as Spark calls them."""
+
 _TARGET = "target"
 
 
@@ -62,15 +73,22 @@ class Flow:
     name: str
     parallelism: int
 
-    def to(self, output: OutputFormat, columns: Any) -> DataFrame:
+    def run(self, output: OutputFormat) -> Pass:
+        """The pass.
+
+        Args:
+            output: what becomes of the records.
+        """
+        return Pass(self.input, self.operators, output, self.name, self.parallelism, task_index)
+
+    def to(self, output: OutputFormat, columns: StructType) -> DataFrame:
         """The DataFrame that comes out of the pass.
 
         Args:
             output: what becomes of the records.
-            columns: the schema of it, as Spark takes it.
+            columns: its columns.
         """
-        run = Pass(self.input, self.operators, output, self.name, self.parallelism, task_index)
-        return _classic(self.frame.mapInArrow(run, columns))
+        return _classic(self.frame.mapInArrow(self.run(output), columns))
 
 
 class StreamCompiler:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
@@ -41,7 +41,7 @@ from holdfast.spark.streams.task_errors import told_as_themselves
 
 __all__ = ["StreamExecutor"]
 
-_LINE_COLUMNS = f"{LINES} string"
+_LINE_COLUMNS = StructType([StructField(LINES, StringType())])
 
 
 class StreamExecutor:
@@ -212,7 +212,7 @@ class StreamExecutor:
             schema: the table's columns.
             default_parallelism: of what has none of its own.
         """
-        columns = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        columns = _columns_of(schema)
         parallelism = _parallelism(transformation)
         sink = SinkTransformation(transformation, None, "Table", parallelism)
         ((_, _, flow),), _ = self._flows([sink], default_parallelism)
@@ -272,6 +272,14 @@ class StreamExecutor:
         for key, value in settings_of_batches(root).items():
             session.conf().set(key, value)
         return [DataFrame(jvm.of_rows(session, each), self._spark) for each in plans]
+
+
+def _columns_of(schema: StructType | str) -> StructType:
+    """A table's columns, as Spark takes them: a single type is a table of one column."""
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    if isinstance(parsed, StructType):
+        return parsed
+    return StructType([StructField("value", parsed)])
 
 
 def _parallelism(transformation: Transformation) -> int | None:
