@@ -17,7 +17,7 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-taskexecutor: setup ## Measure task executors against nginx and local file
 
 bench-datastream: setup ## Measure cached streams against a cached RDD and PyFlink
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.datastream $(ARGS)
+
+bench-eventstore: $(STAMP) ## Measure how fast a job's events are recorded and replayed
+	@$(BIN)/python -m benchmarks.eventstore $(ARGS)
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

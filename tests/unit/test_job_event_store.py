@@ -83,7 +83,7 @@ def test_what_is_recorded_is_replayed(open_store: Open, tmp_path: Path) -> None:
     with open_store() as store:
         assert all(store.write_event(event) for event in events)
         assert store.state is RecordingState.RECORDING
-    assert store.state is RecordingState.STOPPED
+    assert store.state.value == "stopped"
     assert list(replay(tmp_path / "job").events) == events
 
 
@@ -204,6 +204,7 @@ def test_a_stale_start_finds_out_and_is_refused(
     assert replay(tmp_path / "job").events == (finished(0), finished(1))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "epoch 2 has taken over" in caplog.text
+    assert "goes on" not in caplog.text
 
 
 def test_the_log_of_an_ended_job_is_removed(open_store: Open, tmp_path: Path) -> None:
@@ -212,9 +213,9 @@ def test_the_log_of_an_ended_job_is_removed(open_store: Open, tmp_path: Path) ->
     store.write_event(JobFinished(JobStatus.FINISHED))
     store.flush()
     (tmp_path / "job" / "epoch").write_bytes(b"1")
-    store.clear()
+    assert store.clear()
     assert [path.name for path in (tmp_path / "job").iterdir()] == ["epoch"]
-    store.clear()
+    assert store.clear()
 
 
 def test_a_stale_start_removes_nothing(open_store: Open, tmp_path: Path) -> None:
@@ -223,7 +224,7 @@ def test_a_stale_start_removes_nothing(open_store: Open, tmp_path: Path) -> None
     stale.flush()
     newer = open_store(2, replay(tmp_path / "job").position)
     newer.flush()
-    stale.clear()
+    assert not stale.clear()
     assert replay(tmp_path / "job").events == (finished(0),)
 
 

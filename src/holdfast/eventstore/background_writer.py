@@ -149,7 +149,9 @@ class BackgroundWriter:
         with self._lock:
             self._stopping = True
             self._wake(sync=True)
-        self._thread.join(timeout.total_seconds())
+            running = self._state is RecordingState.RECORDING
+        if running:
+            self._thread.join(timeout.total_seconds())
         with self._lock:
             late = self._state is RecordingState.RECORDING
             if late:
@@ -168,10 +170,10 @@ class BackgroundWriter:
                 self._done(work)
         except StaleEpochError as error:
             self._newest_epoch = error.newest
-            self._give_up(RecordingState.FENCED, f"epoch {error.newest} has taken over")
+            self._give_up(RecordingState.FENCED, error)
         # Whatever it is, the job goes on without recording.
         except Exception as error:
-            self._give_up(RecordingState.FAILED, f"{type(error).__name__}: {error}")
+            self._give_up(RecordingState.FAILED, error)
         finally:
             self._files.close()
 
@@ -209,13 +211,15 @@ class BackgroundWriter:
                 self._syncs_done = work.syncs_asked
                 self._progress.notify_all()
 
-    def _give_up(self, state: RecordingState, why: str) -> None:
+    def _give_up(self, state: RecordingState, why: Exception) -> None:
         with self._lock:
             first = self._state is RecordingState.RECORDING
             if first:
                 self._end(state)
-        if first:
-            self._warn(why)
+        if first and state is RecordingState.FENCED:
+            logger.warning("%s", why)
+        elif first:
+            self._warn(f"{type(why).__name__}: {why}")
 
     def _end(self, state: RecordingState) -> None:
         """Under the lock: nothing is taken any more, and what waits is let go."""

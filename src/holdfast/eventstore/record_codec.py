@@ -37,10 +37,9 @@ _FINISHED = struct.Struct("<IBBIIB")  # flags, subtask, attempt, digits of the v
 _RESET = struct.Struct("<IBIB")  # how many subtasks, digits of the vertex
 _JOB_FINISHED = struct.Struct("<IBB")  # status
 
-# What may follow a finished subtask's vertex: dataset, attempt of the output, bytes, rows.
-_PARTITION = struct.Struct("<32s4sqq")
-_OUTPUT = struct.Struct("<36s16x")
-_METRICS = struct.Struct("<36xqq")
+# What may follow a finished subtask's vertex: the output's dataset and attempt; bytes, rows.
+_PARTITION = struct.Struct("<36sqq")
+_DATASET_BYTES = 32
 _HAS_PARTITION, _HAS_SNAPSHOT = 1, 2
 
 _STATUS_CODES = {JobStatus.FINISHED: 0, JobStatus.FAILED: 1, JobStatus.CANCELED: 2}
@@ -92,13 +91,9 @@ class RecordEncoder:
         flags, tail = 0, vertex
         if event.output is not None and event.metrics is not None:
             flags = _HAS_PARTITION
-            dataset, attempt = event.output.dataset_id.hex, event.output.attempt
-            tail += _PARTITION.pack(
-                bytes.fromhex(dataset),
-                bytes.fromhex(attempt),
-                event.metrics.bytes,
-                event.metrics.rows,
-            )
+            output, metrics = event.output, event.metrics
+            name = bytes.fromhex(output.dataset_id.hex + output.attempt)
+            tail += _PARTITION.pack(name, metrics.bytes, metrics.rows)
         if event.coordinator_snapshot is not None:
             flags |= _HAS_SNAPSHOT
             tail += event.coordinator_snapshot
@@ -161,13 +156,14 @@ class RecordDecoder:
     def _finished(self, data: bytes, start: int, end: int) -> ExecutionVertexFinished:
         _, _, flags, subtask, attempt, digits = _FINISHED.unpack_from(data, start)
         at = start + _FINISHED.size
-        vertex_id = self._vertex(data[at : at + digits])
+        vertex = data[at : at + digits]
+        vertex_id = self._vertices.get(vertex) or self._vertex(vertex)
         at += digits
         output, metrics, snapshot = None, None, None
         if flags & _HAS_PARTITION:
-            (name,) = _OUTPUT.unpack_from(data, at)
+            name, size, rows = _PARTITION.unpack_from(data, at)
             output = self._outputs.get(name) or self._output(name)
-            metrics = PartitionMetrics(*_METRICS.unpack_from(data, at))
+            metrics = PartitionMetrics(size, rows)
             at += _PARTITION.size
         if flags & _HAS_SNAPSHOT:
             snapshot = data[at:end]
@@ -201,11 +197,8 @@ class RecordDecoder:
         return JobFinished(_STATUSES[code])
 
     def _vertex(self, digits: bytes) -> JobVertexID:
-        known = self._vertices.get(digits)
-        if known is None:
-            known = self._vertices[digits] = JobVertexID(digits.decode("ascii"))
-        return known
+        return self._vertices.setdefault(digits, JobVertexID(digits.decode("ascii")))
 
     def _output(self, name: bytes) -> OutputID:
-        dataset_id = IntermediateDataSetID(name[:32].hex())
-        return self._outputs.setdefault(name, OutputID(dataset_id, name[32:].hex()))
+        dataset_id = IntermediateDataSetID(name[:_DATASET_BYTES].hex())
+        return self._outputs.setdefault(name, OutputID(dataset_id, name[_DATASET_BYTES:].hex()))

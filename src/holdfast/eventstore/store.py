@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -60,6 +61,8 @@ class JobEventStore:
     >>> replay(directory).events
     (JobFinished(status=<JobStatus.FINISHED: 'FINISHED'>),)
     >>> store.clear()
+    True
+    >>> directory.rmdir()
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class JobEventStore:
             pending_limit,
             self._what,
         )
+        self._removed = False
         self._writer.start()
 
     @property
@@ -142,19 +146,21 @@ class JobEventStore:
         """
         return self._writer.stop(timeout)
 
-    def clear(self) -> None:
+    def clear(self, timeout: timedelta = _PATIENCE) -> bool:
         """Stops, and removes the log: the job has ended. A newer start's log is left alone.
 
-        Where it can't be removed it stays, and a JobFinished at its end says the rest.
+        Args:
+            timeout: at most so long is waited for the disk, to write and again to remove.
+
+        Returns:
+            whether the log is gone. Where it can't be removed it stays, and a JobFinished at its
+            end says the rest, if it was recorded.
         """
-        self.stop()
-        with suppress(OSError):
-            names = event_files(self._directory)
-            if any(name.epoch > self._epoch for name in names):
-                return
-            # The oldest first: what is left of a log without its beginning says nothing.
-            for path in names.values():
-                path.unlink(missing_ok=True)
+        self.stop(timeout)
+        removal = threading.Thread(target=self._remove, name="job-event-removal", daemon=True)
+        removal.start()
+        removal.join(timeout.total_seconds())
+        return self._removed
 
     def __enter__(self) -> Self:
         return self
@@ -170,6 +176,16 @@ class JobEventStore:
     @property
     def _what(self) -> str:
         return f"recording the job's events in {self._directory}"
+
+    def _remove(self) -> None:
+        with suppress(OSError):
+            names = event_files(self._directory)
+            if any(name.epoch > self._epoch for name in names):
+                return
+            # The oldest first: what is left of a log without its beginning says nothing.
+            for path in names.values():
+                path.unlink(missing_ok=True)
+            self._removed = True
 
     def _newest_epoch(self) -> int:
         try:

@@ -1,0 +1,1 @@
+"""What recording the events of a job costs, and reading them back."""
