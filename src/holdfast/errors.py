@@ -372,6 +372,22 @@ class StreamTaskError(HoldfastError):
     """The base of what goes wrong in a task of a stream. Each names the operator or the data."""
 
 
+class WorkerModuleMissingError(StreamTaskError, ImportError):
+    """Spark's Python workers can't import what a stream's functions need, or Holdfast itself.
+
+    Args:
+        module: what they can't import.
+    """
+
+    def __init__(self, module: str) -> None:
+        super().__init__(
+            f"Spark's Python workers have no module {module!r}: expected the packages of this "
+            "program's Python. Set PYSPARK_PYTHON to that Python before Spark starts, and on a "
+            "cluster install them on every node, or add your own modules by addPyFile()."
+        )
+        self.module = module
+
+
 class OperatorFailedError(StreamTaskError):
     """A person's function raised an error, whose traceback the message ends with.
 

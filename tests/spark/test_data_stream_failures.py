@@ -27,6 +27,7 @@ from holdfast.errors import (
     NoSinksError,
     OperatorFailedError,
     RecordNotSerializableError,
+    WorkerModuleMissingError,
 )
 
 
@@ -212,6 +213,17 @@ def test_none_is_a_record_like_any_other(env: Environment) -> None:
     assert collected(nones) == [None, 1, None]
     assert collected(nones.key_by(lambda record: record).reduce(lambda a, b: a)).count(None) == 1
     assert collected(nones.filter(lambda record: record is None)) == [None, None]
+
+
+def test_a_module_that_the_workers_lack_is_named(
+    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("def shout(word): return word.upper()")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with pytest.raises(WorkerModuleMissingError, match="'only_here'"):
+        collected(env.from_collection(["to"]).map(only_here.shout))
 
 
 def test_timers_are_refused_by_name(env: Environment) -> None:

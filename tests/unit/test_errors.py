@@ -42,6 +42,7 @@ from holdfast.errors import (
     UnsupportedSessionError,
     UnsupportedTypeError,
     VersionMismatchError,
+    WorkerModuleMissingError,
 )
 
 EXAMPLES = [
@@ -75,6 +76,7 @@ EXAMPLES = [
     (KeyedStateError("seen", "no key: use key_by()"), ["'seen'", "no key", "use key_by()"]),
     (StaleEpochError("/ha/job", 3, 4), ["/ha/job", "epoch 3", "epoch 4", "end this one"]),
     (NoSinksError(), ["nothing to run", "at least one sink", "print()"]),
+    (WorkerModuleMissingError("words"), ["'words'", "expected the packages", "PYSPARK_PYTHON"]),
     (InvalidStreamArgumentError("map()", 3, "a function"), ["map() was given 3", "a function"]),
     (InvalidTransformationError("Map", "no input: expected one"), ["'Map'", "expected one"]),
     (

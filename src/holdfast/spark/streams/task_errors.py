@@ -13,6 +13,7 @@ from holdfast.errors import (
     OperatorFailedError,
     RecordNotSerializableError,
     StreamTaskError,
+    WorkerModuleMissingError,
 )
 
 __all__ = ["told_as_themselves"]
@@ -38,6 +39,10 @@ _MESSAGES: tuple[tuple[Callable[..., StreamTaskError], str], ...] = (
 )
 
 
+# It was raised before anything of Holdfast's ran there.
+_MISSING = re.compile(r"^ModuleNotFoundError: No module named '(?P<module>[^']+)'", re.MULTILINE)
+
+
 @contextmanager
 def told_as_themselves() -> Iterator[None]:
     """Errors of a stream's tasks are raised here as they were there.
@@ -59,4 +64,5 @@ def _told(text: str) -> StreamTaskError | None:
         found = re.search(rf"^holdfast\.errors\.\w+: {message}", text, re.DOTALL | re.MULTILINE)
         if found is not None:
             return error(**found.groupdict())
-    return None
+    missing = _MISSING.search(text)
+    return None if missing is None else WorkerModuleMissingError(**missing.groupdict())
