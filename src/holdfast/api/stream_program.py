@@ -73,9 +73,7 @@ class StreamProgram:
         """Marks a stream to be kept by the first job that needs it."""
         self.check_open("cache()")
         transformation = CacheTransformation(stream._transformation)
-        cached = CachedDataStream(transformation, self)
-        self._executor.cache(transformation, cached, self.parallelism)
-        return cached
+        return CachedDataStream(transformation, self)
 
     def invalidate(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream."""
@@ -85,7 +83,7 @@ class StreamProgram:
     def forget(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream, which is no longer cached."""
         if not self._is_closed():
-            self._executor.forget(stream._transformation, stream)
+            self._executor.forget(stream._transformation)
 
     def add_sink(self, sink: SinkTransformation) -> None:
         """Adds a sink for the next `execute` to run."""

@@ -157,16 +157,6 @@ class StreamExecutor:
 
     # -- caches -----------------------------------------------------------------------------------
 
-    def cache(self, cache: CacheTransformation, handle: object, default_parallelism: int) -> None:
-        """Marks a stream to be kept by the first job that needs it. Runs nothing.
-
-        Args:
-            cache: the stream.
-            handle: what the person holds of it.
-            default_parallelism: of what has none of its own.
-        """
-        return
-
     def invalidate(self, cache: CacheTransformation) -> None:
         """Drops what is kept of a stream; the next job looks at its sources anew, and keeps it.
 
@@ -175,12 +165,11 @@ class StreamExecutor:
         """
         self._caches.invalidate(cache)
 
-    def forget(self, cache: CacheTransformation, handle: object) -> None:
+    def forget(self, cache: CacheTransformation) -> None:
         """Drops what is kept of a stream, which is no longer cached.
 
         Args:
             cache: the stream.
-            handle: what the person holds of it.
         """
         self._caches.forget(cache)
 

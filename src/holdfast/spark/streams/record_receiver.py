@@ -76,18 +76,19 @@ class RecordReceiver:
     Args:
         host: the address to listen on.
         eager: records are wanted as fast as they come.
+        known_as: how tasks call that address; the same by default.
 
     Attributes:
         address: where tasks connect to.
         key: what they prove to be the job's with.
     """
 
-    def __init__(self, host: str, *, eager: bool = False) -> None:
+    def __init__(self, host: str, *, eager: bool = False, known_as: str | None = None) -> None:
         self.key = SealKey.new()
         self._eager = eager
         self._listener = socket.create_server((host, 0), backlog=512)
         self._listener.setblocking(False)
-        self.address: tuple[str, int] = (host, self._listener.getsockname()[1])
+        self.address: tuple[str, int] = (known_as or host, self._listener.getsockname()[1])
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._senders: dict[int, _Sender] = {}

@@ -54,7 +54,7 @@ class CollectRun:
 
     def __init__(self, spark: SparkSession, *, eager: bool = False) -> None:
         self._spark = spark
-        self._receiver = RecordReceiver(_host(spark), eager=eager)
+        self._receiver = _receiver(spark, eager)
         self._action: BackgroundAction | None = None
 
     @property
@@ -160,8 +160,12 @@ def run_of(spark: SparkSession, sink: object, name: str) -> SinkRun:
     )
 
 
-def _host(spark: SparkSession) -> str:
-    """Where tasks reach this process."""
-    if (spark.sparkContext.master or "").startswith("local"):
-        return _LOOPBACK
-    return str(spark.sparkContext.getConf().get("spark.driver.host", _LOOPBACK))
+def _receiver(spark: SparkSession, eager: bool) -> RecordReceiver:
+    """Listens where Spark's own driver does; on one machine to nobody else."""
+    context = spark.sparkContext
+    if (context.master or "").startswith("local"):
+        return RecordReceiver(_LOOPBACK, eager=eager)
+    settings = context.getConf()
+    host = settings.get("spark.driver.host", _LOOPBACK) or _LOOPBACK
+    bound = settings.get("spark.driver.bindAddress", host) or host
+    return RecordReceiver(bound, eager=eager, known_as=host)

@@ -153,7 +153,7 @@ def frame_of(spark: SparkSession, source: object, name: str, parallelism: int) -
         spark: the session.
         source: what the API has handed over.
         name: the source's name, for people.
-        parallelism: how many subtasks read it, where that is not for Spark to say.
+        parallelism: how many subtasks read it, at most.
 
     Raises:
         InvalidStreamArgumentError: when it is no source.
@@ -163,9 +163,12 @@ def frame_of(spark: SparkSession, source: object, name: str, parallelism: int) -
         case CollectionSource():
             return source.frame(spark, name, parallelism)
         case TextFileSource(path):
-            return SourceFrame(_classic(spark.read.text(path)), LineInput())
+            # Fewer subtasks may do, but none has an index beyond the parallelism.
+            lines = spark.read.text(path).coalesce(parallelism)
+            return SourceFrame(_classic(lines), LineInput())
         case TableSource(dataframe):
-            return SourceFrame(dataframe, RowInput(dataframe.schema.json()))
+            rows = dataframe.coalesce(parallelism)
+            return SourceFrame(_classic(rows), RowInput(dataframe.schema.json()))
         case Source():
             splits = _grouped(source.enumerate_splits(parallelism), parallelism)
             return _split_frame(spark, name, SourceReader(source, source.version()), splits)
