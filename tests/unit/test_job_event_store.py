@@ -207,6 +207,16 @@ def test_a_stale_start_finds_out_and_is_refused(
     assert "goes on" not in caplog.text
 
 
+def test_a_stale_start_that_has_nothing_to_write_finds_out_by_flushing(
+    open_store: Open, tmp_path: Path
+) -> None:
+    stale = open_store(1)
+    assert stale.flush()
+    assert open_store(2, replay(tmp_path / "job").position).flush()
+    with pytest.raises(StaleEpochError):
+        stale.flush()
+
+
 def test_the_log_of_an_ended_job_is_removed(open_store: Open, tmp_path: Path) -> None:
     store = open_store()
     store.write_event(finished(0), cut=True)

@@ -163,8 +163,8 @@ class BackgroundWriter:
     def _run(self) -> None:
         try:
             while (work := self._next()) is not None:
-                if work.blocks:
-                    self._files.write(work.blocks)
+                # Without blocks too: who asks to flush is told when a newer epoch has taken over.
+                self._files.write(work.blocks)
                 if work.sync:
                     self._files.sync()
                 self._done(work)
