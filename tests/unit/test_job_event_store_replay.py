@@ -83,10 +83,10 @@ def record_ends(path: Path) -> list[int]:
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[JobEvent]]:
-    """A log of three hundred events in three files."""
+    """A log of some hundred events in three files."""
     directory = tmp_path_factory.mktemp("log")
-    events = mixed_events(300)
-    record(directory, events, file_size=4000)
+    events = mixed_events(240)
+    record(directory, events, file_size=3200)
     assert len(event_files(directory)) == 3
     return directory, events
 
@@ -96,7 +96,7 @@ def test_a_whole_log_gives_all_events_in_order(log: tuple[Path, list[JobEvent]])
     found = replay(directory)
     assert list(found.events) == events
     assert found.position.events == len(events)
-    assert (found.epochs, found.newest_epoch, found.damage) == (((1, 300),), 1, ())
+    assert (found.epochs, found.newest_epoch, found.damage) == (((1, 240),), 1, ())
 
 
 def test_a_log_cut_at_any_byte_gives_what_is_before(log: tuple[Path, list[JobEvent]]) -> None:
