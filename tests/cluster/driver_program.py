@@ -81,6 +81,18 @@ def slowly(df, seconds=20):
     return df.mapInPandas(lambda it: (time.sleep(seconds) or each for each in it), df.schema)
 
 
+def remember_stream(name):
+    pairs = env.from_collection(range(4000)).set_parallelism(8).map(lambda i: (i % 7, i))
+    globals()[name] = pairs.set_parallelism(8).cache()
+    return sums(globals()[name])
+
+
+def sums(pairs):
+    summed = pairs.key_by(lambda pair: pair[0]).sum(1)
+    with summed.execute_and_collect() as records:
+        return sorted(records) == [(k, sum(range(k, 4000, 7))) for k in range(7)]
+
+
 def remember(name, df):
     globals()[name] = env.from_dataframe(df).cache()
     return rows(globals()[name]) == rows(df)

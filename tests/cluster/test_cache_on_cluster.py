@@ -188,3 +188,21 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_orphans(
         # The fixture's end sees to it that no file is left of what the killed task wrote.
     finally:
         cluster.restart_worker(0)
+
+
+def test_a_stream_is_kept_on_both_nodes_and_made_again_when_one_is_lost(
+    cluster: LocalCluster, driver: Driver
+) -> None:
+    driver.comes_to("executors()", 2)
+    assert driver("remember_stream('pairs')")
+    assert driver("outcomes()") == ["produced", "run"]
+    assert driver("hosts()") == ["127.0.0.2", "127.0.0.3"]
+    assert driver("sums(pairs)")
+    assert driver("outcomes()[0]") == "read from cache"
+    cluster.kill_task_executor(1)
+    try:
+        assert driver("sums(pairs)")
+        assert driver("bool(env.last_job_result.losses)")
+    finally:
+        cluster.restart_task_executor(1)
+    driver.comes_to("(sums(pairs), outcomes()[0])", [True, "read from cache"])
