@@ -81,7 +81,8 @@ class Claim:
 
 @dataclass
 class Model:
-    handles: dict[str, set[Handle]] = field(default_factory=dict)
+    # In order, and not by their addresses: what Hypothesis draws from must come back as it was.
+    handles: dict[str, dict[Handle, None]] = field(default_factory=dict)
     kept: list[Kept] = field(default_factory=list)
     claims: dict[IntermediateDataSetID, Claim] = field(default_factory=dict)
 
@@ -111,7 +112,7 @@ class ManagerMachine(RuleBasedStateMachine):
     def cache(self, digest: str) -> None:
         handle = Handle()
         self.manager.register(CachedComputation(digest, f"query {digest}", "name"), handle)
-        self.model.handles.setdefault(digest, set()).add(handle)
+        self.model.handles.setdefault(digest, {})[handle] = None
 
     @rule(digest=digests, data=st.data())
     def follow(self, digest: str, data: st.DataObject) -> None:
@@ -120,7 +121,7 @@ class ManagerMachine(RuleBasedStateMachine):
         handle = data.draw(st.sampled_from([*known, Handle()]))
         self.manager.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
         if handle in known:
-            self.model.handles.setdefault(digest, set()).add(handle)
+            self.model.handles.setdefault(digest, {})[handle] = None
 
     @rule(dataset_id=datasets)
     def claim(self, dataset_id: IntermediateDataSetID) -> None:
@@ -181,11 +182,11 @@ class ManagerMachine(RuleBasedStateMachine):
 
     @rule(digest=digests, close=st.booleans(), data=st.data())
     def invalidate(self, digest: str, close: bool, data: st.DataObject) -> None:
-        handles = self.model.handles.get(digest, set())
+        handles = self.model.handles.get(digest, {})
         closing = None
         if close and handles:
-            closing = data.draw(st.sampled_from(sorted(handles, key=id)))
-            handles.discard(closing)
+            closing = data.draw(st.sampled_from(list(handles)))
+            del handles[closing]
         dropped = self.manager.invalidate(digest, closing=closing)
         gone = [each for each in self.model.kept if DATASETS[each.dataset_id] == digest]
         self._invalidated(gone, dropped)
