@@ -48,6 +48,8 @@ _WRITE_OPTIONS = {
 _WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
     "parquet.block.size.row.check.max": "1",
     "parquet.page.size.row.check.max": "1",
+    # Spark reads all of a row group's batches into memory at once, in each task.
+    "parquet.block.size": str(8 << 20),
 }
 
 
