@@ -269,11 +269,20 @@ def test_a_killed_driver_leaves_all_that_was_flushed(tmp_path: Path) -> None:
     assert found == sorted(found)
 
 
+def is_stopped(pid: int) -> bool:
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all(
+        (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads
+    )
+
+
 def test_a_driver_that_was_paused_meets_its_successor(tmp_path: Path) -> None:
     paused, newer = driver(tmp_path, 1), None
     try:
         assert said(paused)[1] == "True"
         os.kill(paused.pid, signal.SIGSTOP)
+        # The signal is sent; until each thread has got it, the disk may still be written to.
+        wait_for(lambda: is_stopped(paused.pid))
         before = replay(tmp_path)
         newer = driver(tmp_path, 2)
         assert said(newer)[1] == "True"
