@@ -96,6 +96,14 @@ def test_a_directory_that_is_being_made_stays_for_a_while(tmp_path: Path) -> Non
     assert sorted(remove_garbage(tmp_path)) == sorted([making, unlocked])
 
 
+def test_what_is_left_of_a_removal_goes_at_once(tmp_path: Path) -> None:
+    left = tmp_path / f".removed-{uuid4().hex}"
+    (left / "datasets" / "x").mkdir(parents=True)
+    (left / "datasets" / "x" / "part").touch()
+    assert remove_garbage(tmp_path) == [left]
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     names = ["application-form", "application-", ".new-things", "data", f"x-application-{'0' * 32}"]
     for name in names:

@@ -211,6 +211,9 @@ def _remove(path: Path) -> None:
 
 
 def _is_abandoned(path: Path) -> bool:
+    # Somebody wrote into it while it was removed, or who removed it was killed over it.
+    if path.name.startswith(_REMOVED):
+        return True
     try:
         with (path / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
