@@ -320,45 +320,6 @@ def test_unpinning_leaves_the_original(storage: EmbeddedStorage) -> None:
     assert storage.damage(kept) is None
 
 
-def test_what_is_pinned_is_shared_and_kept_for_the_next_reader(storage: EmbeddedStorage) -> None:
-    kept = keep(storage)
-    first, second = storage.pin(kept), storage.pin(kept)
-    assert first is not None
-    assert first == second
-    storage.unpin(first)
-    storage.unpin(first)
-    assert storage.pin(kept) == first
-    # Removed while it is read, it goes with its last reader.
-    storage.remove(kept)
-    assert storage.damage(first) is None
-    storage.unpin(first)
-    assert not first.directory.exists()
-
-
-def test_what_is_pinned_and_unread_goes_with_its_dataset(storage: EmbeddedStorage) -> None:
-    kept = keep(storage)
-    pinned = storage.pin(kept)
-    assert pinned is not None
-    storage.unpin(pinned)
-    storage.remove(kept)
-    assert not pinned.directory.exists()
-
-
-def test_what_is_pinned_and_lost_is_pinned_anew(storage: EmbeddedStorage) -> None:
-    kept = keep(storage)
-    lost = storage.pin(kept)
-    assert lost is not None
-    shutil.rmtree(lost.directory)
-    again = storage.pin(kept)
-    assert again is not None
-    assert again != lost
-    assert storage.damage(again) is None
-    # The first reader ends as well.
-    storage.unpin(lost)
-    storage.unpin(again)
-    assert storage.damage(again) is None
-
-
 def test_what_is_gone_cannot_be_pinned_and_leaves_nothing_behind(
     storage: EmbeddedStorage, tmp_path: Path
 ) -> None:

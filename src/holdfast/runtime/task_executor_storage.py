@@ -18,7 +18,6 @@ from holdfast.errors import (
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
-from holdfast.runtime.pins import Pins
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.storage.intermediate_result_storage import (
     IntermediateResultStorage,
@@ -78,11 +77,6 @@ class TaskExecutorStorage(IntermediateResultStorage):
         ]
         self._spans_machines = heartbeat_seconds is not None
         self._tracker = JobMasterPartitionTracker()
-        self._pins = Pins(
-            _pinned,
-            lambda pinned: damage(pinned.directory, pinned.manifest) is None,
-            lambda pinned: _partition_directory(pinned).remove(pinned.directory),
-        )
         self._hits: dict[OutputID, int] = {}
         self._lock = Lock()
         self._heartbeats: Heartbeats | None = None
@@ -189,15 +183,17 @@ class TaskExecutorStorage(IntermediateResultStorage):
     def remove(self, kept: KeptDataSet) -> None:
         if kept.name is not None:
             self._release(OutputID.parse(kept.name))
-            self._pins.retire(kept.name)
 
     def pin(self, kept: KeptDataSet) -> KeptDataSet | None:
         if self._spans_machines:
             return None
-        return self._pins.pin(kept)
+        pinned = _partition_directory(kept).pin(kept.directory, kept.manifest)
+        if pinned is None:
+            return None
+        return kept.model_copy(update={"directories": (str(pinned),), "name": None})
 
     def unpin(self, pinned: KeptDataSet) -> None:
-        self._pins.unpin(pinned)
+        _partition_directory(pinned).remove(pinned.directory)
 
     def hit(self, kept: KeptDataSet) -> None:
         if kept.name is not None:
@@ -387,13 +383,6 @@ def _kept(output: OutputID, manifests: Mapping[TaskExecutorConnection, Manifest]
         holders=() if len(manifests) == 1 else tuple(holder for _, holder in placed),
         name=output.name,
     )
-
-
-def _pinned(kept: KeptDataSet) -> KeptDataSet | None:
-    place = _partition_directory(kept).pin(kept.directory, kept.manifest)
-    if place is None:
-        return None
-    return kept.model_copy(update={"directories": (str(place),), "name": None})
 
 
 def _partition_directory(kept: KeptDataSet) -> PartitionDirectory:

@@ -117,7 +117,7 @@ class IntermediateResultStorage(ABC):
 
     @abstractmethod
     def unpin(self, pinned: KeptDataSet) -> None:
-        """Ends one use of what `pin` gave; what can't be removed is garbage."""
+        """Removes what `pin` gave; what can't be removed is garbage."""
 
     @abstractmethod
     def hit(self, kept: KeptDataSet) -> None:
