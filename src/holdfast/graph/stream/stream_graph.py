@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
-from holdfast.graph.diagram.diagram_text import diagram_text
-from holdfast.graph.stream.adjacency import Adjacency
+from holdfast.graph.stream.edge_graph import EdgeGraph
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.operators import Operator
 from holdfast.graph.stream.partitioner import Partitioner
@@ -129,7 +128,7 @@ class StreamEdge:
 
 
 @dataclass(frozen=True)
-class StreamGraph:
+class StreamGraph(EdgeGraph[StreamEdge]):
     """Operators, and the ways of records between them.
 
     Attributes:
@@ -152,22 +151,6 @@ class StreamGraph:
         """
         return self._nodes_by_id[node_id]
 
-    def in_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
-        """The edges that enter a node.
-
-        Args:
-            node_id: its number, from 1.
-        """
-        return self._adjacency.entering(node_id)
-
-    def out_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
-        """The edges that leave a node.
-
-        Args:
-            node_id: its number, from 1.
-        """
-        return self._adjacency.leaving(node_id)
-
     @property
     def diagram(self) -> Diagram:
         """The graph, to be printed or drawn."""
@@ -180,18 +163,9 @@ class StreamGraph:
             ),
         )
 
-    @property
-    def text(self) -> str:
-        """The graph as lines of text. The same program has the same text everywhere."""
-        return diagram_text(self.diagram)
-
     @cached_property
     def _nodes_by_id(self) -> Mapping[int, StreamNode]:
         return {node.id: node for node in self.nodes}
-
-    @cached_property
-    def _adjacency(self) -> Adjacency[StreamEdge]:
-        return Adjacency(self.edges)
 
 
 def edge_labels(partitioner: Partitioner, tag: OutputTag | None) -> tuple[str, ...]:

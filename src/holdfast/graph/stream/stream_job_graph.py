@@ -8,9 +8,8 @@ from functools import cached_property
 
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram
-from holdfast.graph.diagram.diagram_text import diagram_text
 from holdfast.graph.job_graph import ResultPartitionType
-from holdfast.graph.stream.adjacency import Adjacency
+from holdfast.graph.stream.edge_graph import EdgeGraph
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.partitioner import Partitioner
 from holdfast.graph.stream.stream_graph import StreamNode, edge_labels
@@ -75,7 +74,7 @@ class StreamJobEdge:
 
 
 @dataclass(frozen=True)
-class StreamJobGraph:
+class StreamJobGraph(EdgeGraph[StreamJobEdge]):
     """A stream's job: vertices, and the results that travel between them.
 
     Attributes:
@@ -98,22 +97,6 @@ class StreamJobGraph:
         """
         return self._vertices_by_id[vertex_id]
 
-    def in_edges(self, vertex_id: int) -> tuple[StreamJobEdge, ...]:
-        """The edges that enter a vertex.
-
-        Args:
-            vertex_id: its number, from 1.
-        """
-        return self._adjacency.entering(vertex_id)
-
-    def out_edges(self, vertex_id: int) -> tuple[StreamJobEdge, ...]:
-        """The edges that leave a vertex.
-
-        Args:
-            vertex_id: its number, from 1.
-        """
-        return self._adjacency.leaving(vertex_id)
-
     @property
     def diagram(self) -> Diagram:
         """The graph, to be printed or drawn."""
@@ -134,18 +117,9 @@ class StreamJobGraph:
             ),
         )
 
-    @property
-    def text(self) -> str:
-        """The graph as lines of text. The same program has the same text everywhere."""
-        return diagram_text(self.diagram)
-
     @cached_property
     def _vertices_by_id(self) -> Mapping[int, StreamJobVertex]:
         return {vertex.id: vertex for vertex in self.vertices}
-
-    @cached_property
-    def _adjacency(self) -> Adjacency[StreamJobEdge]:
-        return Adjacency(self.edges)
 
 
 def _facts(vertex: StreamJobVertex) -> tuple[str, ...]:
