@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from holdfast.errors import StreamTaskError
 from holdfast.functions.process_function import ProcessFunction
 from holdfast.streaming.batch_encoding import is_tagged
-from holdfast.streaming.user_functions import failure
+from holdfast.streaming.user_functions import failing_as
 
 __all__ = ["filtered", "flat_mapped", "main_output", "mapped", "processed"]
 
@@ -24,13 +23,9 @@ def mapped(records: Iterator[Any], function: Callable[[Any], Any], operator: str
         function: called with each.
         operator: the operator's name.
     """
-    try:
+    with failing_as(operator):
         for record in records:
             yield function(record)
-    except StreamTaskError:
-        raise
-    except Exception as error:
-        raise failure(operator, error) from error
 
 
 def flat_mapped(
@@ -43,15 +38,11 @@ def flat_mapped(
         function: called with each; gives an iterable, or None.
         operator: the operator's name.
     """
-    try:
+    with failing_as(operator):
         for record in records:
             results = function(record)
             if results is not None:
                 yield from results
-    except StreamTaskError:
-        raise
-    except Exception as error:
-        raise failure(operator, error) from error
 
 
 def filtered(
@@ -64,14 +55,10 @@ def filtered(
         function: called with each.
         operator: the operator's name.
     """
-    try:
+    with failing_as(operator):
         for record in records:
             if function(record):
                 yield record
-    except StreamTaskError:
-        raise
-    except Exception as error:
-        raise failure(operator, error) from error
 
 
 def processed(
@@ -88,15 +75,11 @@ def processed(
         context: what the function can ask about a record.
         operator: the operator's name.
     """
-    try:
+    with failing_as(operator):
         for record in records:
             results = function(record, context)
             if results is not None:
                 yield from results
-    except StreamTaskError:
-        raise
-    except Exception as error:
-        raise failure(operator, error) from error
 
 
 def main_output(records: Iterator[Any]) -> Iterator[Any]:
