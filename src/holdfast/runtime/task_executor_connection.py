@@ -102,7 +102,7 @@ class TaskExecutorConnection:
             TaskExecutorError: when that can't be done.
         """
         with self._registering:
-            if self._registration is None or self._unreachable is not None:
+            if not self.is_up:
                 self._register()
 
     def call(self, request: Callable[[TaskExecutorGateway], T]) -> T:
@@ -161,8 +161,7 @@ class TaskExecutorConnection:
     def heartbeat(self, hits: Mapping[OutputID, int]) -> None:
         """Renews the lease; registers again with an executor that was lost or started again."""
         try:
-            if not self.is_up:
-                self.connect()
+            self.connect()
             incarnation = self.gateway.heartbeat(self._application, hits)
             registration = self._registration
             if registration is not None and registration.incarnation != incarnation:
