@@ -173,7 +173,3 @@ class NamespacedProcess:
 
     def __exit__(self, *exception: object) -> None:
         self.kill()
-
-
-def _bind_arguments(mounts: Sequence[BindMount]) -> list[str]:
-    return [word for m in mounts for word in ("--bind", str(m.source), str(m.target))]
