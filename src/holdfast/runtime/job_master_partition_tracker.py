@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from holdfast.errors import (
     DuplicateRegistrationError,
-    MalformedRequestError,
     UnknownDataSetError,
     UnknownPartitionError,
     UnknownTaskExecutorError,
@@ -19,6 +18,11 @@ from holdfast.taskexecutor.partition_info import (
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
+)
+from holdfast.taskexecutor.tracking_refusals import (
+    another_number,
+    another_owner,
+    tracked_already,
 )
 
 
@@ -444,22 +448,10 @@ def _lose(
 
 
 def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
-    partition_id = info.partition_id
+    index = info.partition_id.index
     if output.job_id != job_id:
-        raise DuplicateRegistrationError(
-            f"output {output.output}",
-            "Its partitions are another job's: produce them as another attempt.",
-        )
-    if (
-        partition_id.index in output.job_partitions
-        or partition_id.index in output.cluster_partitions
-    ):
-        raise DuplicateRegistrationError(
-            f"partition {partition_id}", "Release it first, or produce it as another attempt."
-        )
+        raise another_owner(output.output)
+    if index in output.job_partitions or index in output.cluster_partitions:
+        raise tracked_already(info.partition_id)
     if output.number_of_partitions != info.number_of_partitions:
-        raise MalformedRequestError(
-            f"to track partition {partition_id}",
-            f"its output has {output.number_of_partitions} partitions, and this says "
-            f"{info.number_of_partitions}",
-        )
+        raise another_number(info, output.number_of_partitions)

@@ -7,8 +7,6 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from holdfast.errors import (
-    DuplicateRegistrationError,
-    MalformedRequestError,
     UnknownPartitionError,
 )
 from holdfast.taskexecutor.packed_metrics import pack, unpack
@@ -16,6 +14,11 @@ from holdfast.taskexecutor.partition_info import (
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
+)
+from holdfast.taskexecutor.tracking_refusals import (
+    another_number,
+    another_owner,
+    tracked_already,
 )
 
 Owner = TypeVar("Owner", bound=Hashable)
@@ -34,22 +37,12 @@ class _Output(Generic[Owner]):
         self.metrics: dict[int, int] = {}
 
     def check_addition(self, info: TaskExecutorPartitionInfo, owner: Owner | None) -> None:
-        partition_id = info.partition_id
         if owner is not None and owner != self.owner:
-            raise DuplicateRegistrationError(
-                f"output {self.output}",
-                "Its partitions are another job's: produce them as another attempt.",
-            )
-        if partition_id.index in self.metrics:
-            raise DuplicateRegistrationError(
-                f"partition {partition_id}", "Release it first, or produce it as another attempt."
-            )
+            raise another_owner(self.output)
+        if info.partition_id.index in self.metrics:
+            raise tracked_already(info.partition_id)
         if info.number_of_partitions != self.number_of_partitions:
-            raise MalformedRequestError(
-                f"to track partition {partition_id}",
-                f"its output has {self.number_of_partitions} partitions, and this says "
-                f"{info.number_of_partitions}",
-            )
+            raise another_number(info, self.number_of_partitions)
 
     def infos(self) -> Iterable[TaskExecutorPartitionInfo]:
         output, number = self.output, self.number_of_partitions
