@@ -15,6 +15,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
+from holdfast.graph.stream.stream_job_graph import StreamJobGraph
 from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
 from holdfast.graph.stream.topological_order import topological_order
 from holdfast.graph.stream.transformations import (
@@ -106,6 +107,29 @@ class CachedStreams:
         """
         return self._entry(_first(cache), default_parallelism).sealed
 
+    def compiler(
+        self, graph: StreamJobGraph, default_parallelism: int
+    ) -> tuple[StreamCompiler, list[SharedStream]]:
+        """What compiles a job graph, with the streams that are to be shared in its job.
+
+        Args:
+            graph: the job.
+            default_parallelism: of what has none of its own.
+
+        Returns:
+            the compiler, and a list that fills as it compiles.
+        """
+        shared: list[SharedStream] = []
+
+        def share(flow: Flow, tags: tuple[OutputTag, ...]) -> SealedFrame:
+            shared.append(self._share(flow, tags))
+            return shared[-1].sealed
+
+        compiler = StreamCompiler(
+            self._spark, graph, lambda cache: self.compile(cache, default_parallelism), share
+        )
+        return compiler, shared
+
     def invalidate(self, cache: CacheTransformation) -> None:
         """Drops what is kept of a stream; the next job looks at its sources anew."""
         cache = _first(cache)
@@ -156,7 +180,7 @@ class CachedStreams:
     def _dataset_id(self, query: Query) -> IntermediateDataSetID:
         return _id_of(query, session_inputs(self._spark))
 
-    def share(self, flow: Flow, tags: tuple[OutputTag, ...]) -> SharedStream:
+    def _share(self, flow: Flow, tags: tuple[OutputTag, ...]) -> SharedStream:
         """A flow as a stream that several read.
 
         Args:
@@ -213,18 +237,7 @@ class CachedStreams:
         graph = StreamJobGraphGenerator(stream_graph).generate()
         kept = stream_graph.nodes[-1]
         (vertex,) = (each for each in graph.vertices if each.tail.id == kept.id)
-        shared: list[SharedStream] = []
-
-        def share(flow: Flow, tags: tuple[OutputTag, ...]) -> SealedFrame:
-            shared.append(self.share(flow, tags))
-            return shared[-1].sealed
-
-        compiler = StreamCompiler(
-            self._spark,
-            graph,
-            lambda inner: self.compile(inner, default_parallelism),
-            share,
-        )
+        compiler, shared = self.compiler(graph, default_parallelism)
         flow = compiler.flow(vertex)
         tag = cache.input.tag if isinstance(cache.input, SideOutputTransformation) else None
         unsealed = BatchOutput() if tag is None else BatchOutput((tag,), main=False)

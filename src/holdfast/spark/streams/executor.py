@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.stream_graph import SinkWrite
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
@@ -33,7 +32,7 @@ from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
-from holdfast.spark.streams.compiler import Flow, SealedFrame, StreamCompiler
+from holdfast.spark.streams.compiler import Flow
 from holdfast.spark.streams.sink_formats import LINES
 from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, run_of
 from holdfast.spark.streams.table_formats import RowOutput
@@ -219,18 +218,7 @@ class StreamExecutor:
         graph = StreamJobGraphGenerator(
             StreamGraphGenerator(default_parallelism, sinks).generate()
         ).generate()
-        shared: list[SharedStream] = []
-
-        def share(flow: Flow, tags: tuple[OutputTag, ...]) -> SealedFrame:
-            shared.append(self._caches.share(flow, tags))
-            return shared[-1].sealed
-
-        compiler = StreamCompiler(
-            self._spark,
-            graph,
-            lambda cache: self._caches.compile(cache, default_parallelism),
-            share,
-        )
+        compiler, shared = self._caches.compiler(graph, default_parallelism)
         flows = [
             (vertex.tail.name, vertex.tail.what.sink, compiler.flow(vertex))
             for vertex in graph.vertices
