@@ -7,8 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import figure_report
 from benchmarks.datastream import flink, jobs, memory, report
 from benchmarks.datastream.session import start
+from benchmarks.figure import Figure
 
 
 def main() -> int:
@@ -22,7 +24,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    figures: list[report.Figure] = []
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
         home = Path(temporary).resolve()
         if arguments.only != "memory":
@@ -36,7 +38,7 @@ def main() -> int:
             with start(home / "memory", memory="1g", touched=True) as spark:
                 peaks = memory.measure(spark, home, arguments.memory_records, _tell)
             figures += report.of_memory(peaks)
-    report.write(figures, arguments.output / "datastream.json")
+    figure_report.write(figures, arguments.output / "datastream.json")
     return 0
 
 

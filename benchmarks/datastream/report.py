@@ -1,51 +1,16 @@
-"""Says how what was measured compares with what was to be reached, as a table and JSON."""
+"""Says how what was measured compares with what was to be reached."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.datastream.jobs import CachedRDD, Streams, Timings
 from benchmarks.datastream.memory import Peaks
+from benchmarks.figure import Figure
 
 _MEBIBYTE = 1 << 20
 _MAY_GROW = 64.0
-_HEADINGS = ("what", "median", "from", "to", "target", "reached", "made from")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Something measured, and what was to be reached.
-
-    Attributes:
-        what: what was measured.
-        values: one for each counted round.
-        target: what the median was to be.
-        at_least: whether more is better.
-        sides: what the values were made from, in words.
-    """
-
-    what: str
-    values: tuple[float, ...]
-    target: float
-    at_least: bool
-    sides: str
-
-    @property
-    def value(self) -> float:
-        """The median of the rounds."""
-        return statistics.median(self.values)
-
-    @property
-    def reached(self) -> bool:
-        """Whether the median is what was to be reached."""
-        return self.value >= self.target if self.at_least else self.value <= self.target
 
 
 def against_rdd(timings: Timings) -> list[Figure]:
@@ -69,7 +34,7 @@ def against_rdd(timings: Timings) -> list[Figure]:
 def _ratio(what: str, ours: Sequence[float], theirs: Sequence[float], target: float) -> Figure:
     ratios = tuple(our / their for our, their in zip(ours, theirs, strict=True))
     sides = f"{statistics.median(ours):.3f} s, {statistics.median(theirs):.3f} s"
-    return Figure(what, ratios, target, at_least=False, sides=sides)
+    return Figure(what, ratios, "ratio", target, at_least=False, sides=sides)
 
 
 def against_flink(timings: Timings, theirs: Sequence[float] | None) -> list[Figure]:
@@ -87,7 +52,7 @@ def against_flink(timings: Timings, theirs: Sequence[float] | None) -> list[Figu
     shown = ", ".join(f"{seconds:.1f}" for seconds in theirs)
     sides = f"PyFlink's jobs: {shown} s; ours {statistics.median(ours):.3f} s"
     ratios = tuple(best / our for our in ours)
-    return [Figure("PyFlink's fastest later job / a later job", ratios, 40.0, True, sides)]
+    return [Figure("PyFlink's fastest later job / a later job", ratios, "ratio", 40.0, True, sides)]
 
 
 def of_memory(peaks: tuple[Peaks, Peaks]) -> list[Figure]:
@@ -105,31 +70,5 @@ def of_memory(peaks: tuple[Peaks, Peaks]) -> list[Figure]:
             f"{most / _MEBIBYTE:,.0f} MiB with {all_.records:,}"
         )
         grown = (most - before) / _MEBIBYTE
-        figures.append(Figure(f"growth of {kind}, MiB", (grown,), _MAY_GROW, False, sides))
+        figures.append(Figure(f"growth of {kind}", (grown,), "MiB", _MAY_GROW, False, sides))
     return figures
-
-
-def write(figures: Sequence[Figure], path: Path) -> None:
-    """A table on the standard output, and JSON in a file.
-
-    Args:
-        figures: what was measured.
-        path: the file.
-    """
-    table = Table()
-    for heading in _HEADINGS:
-        numeric = heading in ("median", "from", "to", "target")
-        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for figure in figures:
-        table.add_row(
-            figure.what,
-            *(f"{n:,.2f}" for n in (figure.value, min(figure.values), max(figure.values))),
-            f"{'≥' if figure.at_least else '≤'} {figure.target:,.1f}",
-            "yes" if figure.reached else "NO",
-            figure.sides,
-        )
-    Console(width=150).print(table)
-    document = [
-        {**asdict(figure), "median": figure.value, "reached": figure.reached} for figure in figures
-    ]
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

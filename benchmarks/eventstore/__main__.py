@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks import figure_report
 from benchmarks.eventstore.log import Round, measure
-from benchmarks.taskexecutor import report
-from benchmarks.taskexecutor.figure import Figure
+from benchmarks.figure import Figure
 
 _RATE = 200_000
 _SLOWEST = 100.0
@@ -27,7 +27,7 @@ def main() -> int:
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
         rounds = measure(Path(temporary) / "log", arguments.events, arguments.rounds)
-    report.write(_figures(rounds), arguments.output / "eventstore.json")
+    figure_report.write(_figures(rounds), arguments.output / "eventstore.json")
     return 0
 
 

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import tpch
+from benchmarks import figure_report, tpch
 from benchmarks.cache.session import start
-from benchmarks.taskexecutor import embedded, report, scan, serving, trackers
-from benchmarks.taskexecutor.figure import Figure
+from benchmarks.figure import Figure
+from benchmarks.taskexecutor import embedded, scan, serving, trackers
 from benchmarks.taskexecutor.processes import nginx_program
 
 _PARTS = ("serving", "scan", "trackers", "embedded")
@@ -40,7 +40,7 @@ def main() -> int:
         if {"scan", "embedded"} & set(parts):
             data = tpch.generate(arguments.output / "data", arguments.scale)
             figures += _on_spark(parts, home, data, arguments.rounds)
-    report.write(figures, arguments.output / "taskexecutor.json")
+    figure_report.write(figures, arguments.output / "taskexecutor.json")
     return 0
 
 

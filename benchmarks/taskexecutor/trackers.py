@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.taskexecutor.figure import Figure
+from benchmarks.figure import Figure
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.taskexecutor.partition_info import (

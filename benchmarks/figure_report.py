@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.taskexecutor.figure import Figure
+from benchmarks.figure import Figure
 
 
 def write(figures: Sequence[Figure], path: Path) -> None:
