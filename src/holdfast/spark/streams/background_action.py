@@ -20,12 +20,16 @@ class BackgroundAction:
     Args:
         spark: the session.
         action: starts Spark jobs.
+        on_end: told in that thread that the action has ended, whatever has come of it.
     """
 
-    def __init__(self, spark: SparkSession, action: Callable[[], object]) -> None:
+    def __init__(
+        self, spark: SparkSession, action: Callable[[], object], on_end: Callable[[], object]
+    ) -> None:
         self._context = spark.sparkContext
         self._tag = f"holdfast-{uuid.uuid4().hex}"
         self._action = action
+        self._on_end = on_end
         self._error: BaseException | None = None
         self._over = False
         self._thread = InheritableThread(target=self._run, name="holdfast-stream", daemon=True)
@@ -56,3 +60,5 @@ class BackgroundAction:
             self._over = True
         except BaseException as error:
             self._error = error
+        finally:
+            self._on_end()

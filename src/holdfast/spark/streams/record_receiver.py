@@ -91,6 +91,10 @@ class RecordReceiver:
         self.address: tuple[str, int] = (known_as or host, self._listener.getsockname()[1])
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
         self._senders: dict[int, _Sender] = {}
         self._strangers: set[_Sender] = set()
         self._taken = 0
@@ -117,6 +121,11 @@ class RecordReceiver:
             if not self._pump(current, wait=not done) and done:
                 return
 
+    def wake(self) -> None:
+        """Has whoever waits for records ask at once whether the job has ended."""
+        with suppress(OSError):
+            self._waker.send(b"!")
+
     def dismiss(self) -> None:
         """Tells all tasks that nothing more is wanted; those of another job may come then."""
         for sender in (*self._senders.values(), *self._strangers):
@@ -133,7 +142,8 @@ class RecordReceiver:
         """Tells all tasks that nothing more is wanted. Does nothing the second time."""
         self.dismiss()
         self._selector.close()
-        self._listener.close()
+        for end in (self._listener, self._woken, self._waker):
+            end.close()
 
     def _current(self) -> _Sender | None:
         """The subtask whose turn it is; None while it has not come yet."""
@@ -177,7 +187,9 @@ class RecordReceiver:
             self._demand(sender, sender is current)
         came = False
         for key, _ in self._selector.select(_POLL_S if wait else 0):
-            if key.data is None:
+            if key.fileobj is self._woken:
+                self._wakened()
+            elif key.data is None:
                 self._accept()
             elif self._has_room(key.data, key.data is current):
                 self._read(key.data)
@@ -203,6 +215,10 @@ class RecordReceiver:
         sender.granted += more
         with suppress(OSError):
             sender.connection.sendall(DEMAND.pack(more))
+
+    def _wakened(self) -> None:
+        with suppress(OSError):
+            self._woken.recv(_READ)
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -69,7 +69,8 @@ class CollectRun:
             frame: what comes out of the pass.
         """
         self.stop()
-        self._action = action = BackgroundAction(self._spark, frame.collect)
+        action = BackgroundAction(self._spark, frame.collect, self._receiver.wake)
+        self._action = action
         try:
             yield from self._receiver.records(action.is_over)
         finally:
