@@ -119,3 +119,14 @@ def test_it_is_made_of_what_the_job_master_reports() -> None:
     )
     assert JobExecutionResult.of(JobResult(graph, 1.23456)) == RESULT
     assert JobExecutionResult.of(JobResult(graph, 1.0, ("lost",))).losses == ("lost",)
+
+
+def test_a_job_that_is_recovered_says_how_much_of_each_vertex_was() -> None:
+    half = replace(vertex("Aggregate", ONE), partitions=8, recovered=3)
+    result = replace(RESULT, vertices=(half, vertex("write.parquet")))
+    head, *_, aggregate, answer = repr(result).splitlines()[1:]
+    assert head.split()[-1] == "recovered"
+    assert aggregate.split()[-1] == "3"
+    assert answer.split()[-1] != "3"
+    assert "recovered" in Cells(result._repr_html_()).texts
+    assert "recovered" not in repr(RESULT)

@@ -12,6 +12,7 @@ from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 
 _HEADINGS = ("vertex", "outcome", "partitions", "rows", "bytes", "attempts")
+_RECOVERED = "recovered"
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,8 +28,10 @@ class JobExecutionResult:
         net_runtime: from submission to the end, in seconds.
         persistent_result_partitions: the kept partitions that the job produced or read, with
             location, bytes and rows of each; and the datasets whose locations are incomplete.
-        vertices: what became of each vertex: produced, read from cache, run; with partitions,
-            bytes, rows and attempts. The last one is the one that answered.
+        vertices: what became of each vertex: produced, read from cache, recovered, run; with
+            partitions, bytes, rows and attempts, and how many partitions an earlier start of the
+            job had finished where it is one that is recovered. The last one is the one that
+            answered.
         losses: kept data that turned out to be lost, each with what was wrong with it. The job
             was resubmitted then, and its caches re-created.
 
@@ -66,8 +69,8 @@ class JobExecutionResult:
 
     def __repr__(self) -> str:
         lines = [f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s"]
-        rows = [_HEADINGS, *map(_cells, self.vertices)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+        rows = self._table()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "  ".join(cells).rstrip())
@@ -76,16 +79,25 @@ class JobExecutionResult:
 
     def _repr_html_(self) -> str:
         title = f"Job {self.job_id} {html.escape(self.name)}: {self.net_runtime:.3f} s"
-        head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
+        headings, *rows = self._table()
+        head = "".join(f"<th>{heading}</th>" for heading in headings)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(vertex)) + "</tr>"
-            for vertex in self.vertices
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in rows
         )
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
         return (
             f"<div><p><b>{title}</b></p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</div>"
         )
+
+    def _table(self) -> list[tuple[str, ...]]:
+        rows = [_HEADINGS, *map(_cells, self.vertices)]
+        counts = [vertex.recovered for vertex in self.vertices]
+        if all(count is None for count in counts):
+            return rows
+        column = (_RECOVERED, *map(_shown, counts))
+        return [(*row, cell) for row, cell in zip(rows, column, strict=True)]
 
     def _notes(self) -> Iterable[str]:
         for loss in self.losses:
@@ -98,15 +110,16 @@ class JobExecutionResult:
 
 
 def _cells(vertex: ExecutionVertex) -> tuple[str, ...]:
-    def shown(number: int | None) -> str:
-        return "" if number is None else f"{number:,}"
-
     name = vertex.name if vertex.dataset_id is None else f"{vertex.dataset_id} {vertex.name}"
     return (
         name,
         vertex.outcome.value,
-        shown(vertex.partitions),
-        shown(vertex.rows),
-        shown(vertex.bytes),
-        shown(vertex.attempts),
+        _shown(vertex.partitions),
+        _shown(vertex.rows),
+        _shown(vertex.bytes),
+        _shown(vertex.attempts),
     )
+
+
+def _shown(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"

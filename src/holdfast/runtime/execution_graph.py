@@ -22,7 +22,7 @@ class VertexOutcome(Enum):
     READ = "read from cache"
     """Not computed: its result had been kept before, or another job kept it meanwhile."""
     RECOVERED = "recovered"
-    """Not computed: an earlier attempt of this job had finished it."""
+    """Not computed: an earlier start of this job had finished it."""
     RUN = "run"
     """Computed for the answer; nothing was to be kept."""
     NOT_KEPT = "not kept"
@@ -44,6 +44,8 @@ class ExecutionVertex:
         rows: how many rows they hold; None where none are kept.
         attempts: how often it was started in this job.
         reason: why, where the outcome needs one.
+        recovered: how many of its partitions an earlier start of this job had finished; None where
+            the job is not one that is recovered.
     """
 
     vertex_id: JobVertexID
@@ -55,6 +57,7 @@ class ExecutionVertex:
     rows: int | None = None
     attempts: int = 0
     reason: str | None = None
+    recovered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
