@@ -536,3 +536,32 @@ class StaleEpochError(HoldfastError):
         self.what = what
         self.epoch = epoch
         self.newest = newest
+
+
+class SinkError(HoldfastError):
+    """The rows of a job can't be written to where they were to go.
+
+    Args:
+        target: the directory.
+        why: what stands against it, and what to do.
+    """
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(f"the rows can't be written to {target}: {why}")
+        self.target = target
+        self.why = why
+
+
+class SinkTargetExistsError(SinkError):
+    """A write was to make a directory that exists.
+
+    Args:
+        target: the directory.
+    """
+
+    def __init__(self, target: str) -> None:
+        super().__init__(
+            target,
+            'there is something already, and the write was expected to make it. Use mode "append" '
+            'or "overwrite", or another path.',
+        )
