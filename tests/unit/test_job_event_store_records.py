@@ -49,6 +49,15 @@ EVENTS: st.SearchStrategy[JobEvent] = st.one_of(
         st.none() | HEX.map(IntermediateDataSetID),
         st.text(),
     ),
+    st.builds(
+        lambda vertex_id, parallelism, output, split: ExecutionJobVertexInitialized(
+            vertex_id, parallelism, output.dataset_id, split, output
+        ),
+        VERTICES,
+        st.integers(min_value=1, max_value=1 << 31),
+        OUTPUTS,
+        st.text(),
+    ),
     st.builds(ExecutionVertexFinished, VERTICES, COUNTS, COUNTS, coordinator_snapshot=SNAPSHOTS),
     st.builds(
         ExecutionVertexFinished,
@@ -98,6 +107,10 @@ def test_version_1_is_written_as_it_has_always_been() -> None:
         (
             ExecutionJobVertexInitialized(VERTEX, 8, split="32 ranges"),
             "14000000 01 08000000 04 00" + vertex + b"32 ranges".hex(),
+        ),
+        (
+            ExecutionJobVertexInitialized(VERTEX, 8, OUTPUT.dataset_id, "s", OUTPUT),
+            "50000000 05 08000000 04 40" + vertex + (b"00ff" * 16).hex() + "0badcafe" + b"s".hex(),
         ),
         (
             ExecutionVertexFinished(VERTEX, 3, 1, OUTPUT, metrics),
@@ -162,6 +175,7 @@ class _LongSnapshot(bytes):
     [
         (ExecutionJobVertexInitialized(VERTEX, 1), {"parallelism": 0}),
         (ExecutionJobVertexInitialized(VERTEX, 1), {"parallelism": (1 << 31) + 1}),
+        (ExecutionJobVertexInitialized(VERTEX, 1), {"output": OUTPUT}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"subtask": -1}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"subtask": 1 << 31}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"attempt": -1}),

@@ -40,9 +40,12 @@ class ExecutionJobVertexInitialized:
             for a vertex that leaves nothing behind.
         split: how the subtasks split the data, in words of whoever runs the vertex: where two texts
             are equal and not empty, so is the split. Empty where that is not fixed.
+        output: the production of the dataset that the subtasks write to, the i-th of them its
+            partition i. None where that isn't known yet, or they are called otherwise there.
 
     Raises:
-        ValueError: when the parallelism is below one or beyond what Spark can count.
+        ValueError: when the parallelism is below one or beyond what Spark can count, or the output
+            is of another dataset.
 
     Source: FLIP-383, "Initialize all ExecutionJobVertex whose parallelism has been decided".
 
@@ -54,10 +57,13 @@ class ExecutionJobVertexInitialized:
     parallelism: int
     dataset_id: IntermediateDataSetID | None = None
     split: str = ""
+    output: OutputID | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.parallelism <= PARTITIONS_LIMIT:
             raise ValueError(f"a parallelism is from 1 to 2^31, got {self.parallelism}")
+        if self.output is not None and self.output.dataset_id != self.dataset_id:
+            raise ValueError(f"expected an output of {self.dataset_id}, got {self.output}")
 
 
 @dataclass(frozen=True, slots=True)

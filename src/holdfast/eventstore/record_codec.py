@@ -29,13 +29,16 @@ from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
 CHECKSUM = struct.Struct("<I")
 LENGTH = struct.Struct("<I")
 
-INITIALIZED, FINISHED, RESET, JOB_FINISHED = 1, 2, 3, 4
+INITIALIZED, FINISHED, RESET, JOB_FINISHED, INITIALIZED_WITH_OUTPUT = 1, 2, 3, 4, 5
 
 # Each starts with the record's length and kind.
 _INITIALIZED = struct.Struct("<IBIBB")  # parallelism, digits of vertex and dataset (none: 0)
 _FINISHED = struct.Struct("<IBBIIB")  # flags, subtask, attempt, digits of the vertex
 _RESET = struct.Struct("<IBIB")  # how many subtasks, digits of the vertex
 _JOB_FINISHED = struct.Struct("<IBB")  # status
+
+# What follows an initialized vertex's dataset where the record names its output.
+_ATTEMPT_BYTES = 4
 
 # What may follow a finished subtask's vertex: the output's dataset and attempt; bytes, rows.
 _PARTITION = struct.Struct("<36sqq")
@@ -104,10 +107,12 @@ class RecordEncoder:
     def _initialized(self, event: ExecutionJobVertexInitialized) -> bytes:
         vertex = self._learned(event.vertex_id.hex)
         dataset = b"" if event.dataset_id is None else self._learned(event.dataset_id.hex)
-        tail = vertex + dataset + event.split.encode()
+        kind, attempt = INITIALIZED, b""
+        if event.output is not None:
+            kind, attempt = INITIALIZED_WITH_OUTPUT, bytes.fromhex(event.output.attempt)
+        tail = vertex + dataset + attempt + event.split.encode()
         length = _INITIALIZED.size - LENGTH.size + len(tail)
-        parallelism = event.parallelism
-        return _INITIALIZED.pack(length, INITIALIZED, parallelism, len(vertex), len(dataset)) + tail
+        return _INITIALIZED.pack(length, kind, event.parallelism, len(vertex), len(dataset)) + tail
 
     def _reset(self, event: ExecutionVertexReset) -> bytes:
         vertex, count = self._learned(event.vertex_id.hex), len(event.subtasks)
@@ -129,6 +134,7 @@ class RecordDecoder:
         self._outputs: dict[bytes, OutputID] = {}
         self._kinds: dict[int, Callable[[bytes, int, int], JobEvent]] = {
             INITIALIZED: self._initialized,
+            INITIALIZED_WITH_OUTPUT: self._initialized,
             FINISHED: self._finished,
             RESET: self._reset,
             JOB_FINISHED: self._job_finished,
@@ -172,14 +178,19 @@ class RecordDecoder:
         return ExecutionVertexFinished(vertex_id, subtask, attempt, output, metrics, snapshot)
 
     def _initialized(self, data: bytes, start: int, end: int) -> ExecutionJobVertexInitialized:
-        _, _, parallelism, digits, dataset_digits = _INITIALIZED.unpack_from(data, start)
+        _, kind, parallelism, digits, dataset_digits = _INITIALIZED.unpack_from(data, start)
         at = start + _INITIALIZED.size
         vertex_id = self._vertex(data[at : at + digits])
         at += digits
         dataset = data[at : at + dataset_digits].decode("ascii")
-        split = data[at + dataset_digits : end].decode()
+        at += dataset_digits
         dataset_id = IntermediateDataSetID(dataset) if dataset else None
-        return ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split)
+        output = None
+        if kind == INITIALIZED_WITH_OUTPUT:
+            output = self._output(bytes.fromhex(dataset) + data[at : at + _ATTEMPT_BYTES])
+            at += _ATTEMPT_BYTES
+        split = data[at:end].decode()
+        return ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split, output)
 
     def _reset(self, data: bytes, start: int, end: int) -> ExecutionVertexReset:
         _, _, count, digits = _RESET.unpack_from(data, start)
