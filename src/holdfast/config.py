@@ -12,8 +12,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from holdfast.config_values import parse_addresses, parse_positive_duration
+from holdfast.config_values import (
+    parse_addresses,
+    parse_boolean,
+    parse_duration,
+    parse_positive_duration,
+    parse_positive_memory_size,
+)
 from holdfast.errors import ConfigurationError
+from holdfast.highavailability.storage_dir import storage_directory
 
 T = TypeVar("T")
 
@@ -58,6 +65,22 @@ def _parse_path(value: object) -> str:
 
 def _parse_optional_path(value: object) -> str | None:
     return None if value is None else _parse_path(value)
+
+
+def _parse_storage_directory(value: object) -> Path | None:
+    if value is None:
+        return None
+    if isinstance(value, (str, Path)):
+        return storage_directory(str(value))
+    raise ValueError
+
+
+def _parse_name(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise ValueError
 
 
 def _parse_compression(value: object) -> Compression:
@@ -120,6 +143,73 @@ HEARTBEAT_TIMEOUT = ConfigOption[timedelta](
     "After how long without a heartbeat a task executor releases what it keeps for an application.",
 )
 
+JOB_RECOVERY_ENABLED = ConfigOption[bool](
+    "execution.batch.job-recovery.enabled",
+    parse_boolean,
+    "true or false",
+    lambda: False,
+    "`false`",
+    "Whether a job goes on where it stopped, when its program is killed and started again.",
+)
+PREVIOUS_WORKER_RECOVERY_TIMEOUT = ConfigOption[timedelta](
+    "execution.batch.job-recovery.previous-worker.recovery.timeout",
+    parse_positive_duration,
+    "a duration above zero, such as 30 s",
+    lambda: timedelta(seconds=30),
+    "`30 s`",
+    "How long a job that goes on waits for the task executors that it had before.",
+)
+COORDINATOR_SNAPSHOT_MIN_PAUSE = ConfigOption[timedelta](
+    "execution.batch.job-recovery.operator-coordinator-snapshot.min-pause",
+    parse_duration,
+    "a duration, such as 3 min",
+    lambda: timedelta(minutes=3),
+    "`3 min`",
+    "How long at least to wait before it is recorded again how a source has split its data.",
+)
+JOB_RECOVERY_RETENTION = ConfigOption[timedelta](
+    "execution.batch.job-recovery.retention",
+    parse_positive_duration,
+    "a duration above zero, such as 24 h",
+    lambda: timedelta(hours=24),
+    "`24 h`",
+    "How long task executors keep a job's partitions after its driver was last heard of.",
+)
+EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
+    "job-event.store.write-buffer.size",
+    parse_positive_memory_size,
+    "a memory size above zero, such as 1M or 512 kb",
+    lambda: 1 << 20,
+    "`1M`",
+    "How much a job records of what happened to it before that is written to its storage "
+    "directory.",
+)
+EVENT_STORE_FLUSH_INTERVAL = ConfigOption[timedelta](
+    "job-event.store.write-buffer.flush-interval",
+    parse_positive_duration,
+    "a duration above zero, such as 1 s",
+    lambda: timedelta(seconds=1),
+    "`1 s`",
+    "After how long it is written, however little it is.",
+)
+HIGH_AVAILABILITY_STORAGE_DIR = ConfigOption[Path | None](
+    "high-availability.storageDir",
+    _parse_storage_directory,
+    "a directory that every machine where the driver may start can reach, as file:///path",
+    lambda: None,
+    "none",
+    "Where jobs are recorded that may outlive their drivers; needed for job recovery. Every "
+    "machine where the driver may start has to reach it.",
+)
+PIPELINE_NAME = ConfigOption[str | None](
+    "pipeline.name",
+    _parse_name,
+    "a name that is not empty",
+    lambda: None,
+    "none",
+    "The name by which a program that has changed finds the jobs that it had not finished.",
+)
+
 ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_COMPRESSION,
@@ -127,6 +217,14 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     TASK_EXECUTOR_TOKEN_FILE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    JOB_RECOVERY_ENABLED,
+    PREVIOUS_WORKER_RECOVERY_TIMEOUT,
+    COORDINATOR_SNAPSHOT_MIN_PAUSE,
+    JOB_RECOVERY_RETENTION,
+    EVENT_STORE_WRITE_BUFFER_SIZE,
+    EVENT_STORE_FLUSH_INTERVAL,
+    HIGH_AVAILABILITY_STORAGE_DIR,
+    PIPELINE_NAME,
 )
 """Every key that there is."""
 
@@ -150,7 +248,8 @@ class Configuration:
             explicit: values by key; they take precedence.
 
         Raises:
-            ConfigurationError: when a key is unknown or a value is not of its key's type.
+            ConfigurationError: when a key is unknown or a value is not of its key's type, or when
+                jobs are to be recovered and it isn't said where they are recorded.
 
         Example:
             >>> given = {"intermediate-result-storage.compression": "snappy"}
@@ -164,7 +263,15 @@ class Configuration:
             if key.startswith(SPARK_PREFIX)
         }
         given.update(explicit)
-        return cls({key: _parsed(key, value) for key, value in given.items()})
+        merged = cls({key: _parsed(key, value) for key, value in given.items()})
+        where = HIGH_AVAILABILITY_STORAGE_DIR
+        if merged.get(JOB_RECOVERY_ENABLED) and merged.get(where) is None:
+            raise ConfigurationError(
+                where.key,
+                given.get(where.key),
+                f"{JOB_RECOVERY_ENABLED.key} is on, which needs {where.expected}",
+            )
+        return merged
 
     def get(self, option: ConfigOption[T]) -> T:
         """The value of a key, or its default."""

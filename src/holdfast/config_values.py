@@ -1,4 +1,4 @@
-"""How values of configuration keys are written: durations, memory sizes and addresses."""
+"""How values of configuration keys are written: booleans, durations, memory sizes, addresses."""
 
 from __future__ import annotations
 
@@ -36,6 +36,26 @@ _BYTES = {
 _BYTES_LIMIT = 1 << 63
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(\d{1,5})")
 _PORTS = 65_536
+
+
+def parse_boolean(value: object) -> bool:
+    """A boolean as Flink reads one.
+
+    Args:
+        value: `true` or `false` in any case, or a boolean.
+
+    Raises:
+        ValueError: when it is none.
+
+    >>> parse_boolean("True"), parse_boolean(False)
+    (True, False)
+    """
+    if isinstance(value, bool):
+        return value
+    written = value.strip().lower() if isinstance(value, str) else ""
+    if written not in ("true", "false"):
+        raise ValueError(value)
+    return written == "true"
 
 
 def parse_duration(value: object) -> timedelta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from dataclasses import dataclass
@@ -57,6 +58,20 @@ class JobID(_Id):
     """Identifies a job."""
 
     __slots__ = ()
+
+
+def application_of_start(job_id: JobID, epoch: int) -> ApplicationID:
+    """The application under which one start of a job keeps its partitions at task executors.
+
+    Args:
+        job_id: the job.
+        epoch: the number of the start.
+
+    >>> first, second = (application_of_start(JobID("00ff"), epoch) for epoch in (1, 2))
+    >>> first == second
+    False
+    """
+    return ApplicationID(hashlib.sha256(f"{job_id.hex}:{epoch}".encode()).hexdigest()[:32])
 
 
 class JobVertexID(_Id):

@@ -1,0 +1,98 @@
+"""How a living driver is told from a dead one.
+
+A lock of the operating system, which goes with the process, however it ends; a process that is
+merely stopped holds it. It is a hint: nothing that keeps an old driver from doing harm relies on
+it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_POLL_SECONDS = 0.01
+_LOOKED_AT_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class DriverLock:
+    """Holds a file for as long as this process lives, or until it is let go of.
+
+    Args:
+        path: the file; where it can't be locked, that is noted and nothing else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor: int | None = None
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            logger.debug("%s is not held: %s", path, error)
+            return
+        # Whoever looks whether it is held holds it for the moment of looking.
+        _lock(self._descriptor, _LOOKED_AT_SECONDS)
+
+    def release(self) -> None:
+        """Lets go of the file. Does nothing the second time."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds a file, in this process or another; also where that can't be told."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        # Shared, and let go of at once.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@contextmanager
+def one_at_a_time(path: Path, patience_seconds: float) -> Iterator[None]:
+    """Keeps several processes from getting into each other's way, as far as they are awake.
+
+    Args:
+        path: the file that each of them holds meanwhile; it is made when it isn't there.
+        patience_seconds: after that somebody who is stopped is waited for no longer.
+
+    Raises:
+        OSError: when the file can't be made.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        _lock(descriptor, patience_seconds)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, patience_seconds: float) -> None:
+    end = time.monotonic() + patience_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return
+        except OSError as error:
+            logger.debug("this file system has no locks: %s", error)
+            return
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,78 @@
+"""Files that are there as a whole or not at all, and stay when the machine stops."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+_BEING_MADE = ".new-"
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a file, readable by its owner alone, in place of the one that was there.
+
+    Args:
+        path: the file.
+        content: all of it.
+
+    Raises:
+        OSError: when the disk doesn't take it. What was there before still is.
+    """
+    with_content = _written_aside(path, content)
+    try:
+        with_content.rename(path)
+    except OSError:
+        with_content.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def write_once(path: Path, content: bytes) -> bool:
+    """Writes a file, unless there is one.
+
+    Returns:
+        whether it is this content that is there now.
+
+    Raises:
+        OSError: when the disk doesn't take it.
+    """
+    with_content = _written_aside(path, content)
+    try:
+        # A link, unlike a rename, fails where there is something.
+        os.link(with_content, path)
+    except FileExistsError:
+        return False
+    finally:
+        with_content.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    return True
+
+
+def sync_directory(directory: Path) -> None:
+    """What has been made or renamed in a directory stays so.
+
+    Raises:
+        OSError: when the disk doesn't take it.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _written_aside(path: Path, content: bytes) -> Path:
+    aside = path.with_name(f"{_BEING_MADE}{uuid.uuid4().hex}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with open(os.open(aside, flags, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    return aside

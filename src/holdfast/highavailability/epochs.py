@@ -1,0 +1,103 @@
+"""Numbers that are taken once: a start of a job that has a higher one has taken over.
+
+Each is a file of that name, which only one of several can make. The newest are kept for ever, so
+that a number never comes back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from holdfast.highavailability.durable_files import sync_directory
+
+KEPT_NUMBERS = 64
+"""How many of the newest numbers stay. Their names are read in one call of the system, so that none
+is missed, and none of them is removed between being looked for and being made."""
+_NAME = re.compile(r"[0-9]{10,19}")
+
+
+def take_epoch(directory: Path, above: int = 0) -> int:
+    """Takes a number that nobody has had from here. Safe for use by several processes and machines.
+
+    Args:
+        directory: where they are taken from; it is made when it isn't there, its parent is not.
+        above: it has to be above this one, too.
+
+    Returns:
+        the number, above all that had been taken before this call, from one.
+
+    Raises:
+        OSError: when the disk doesn't take it.
+
+    Source: FLIP-383 presumes Flink's leader election, whose session ids this stands for.
+
+    >>> import tempfile
+    >>> directory = Path(tempfile.mkdtemp(), "epochs")
+    >>> take_epoch(directory), take_epoch(directory), newest_epoch(directory)
+    (1, 2, 2)
+    """
+    directory.mkdir(mode=0o700, exist_ok=True)
+    while True:
+        number = max(newest_epoch(directory), above) + 1
+        if claim_epoch(directory, number):
+            return number
+
+
+def claim_epoch(directory: Path, epoch: int) -> bool:
+    """Takes this very number.
+
+    Args:
+        directory: where it is taken from.
+        epoch: the number.
+
+    Returns:
+        whether nobody had it before.
+
+    Raises:
+        FileNotFoundError: when the directory isn't there.
+        OSError: when the disk doesn't take it.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    path = epoch_file(directory, epoch)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(directory)
+    taken = _taken(directory)
+    # Whoever paused since it looked may have made one again that had been taken and removed.
+    if max(taken, default=epoch) >= epoch + KEPT_NUMBERS:
+        path.unlink(missing_ok=True)
+        return False
+    for number in taken:
+        if number <= epoch - KEPT_NUMBERS:
+            epoch_file(directory, number).unlink(missing_ok=True)
+    return True
+
+
+def newest_epoch(directory: Path) -> int:
+    """The highest number that was taken from a directory; 0 when none was, or it isn't there.
+
+    Raises:
+        OSError: when it can't be listed.
+    """
+    return max(_taken(directory), default=0)
+
+
+def epoch_file(directory: Path, epoch: int) -> Path:
+    """The file by which a number was taken."""
+    return directory / f"{epoch:010}"
+
+
+def _taken(directory: Path) -> list[int]:
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    return [int(name) for name in names if _NAME.fullmatch(name)]

@@ -1,0 +1,282 @@
+"""The directory under which all jobs are recorded that may outlive their drivers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.errors import StorageError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.driver_lock import one_at_a_time
+from holdfast.highavailability.durable_files import sync_directory, write_durably
+from holdfast.highavailability.epochs import claim_epoch, newest_epoch, take_epoch
+from holdfast.highavailability.job_directory import JobDirectory
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
+from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
+from holdfast.highavailability.job_start import JobStart, forget_earlier
+from holdfast.ids import JobID
+
+_EPOCHS = "epochs"
+_LOCK = "lock"
+_TRIED = ".tried"
+_REMOVED = ".removed-"
+_PATIENCE_SECONDS = 5.0
+_ATTEMPTS = 20
+_WRITABLE_BY_OTHERS = 0o022
+
+logger = logging.getLogger(__name__)
+
+
+class HighAvailabilityStorage:
+    """What one program records of its jobs. Safe for use by several threads.
+
+    Args:
+        root: `high-availability.storageDir`; it is made, readable by its owner alone.
+
+    Raises:
+        StorageError: when it can't be used, or others can write to it.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery"; Flink's HighAvailabilityServices.
+
+    >>> import tempfile
+    >>> storage = HighAvailabilityStorage(Path(tempfile.mkdtemp()))
+    >>> start = storage.begin(JobIdentity(digest="00ff" * 16, action="collect"), "an example")
+    >>> start.epoch, start.previous, [job.state.value for job in storage.jobs()]
+    (1, None, ['running'])
+    >>> start.end(JobStatus.FINISHED, keep=False)
+    >>> storage.jobs()
+    ()
+    >>> storage.close()
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._starts: list[JobStart] = []
+        self._lock = threading.Lock()
+        try:
+            _make_usable(root)
+            _remove_left_over(root)
+        except OSError as error:
+            raise StorageError(
+                str(root), f"no job can be recorded here: {error.strerror or error}"
+            ) from error
+
+    def begin(self, identity: JobIdentity, name: str = "") -> JobStart:
+        """Begins a job, or goes on with what an earlier start of it has left.
+
+        An earlier start that still lives is taken over from, and refused from now on.
+
+        Args:
+            identity: what the job is known by.
+            name: what people see; what it is known by when empty.
+
+        Raises:
+            StorageError: when it can't be recorded.
+        """
+        try:
+            with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
+                start = self._begin(identity, name)
+        except OSError as error:
+            raise StorageError(str(self.root), f"the job can't be recorded: {error}") from error
+        with self._lock:
+            self._starts.append(start)
+        return start
+
+    def jobs(self) -> tuple[KnownJob, ...]:
+        """All jobs that are recorded, of all programs.
+
+        Raises:
+            StorageError: when they can't be listed.
+        """
+        try:
+            return known_jobs(self.root)
+        except OSError as error:
+            raise StorageError(str(self.root), f"can't be listed: {error}") from error
+
+    def close(self) -> None:
+        """The program ends, as it should: its jobs that have ended need not be known any more.
+
+        Those that have not ended can be gone on with. Does nothing the second time.
+        """
+        with self._lock:
+            starts, self._starts = self._starts, []
+        for start in starts:
+            if start.ended:
+                start.remove()
+            else:
+                start.let_go()
+
+    def _begin(self, identity: JobIdentity, name: str) -> JobStart:
+        for _ in range(_ATTEMPTS):
+            directory = self._directory_for(identity)
+            # A driver that ends the job meanwhile removes it.
+            with suppress(FileNotFoundError):
+                directory.path.mkdir(mode=0o700, exist_ok=True)
+                directory.epochs.mkdir(mode=0o700, exist_ok=True)
+                return self._begin_in(directory, identity, name)
+        raise FileNotFoundError(f"{directory.path} is removed again and again")
+
+    def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
+        epoch = self._next_epoch(directory)
+        left = _left_by_an_earlier_start(directory)
+        previous, already_done, changed = _judged(left, directory, identity)
+        if previous is None:
+            directory.forget_events()
+        record = _record(directory.job_id, identity, name, epoch, previous, already_done)
+        directory.write_record(record)
+        forget_earlier(directory, epoch, with_journal=changed)
+        if previous is not None:
+            previous = previous.model_copy(update={"sources": directory.sources(previous)})
+            record = record.model_copy(update={"sources": previous.sources})
+        return JobStart(
+            directory,
+            record,
+            previous=previous,
+            already_done=already_done,
+            changed=changed,
+            next_epoch=self._next_epoch,
+            newest_anywhere=lambda: newest_epoch(self.root / _EPOCHS),
+            remove=self._remove,
+        )
+
+    def _next_epoch(self, directory: JobDirectory) -> int:
+        """Claims an epoch that no start of any job has had, so that none comes back."""
+        while True:
+            epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
+            # Another start may have been faster with a higher one.
+            if claim_epoch(directory.epochs, epoch) and directory.newest_epoch() == epoch:
+                return epoch
+
+    def _directory_for(self, identity: JobIdentity) -> JobDirectory:
+        own = JobDirectory.of(self.root, identity.job_id)
+        known = known_job(own)
+        if known is None or known.record is None or _is_of(known, identity):
+            # What is damaged starts anew there.
+            found = None if known is not None else self._found_elsewhere(identity)
+            return own if found is None else JobDirectory(found.directory)
+        found = self._found_elsewhere(identity)
+        if found is not None:
+            return JobDirectory(found.directory)
+        # A program that has changed goes on under this id with what this one had left.
+        return JobDirectory.of(self.root, JobID.random())
+
+    def _found_elsewhere(self, identity: JobIdentity) -> KnownJob | None:
+        jobs = [job for job in known_jobs(self.root) if job.record is not None]
+        same = [job for job in jobs if _is_of(job, identity)]
+        if same:
+            return max(same, key=lambda job: job.epoch)
+        abandoned = [job for job in jobs if job.state is JobState.RECOVERABLE]
+        best = max(abandoned, key=lambda job: (_shared(job, identity), job.epoch), default=None)
+        return best if best is not None and _shared(best, identity) else None
+
+    def _remove(self, directory: JobDirectory, epoch: int) -> None:
+        with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
+            if directory.newest_epoch() != epoch:
+                return
+            # Renamed first: what is half removed must not look like a job.
+            going = self.root / f"{_REMOVED}{directory.path.name}-{epoch}"
+            directory.path.rename(going)
+        shutil.rmtree(going, ignore_errors=True)
+
+
+def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
+    try:
+        return directory.record()
+    except (OSError, ValueError) as error:
+        logger.warning(
+            "job %s starts anew, since its record in %s is damaged: %s",
+            directory.job_id,
+            directory.path,
+            error,
+        )
+        return None
+
+
+def _judged(
+    left: JobRecord | None, directory: JobDirectory, identity: JobIdentity
+) -> tuple[JobRecord | None, bool, bool]:
+    """What counts of an earlier start; whether the job is done; whether its program has changed."""
+    if left is None:
+        return None, False, False
+    changed = left.identity.job_id != identity.job_id or left.identity.digest != identity.digest
+    if left.status is RecordStatus.RUNNING:
+        return left, False, changed
+    already_done = (
+        identity.sink is not None
+        and not changed
+        and left.job_status is JobStatus.FINISHED
+        and not directory.is_driven(left.epoch)
+    )
+    return (left if already_done else None), already_done, False
+
+
+def _record(
+    job_id: JobID,
+    identity: JobIdentity,
+    name: str,
+    epoch: int,
+    previous: JobRecord | None,
+    already_done: bool,
+) -> JobRecord:
+    now = datetime.now(UTC)
+    driver = Driver(host=socket.gethostname(), pid=os.getpid())
+    shown = name or identity.name or identity.action
+    if previous is None:
+        return JobRecord(
+            job_id=job_id.hex,
+            identity=identity,
+            name=shown,
+            epoch=epoch,
+            begun=now,
+            started=now,
+            driver=driver,
+        )
+    # What this start may not live to find out again stays recorded.
+    changes: dict[str, object] = {
+        "identity": identity,
+        "name": shown,
+        "epoch": epoch,
+        "starts": previous.starts + 1,
+        "started": now,
+        "driver": driver,
+    }
+    if already_done:
+        # It stays ended, should this program be killed as well.
+        changes["started"] = previous.started
+    return previous.model_copy(update=changes)
+
+
+def _is_of(job: KnownJob, identity: JobIdentity) -> bool:
+    return job.record is not None and job.record.identity.job_id == identity.job_id
+
+
+def _shared(job: KnownJob, identity: JobIdentity) -> int:
+    known = frozenset[str]() if job.record is None else job.record.known_datasets()
+    return len(known.intersection(identity.vertices))
+
+
+def _make_usable(root: Path) -> None:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = root.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError("it belongs to another user")
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        raise PermissionError("others can write to it: `chmod go-w` ends that")
+    # Found out now rather than in the middle of a job.
+    write_durably(root / _TRIED, b"")
+    (root / _EPOCHS).mkdir(mode=0o700, exist_ok=True)
+    sync_directory(root)
+
+
+def _remove_left_over(root: Path) -> None:
+    """Removes what somebody was killed over while removing it."""
+    for path in root.iterdir():
+        if path.name.startswith(_REMOVED):
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,289 @@
+"""One start of a job: its epoch, and what it records for the next one."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from holdfast.errors import StaleEpochError, StorageError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.driver_lock import DriverLock
+from holdfast.highavailability.epochs import epoch_file
+from holdfast.highavailability.job_directory import (
+    JOURNAL,
+    RECORD,
+    SEAL_KEY_BYTES,
+    SOURCES,
+    JobDirectory,
+)
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import JobRecord, RecordStatus, VertexProgress
+from holdfast.highavailability.journal import Journal
+from holdfast.ids import JobID
+
+logger = logging.getLogger(__name__)
+
+
+class JobStart:
+    """A start of a job, made by `HighAvailabilityStorage.begin`. Safe for use by several threads.
+
+    Where the disk fails, the job goes on without being recorded, with one warning.
+
+    Attributes:
+        job_id: the job's id, the same at each of its starts.
+        previous: what an earlier start left; None for a job that begins.
+        already_done: whether an earlier run of the program had ended this very job, and was killed
+            before it ended itself: what the job writes is written. For jobs with a sink alone.
+        changed: whether the program is another one than the one that left `previous`.
+        journal: a small text for the job's sink.
+
+    Args:
+        directory: the job's.
+        record: what is recorded of it by now.
+        previous: see above.
+        already_done: see above.
+        changed: see above.
+        next_epoch: claims a newer epoch in the job's directory; an OSError when it can't.
+        newest_anywhere: the newest epoch of all jobs; an OSError when that can't be told.
+        remove: removes the job's directory if this epoch is still its newest; an OSError when that
+            can't be done.
+    """
+
+    def __init__(
+        self,
+        directory: JobDirectory,
+        record: JobRecord,
+        *,
+        previous: JobRecord | None,
+        already_done: bool,
+        changed: bool,
+        next_epoch: Callable[[JobDirectory], int],
+        newest_anywhere: Callable[[], int],
+        remove: Callable[[JobDirectory, int], None],
+    ) -> None:
+        self.job_id: JobID = directory.job_id
+        self.previous = previous
+        self.already_done = already_done
+        self.changed = changed
+        self.journal = Journal(directory, self._checked_epoch)
+        self._directory = directory
+        self._record = record
+        self._next_epoch = next_epoch
+        self._newest_anywhere = newest_anywhere
+        self._remove = remove
+        self._lock = threading.RLock()
+        self._alive = DriverLock(epoch_file(directory.epochs, record.epoch))
+        self._recording = True
+        self._seal_key: bytes | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The number of this start: above those of all earlier ones, of this job and any other."""
+        return self._record.epoch
+
+    @property
+    def record(self) -> JobRecord:
+        """What is recorded of the job by now."""
+        return self._record
+
+    @property
+    def identity(self) -> JobIdentity:
+        """What the job is known by."""
+        return self._record.identity
+
+    @property
+    def directory(self) -> Path:
+        """The job's directory."""
+        return self._directory.path
+
+    @property
+    def events_directory(self) -> Path:
+        """Where the job's events are recorded. It need not be there."""
+        return self._directory.events
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is recorded that the job has ended."""
+        return self._record.status is RecordStatus.ENDED
+
+    def seal_key(self) -> bytes:
+        """The key that the job's kept records are sealed with: 32 bytes, the same at each start.
+
+        Where it can't be read or kept, it is another one, and what was sealed counts as lost.
+        """
+        with self._lock:
+            if self._seal_key is None:
+                try:
+                    self._seal_key = self._directory.seal_key()
+                except OSError as error:
+                    self._note(error)
+                    self._seal_key = secrets.token_bytes(SEAL_KEY_BYTES)
+            return self._seal_key
+
+    def check(self) -> None:
+        """Makes sure that no newer start of the job has taken over.
+
+        Raises:
+            StaleEpochError: when one has, or the job's directory is gone, as it is after its end.
+            StorageError: when that can't be told, since the storage directory can't be read.
+        """
+        try:
+            newest = self._directory.newest_epoch()
+            if newest == self.epoch:
+                return
+            if newest == 0:
+                # Gone: whoever did that had an epoch as well, which is no longer known.
+                newest = max(self._newest_anywhere(), self.epoch + 1)
+        except OSError as error:
+            raise StorageError(
+                str(self._directory.path),
+                f"whether another driver has taken the job over can't be told: {error}",
+            ) from error
+        raise StaleEpochError(f"job {self.job_id} in {self._directory.path}", self.epoch, newest)
+
+    def take_fresh_epoch(self) -> int:
+        """Starts the job anew: nothing that was left of it counts any more.
+
+        Returns:
+            the new epoch, which `epoch` gives from now on.
+
+        Raises:
+            StaleEpochError: when a newer start has taken over before.
+            StorageError: when none can be taken.
+        """
+        with self._lock:
+            self.check()
+            try:
+                epoch = self._next_epoch(self._directory)
+                self._directory.forget_events()
+            except OSError as error:
+                raise StorageError(
+                    str(self._directory.path), f"the job can't be started anew: {error}"
+                ) from error
+            before, self._alive = self._alive, DriverLock(epoch_file(self._directory.epochs, epoch))
+            before.release()
+            self.previous = None
+            self._write(
+                self._record.model_copy(
+                    update={"epoch": epoch, "vertices": {}, "sources": None, "sources_epoch": None}
+                )
+            )
+            self._directory.forget(RECORD, SOURCES, before=epoch)
+            return epoch
+
+    def update(
+        self,
+        *,
+        identity: JobIdentity | None = None,
+        task_executors: Collection[str] | None = None,
+        vertices: Mapping[str, VertexProgress] | None = None,
+        sources: JsonValue = None,
+    ) -> bool:
+        """Records more about the job. What is None stays as it is.
+
+        Args:
+            identity: what it is known by, as when it has been cut into vertices.
+            task_executors: the names of all that may hold partitions of it.
+            vertices: how far each got, by the hexadecimal id of its dataset; all of them.
+            sources: what the job reads, in a form of whoever gives it.
+
+        Returns:
+            whether it is on disk; False when the disk failed, now or before.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        given = {
+            "identity": identity,
+            "task_executors": None if task_executors is None else tuple(sorted(task_executors)),
+            "vertices": None if vertices is None else dict(vertices),
+            "sources": sources,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        with self._lock:
+            return self._write(self._record.model_copy(update=changes), sources is not None)
+
+    def end(self, status: JobStatus, keep: bool) -> None:
+        """The job has ended.
+
+        Args:
+            status: how.
+            keep: whether to keep that recorded until the program ends, so that the job is not done
+                a second time; else its directory goes.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        with self._lock:
+            ended = {
+                "status": RecordStatus.ENDED,
+                "job_status": status,
+                "ended": datetime.now(UTC),
+            }
+            # Also where the directory goes: that may not be possible.
+            self._write(self._record.model_copy(update=ended))
+            if not keep:
+                self.remove()
+
+    def remove(self) -> None:
+        """Removes the job's directory, unless a newer start has taken over, and lets go of it."""
+        with self._lock:
+            try:
+                self._remove(self._directory, self.epoch)
+            except OSError as error:
+                self._note(error)
+            self._alive.release()
+
+    def let_go(self) -> None:
+        """This program has nothing to do with the job any more, which stays as it is recorded."""
+        self._alive.release()
+
+    def _checked_epoch(self) -> int:
+        self.check()
+        return self.epoch
+
+    def _write(self, record: JobRecord, with_sources: bool = False) -> bool:
+        """Keeps a record in memory, and writes it where nothing has failed before."""
+        if self._recording:
+            try:
+                self.check()
+                if with_sources:
+                    record = record.model_copy(update={"sources_epoch": record.epoch})
+                    self._directory.write_sources(record.epoch, record.sources)
+                self._directory.write_record(record)
+            except (OSError, StorageError) as error:
+                self._note(error)
+        else:
+            # A disk that takes nothing may still say who has taken over.
+            with suppress(StorageError):
+                self.check()
+        self._record = record
+        return self._recording
+
+    def _note(self, error: Exception) -> None:
+        if self._recording:
+            logger.warning(
+                "job %s goes on without being recorded, and can't be recovered: %s",
+                self.job_id,
+                error,
+            )
+        self._recording = False
+
+
+def forget_earlier(directory: JobDirectory, epoch: int, with_journal: bool) -> None:
+    """Removes what earlier starts have recorded, when this one's record is written.
+
+    Args:
+        directory: the job's.
+        epoch: of this start.
+        with_journal: whether the sink's journal goes as well.
+    """
+    kinds = (RECORD, JOURNAL) if with_journal else (RECORD,)
+    directory.forget(*kinds, before=epoch)
