@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.canonicalizer import Canonicalizer
+from holdfast.plan.document import OperatorDocument
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.plan_reader import PlanReader, PlanReading
 from holdfast.spark.python_functions import pickled_function_digest
@@ -31,8 +32,12 @@ class Query:
     reading: PlanReading
 
 
+Identified = Callable[[PlanReading], list[OperatorDocument]]
+"""For a reading, its operators with what is not to count in digests taken out."""
+
+
 class CatalystBridge:
-    """Reads and rewrites the analyzed plans of one session.
+    """Reads and rewrites the plans of one session.
 
     Args:
         spark: a classic session.
@@ -46,16 +51,36 @@ class CatalystBridge:
 
     def query(self, dataframe: DataFrame) -> Query:
         """Reads a DataFrame's plan. Runs nothing."""
+        return self.read(dataframe._jdf.queryExecution().analyzed())
+
+    def read(self, plan: Any, identified: Identified | None = None) -> Query:
+        """Reads a resolved plan. Runs nothing.
+
+        Args:
+            plan: in the JVM; analyzed or optimized.
+            identified: what the digests are taken of, given the plan's operators; the operators
+                themselves unless told.
+        """
         reader = PlanReader.of(self._spark)
-        plan = dataframe._jdf.queryExecution().analyzed()
         reading = reader.read(plan)
+        operators = reading.operators if identified is None else identified(reading)
+        return Query(self.canonical(reading, operators), plan, reading)
+
+    def canonical(self, reading: PlanReading, operators: list[OperatorDocument]) -> CanonicalNode:
+        """The canonical form of what has been read.
+
+        Args:
+            reading: of a plan.
+            operators: the reading's operators, or what is to count in their stead.
+        """
+        reader = PlanReader.of(self._spark)
         canonicalizer = Canonicalizer(
             self._session,
             reading.inline_name,
             pickled_function_digest,
             lambda handle: reader.salt(reading.node(handle)),
         )
-        return Query(canonicalizer.canonicalize(reading.operators), plan, reading)
+        return canonicalizer.canonicalize(operators)
 
     def substitute(self, query: Query, replacements: Mapping[int, Any]) -> Any:
         """The query's plan with some of its nodes replaced.

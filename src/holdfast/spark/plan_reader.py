@@ -53,6 +53,14 @@ class PlanReading:
         """The JVM's `LogicalPlan` that the operator with this handle was read from."""
         return self._nodes.apply(handle)
 
+    def each(self, function: Any) -> str:
+        """What a function of the JVM says of each node, by handle and separated by commas.
+
+        Args:
+            function: a `scala.Function1` from a `LogicalPlan` to a text without commas.
+        """
+        return str(self._nodes.map(function).mkString(","))
+
 
 class PlanReader:
     """Reads analyzed plans of one JVM. Safe for use by several threads.

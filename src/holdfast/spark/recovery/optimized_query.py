@@ -1,0 +1,93 @@
+"""Queries over optimized plans: what Spark is about to run, in the form that cuts are made in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.graph.plan_cuts import CutLimits, choose_cuts
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.recovery.kept_sources import KeptSources
+from holdfast.spark.recovery.size_estimates import SizeEstimates
+from holdfast.storage.kept_dataset import KeptDataSet
+
+# What Spark adds to filter earlier at run time; it does so again when the rewritten plan is run.
+_WITHOUT_RUNTIME_FILTERS = {
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of a plan that is kept while the plan runs.
+
+    Attributes:
+        node: the part, as a node of the whole query; what is kept is read in its place.
+        query: the part as a query of its own.
+    """
+
+    node: CanonicalNode
+    query: Query
+
+
+class OptimizedQueries:
+    """Reads what Spark's optimizer makes of plans.
+
+    Args:
+        spark: the session that runs them.
+        bridge: reads and rewrites its plans.
+    """
+
+    def __init__(self, spark: SparkSession, bridge: CatalystBridge) -> None:
+        self._spark = spark
+        self._bridge = bridge
+        self._jvm = JvmMembers.of(spark)
+
+    def of(self, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Query:
+        """The optimized form of an analyzed plan. Runs nothing.
+
+        The same plan over the same data has the same digests in every application, where it has no
+        doubts. Filters that Spark adds for run time are left out: whoever runs the query's plan
+        gets them anew.
+
+        Args:
+            plan: the JVM's analyzed plan.
+            kept: datasets of this application that the plan reads; they count by what they are the
+                result of, and not by where they lie this time.
+        """
+        session = self._spark._jsparkSession.cloneSession()
+        for key, value in _WITHOUT_RUNTIME_FILTERS.items():
+            session.conf().set(key, value)
+        optimized = self._jvm.of_rows(session, plan).queryExecution().optimizedPlan()
+        sources = KeptSources(kept)
+        query = self._bridge.read(optimized, lambda reading: sources.named(reading.operators))
+        return replace(query, root=sources.guarded(query.root, query.reading.operators))
+
+    def part(self, query: Query, node: CanonicalNode) -> Query:
+        """A node of an optimized query as a query of its own."""
+        plan = query.reading.node(node.handle)
+        # An optimized plan is no input of the analyzer: it would be turned down, or changed.
+        plan.setAnalyzed()
+        return Query(node, plan, query.reading)
+
+    def cuts(self, query: Query, limits: CutLimits | None = None) -> list[Cut]:
+        """Where an optimized query is worth cutting, lower cuts before those above them.
+
+        Args:
+            query: what `of` gave.
+            limits: when a cut is worth it.
+        """
+        if sum(length for _, length, _ in query.root.source_files()) == 0:
+            return []
+        estimates = SizeEstimates(self._spark, query)
+        return [
+            Cut(node, self.part(query, node))
+            for node in choose_cuts(query.root, estimates.facts, limits)
+        ]

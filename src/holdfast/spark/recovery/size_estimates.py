@@ -1,0 +1,159 @@
+"""What is known of an optimized plan's nodes before they run: sizes, and which ones shuffle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.graph.plan_cuts import NodeFacts
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.document import LOGICAL, OperatorDocument
+from holdfast.plan.file_sources import all_operators, file_listing
+from holdfast.plan.size_guess import RowGuess, guess_rows
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
+from holdfast.spark.per_context import PerContext
+
+_PLAN = LOGICAL + "LogicalPlan"
+_STATISTICS = LOGICAL + "Statistics"
+_STRUCT = "org.apache.spark.sql.types.StructType"
+
+_JOIN = LOGICAL + "Join"
+_SHUFFLING = frozenset(
+    LOGICAL + name
+    for name in (
+        "Aggregate",
+        "Deduplicate",
+        "Distinct",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sort",
+        "Window",
+    )
+)
+# Where `_SHUFFLING` says what an operator deals its rows by, and needn't if there is nothing.
+_KEYS = {LOGICAL + "Aggregate": 0, LOGICAL + "Window": 1}
+_GLOBAL = {LOGICAL + "Sort": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What Spark says of a node: the width of a row and the size of all, in bytes."""
+
+    width: int
+    size: int
+
+
+class SizeEstimates:
+    """Facts of a query's nodes, gathered in one call to the JVM.
+
+    Sizes are in bytes as files hold them: the files that are scanned say how many rows fit, and
+    the rows' widths say what is left of them above.
+
+    Args:
+        spark: the session that is to run the query.
+        query: an optimized one.
+    """
+
+    def __init__(self, spark: SparkSession, query: Query) -> None:
+        measure = _measures.of(spark)
+        self._measured = measure.of(query)
+        self._operators = {each["i"]: each for each in all_operators(query.reading.operators)}
+        settings = spark._jsparkSession.sessionState().conf()
+        self._broadcast = int(settings.autoBroadcastJoinThreshold())
+        self._guesses: dict[int, RowGuess] = {}
+        self._facts: dict[int, NodeFacts] = {}
+
+    def facts(self, node: CanonicalNode) -> NodeFacts:
+        """What is known of a node of the query."""
+        found = self._facts.get(node.handle)
+        if found is None:
+            operator = self._operators[node.handle]
+            found = self._facts[node.handle] = NodeFacts(
+                size=int(self._guess(node).rows * self._measured[node.handle].width),
+                scanned=_scanned(operator),
+                shuffles=self._shuffles(operator, node),
+            )
+        return found
+
+    def _guess(self, root: CanonicalNode) -> RowGuess:
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            missing = [each for each in node.children if each.handle not in self._guesses]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            if node.handle not in self._guesses:
+                self._guesses[node.handle] = self._guess_of(node)
+        return self._guesses[root.handle]
+
+    def _guess_of(self, node: CanonicalNode) -> RowGuess:
+        if not node.children:
+            measured = self._measured[node.handle]
+            rows = measured.size / max(1, measured.width)
+            return RowGuess(rows, rows)
+        inputs = [self._guesses[each.handle] for each in node.children]
+        return guess_rows(self._operators[node.handle], inputs)
+
+    def _shuffles(self, operator: OperatorDocument, node: CanonicalNode) -> bool:
+        kind, arguments = operator["c"], operator["f"]
+        if kind == _JOIN:
+            return not any(self._is_broadcast(each) for each in node.children)
+        if kind in _KEYS:
+            return bool(arguments[_KEYS[kind]])
+        if kind in _GLOBAL:
+            return arguments[_GLOBAL[kind]] is True
+        return kind in _SHUFFLING
+
+    def _is_broadcast(self, node: CanonicalNode) -> bool:
+        return self._measured[node.handle].size <= self._broadcast
+
+
+def _scanned(operator: OperatorDocument) -> int:
+    listing = file_listing(operator)
+    return 0 if listing is None else sum(length for _, length, _ in listing["files"])
+
+
+class _Measure:
+    """The function in the JVM that measures nodes.
+
+    Args:
+        spark: a classic session in the JVM.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        java = MethodHandles(spark)
+        number = java.static(STRING, "valueOf", STRING, "int")
+        text = java.static(STRING, "valueOf", STRING, OBJECT)
+        width = java.then(
+            java.method(_PLAN.replace("logical.LogicalPlan", "QueryPlan"), "schema", _STRUCT),
+            java.method(_STRUCT, "defaultSize", "int"),
+            number,
+        )
+        size = java.then(
+            java.method(_PLAN, "stats", _STATISTICS),
+            java.cast(
+                java.method(_STATISTICS, "sizeInBytes", "scala.math.BigInt"), OBJECT, _STATISTICS
+            ),
+            text,
+        )
+        self._measured: Any = java.scala_function(
+            java.concat(java.to_string(width), " ", java.to_string(size))
+        )
+
+    def of(self, query: Query) -> dict[int, _Measured]:
+        """The measures of a query's nodes by their handles."""
+        texts: str = query.reading.each(self._measured)
+        measured = {}
+        for handle, text in enumerate(texts.split(",")):
+            width, size = text.split(" ")
+            measured[handle] = _Measured(int(width), int(size))
+        return measured
+
+
+_measures = PerContext(_Measure)
