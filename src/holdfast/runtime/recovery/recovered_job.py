@@ -1,0 +1,215 @@
+"""Decides, of the events of a job and the partitions that are there, what need not run again. Pure.
+
+The order is that of FLIP-383, "The Whole Workflow of Job Recovery": vertices whose parallelism was
+decided are initialized; subtasks whose partitions are tracked are marked as finished; coordinators
+of the others are reset.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.eventstore.events import JobEvent, JobStatus
+from holdfast.ids import IntermediateDataSetID, JobVertexID
+from holdfast.runtime.recovery.instructions import (
+    InitializeVertex,
+    MarkFinished,
+    RecoveryInstruction,
+    ResetSubtasks,
+    RestoreCoordinator,
+)
+from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory, VertexKey
+from holdfast.runtime.recovery.protocols import TrackedPartition
+from holdfast.taskexecutor.partition_info import OutputID
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredVertex:
+    """How far an initialized vertex got.
+
+    Attributes:
+        vertex_id: as the last start that came to it called it.
+        dataset_id: the dataset that it produces; None for one that leaves nothing behind.
+        parallelism: how many subtasks it has.
+        split: how they split the data; empty where that is not fixed.
+        finished: the subtasks that need not run again, each with the output that its partition is
+            of; None for one that left nothing.
+        whole: an output that is published and holds the whole dataset, or None.
+        snapshot: of the vertex's coordinator; None where there is none.
+        disregarded: subtasks of which an event says that they finished, later than the snapshot.
+        unrecorded: finished subtasks of which no event says so.
+    """
+
+    vertex_id: JobVertexID
+    dataset_id: IntermediateDataSetID | None
+    parallelism: int
+    split: str
+    finished: Mapping[int, OutputID | None]
+    whole: OutputID | None = None
+    snapshot: bytes | None = None
+    disregarded: tuple[int, ...] = ()
+    unrecorded: tuple[int, ...] = ()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The subtasks that have not finished, in their order."""
+        if len(self.finished) == self.parallelism:
+            return ()
+        return tuple(each for each in range(self.parallelism) if each not in self.finished)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all subtasks have finished."""
+        return len(self.finished) == self.parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredJob:
+    """What there is of a job that an earlier start left behind.
+
+    Attributes:
+        vertices: those that were initialized, by their datasets, or by themselves.
+        ended: how the job ended, in which case there are no vertices; None when it hasn't.
+    """
+
+    vertices: Mapping[VertexKey, RecoveredVertex]
+    ended: JobStatus | None = None
+
+    @property
+    def by_dataset(self) -> dict[IntermediateDataSetID, RecoveredVertex]:
+        """The vertices that produce datasets, by these."""
+        return {
+            vertex.dataset_id: vertex
+            for vertex in self.vertices.values()
+            if vertex.dataset_id is not None
+        }
+
+    @property
+    def instructions(self) -> tuple[RecoveryInstruction, ...]:
+        """What is to be done, in the seed's order."""
+        vertices = self.vertices.values()
+        initialize = (
+            InitializeVertex(each.vertex_id, each.dataset_id, each.parallelism, each.split)
+            for each in vertices
+        )
+        mark = (
+            MarkFinished(each.vertex_id, tuple(sorted(each.finished)))
+            for each in vertices
+            if each.finished
+        )
+        coordinators: list[RecoveryInstruction] = []
+        for each in vertices:
+            if not each.is_finished:
+                if each.snapshot is not None:
+                    coordinators.append(RestoreCoordinator(each.vertex_id, each.snapshot))
+                coordinators.append(ResetSubtasks(each.vertex_id, each.missing))
+        return (*initialize, *mark, *coordinators)
+
+
+def recover(
+    events: Sequence[JobEvent],
+    tracked: Collection[TrackedPartition],
+    whole: Collection[OutputID] = (),
+) -> RecoveredJob:
+    """What of a job need not run again.
+
+    - A subtask that an event says to have finished has, if just that partition is tracked.
+    - So has one of which no event says it, if its partition is tracked and of an output that its
+      vertex was initialized with: its driver died before it could say so.
+    - What was reset counts no more, until another event says that it finished.
+    - Where subtasks' numbers don't say what they compute, because the split isn't fixed, all of
+      the vertex has finished or nothing.
+    - Where the vertex has a coordinator that takes snapshots, what happened after the last one is
+      unknown to it, and doesn't count.
+    - An output that is whole has all of the vertex's rows, whoever has split them.
+
+    Args:
+        events: of the log, in their order.
+        tracked: the partitions that are there.
+        whole: outputs that are published and of which nothing is missing.
+
+    Returns:
+        what need not run again; nothing of a job that has ended.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1 to 3.
+
+    >>> recover([], []).vertices
+    {}
+    """
+    return decide(JobHistory(events), tracked, whole)
+
+
+def decide(
+    history: JobHistory, tracked: Collection[TrackedPartition], whole: Collection[OutputID] = ()
+) -> RecoveredJob:
+    """Like `recover`, of events that have been added up."""
+    present: defaultdict[OutputID, set[int]] = defaultdict(set)
+    for partition in tracked:
+        partition_id = partition.partition_id
+        present[partition_id.output].add(partition_id.index)
+    complete: defaultdict[IntermediateDataSetID, list[OutputID]] = defaultdict(list)
+    for output in sorted(whole):
+        complete[output.dataset_id].append(output)
+    vertices = {}
+    for key, vertex in history.vertices.items():
+        of_dataset = [] if vertex.dataset_id is None else complete.get(vertex.dataset_id, [])
+        vertices[key] = _vertex(vertex, present, of_dataset)
+    return RecoveredJob(vertices, history.ended)
+
+
+def _vertex(
+    vertex: VertexHistory, present: Mapping[OutputID, set[int]], whole: Collection[OutputID]
+) -> RecoveredVertex:
+    named = set(vertex.finished.values())
+    valid = [output for output in whole if not vertex.known.get(output)]
+    # What the log speaks of last comes first; any other is as good.
+    chosen = next((output for output in valid if output in named), valid[0] if valid else None)
+    disregarded: tuple[int, ...] = ()
+    if chosen is not None:
+        finished: dict[int, OutputID | None] = dict.fromkeys(range(vertex.parallelism), chosen)
+    else:
+        disregarded = tuple(sorted(vertex.unsnapshotted))
+        finished = _finished(vertex, present)
+    unrecorded = tuple(
+        sorted(
+            subtask
+            for subtask, output in finished.items()
+            if vertex.finished.get(subtask, _NEVER) != output
+        )
+    )
+    return RecoveredVertex(
+        vertex.vertex_id,
+        vertex.dataset_id,
+        vertex.parallelism,
+        vertex.split,
+        finished,
+        chosen,
+        vertex.snapshot,
+        disregarded,
+        unrecorded,
+    )
+
+
+_NEVER = object()
+
+
+def _finished(
+    vertex: VertexHistory, present: Mapping[OutputID, set[int]]
+) -> dict[int, OutputID | None]:
+    nothing: set[int] = set()
+    finished = {
+        subtask: output
+        for subtask, output in vertex.finished.items()
+        if subtask not in vertex.unsnapshotted
+        and (output is None or subtask in present.get(output, nothing))
+    }
+    if not vertex.split and vertex.dataset_id is not None:
+        return finished if len(finished) == vertex.parallelism else {}
+    if vertex.snapshot is None:
+        for output in vertex.outputs:
+            for subtask in present.get(output, nothing) - vertex.known[output]:
+                if subtask < vertex.parallelism:
+                    finished.setdefault(subtask, output)
+    return finished
