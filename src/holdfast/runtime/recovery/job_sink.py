@@ -33,12 +33,13 @@ class JobSink(Protocol):
             start: this start, whose epoch has been taken already.
 
         Returns:
-            A path that Spark takes, where nothing exists yet; None when there is nothing to write,
-            because an earlier start has committed, or because the write says so (mode "ignore").
+            The path of an empty directory; None when there is nothing to write, because an earlier
+            start has committed, or because the write says so (mode "ignore").
 
         Raises:
             SinkTargetExistsError: when the write is to make what is there already.
-            StorageError: when the target can't be written.
+            SinkError: when the target can't be written, or whether an earlier start has committed
+                can't be told.
         """
 
     def clear(self) -> None:
