@@ -1,0 +1,127 @@
+"""A driver in a process group of its own, which is killed, stopped and woken for real."""
+
+from __future__ import annotations
+
+import enum
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from holdfast.cli.local_cluster.process_tree import descendants, is_stopped
+from holdfast.cli.local_cluster.waiting import wait_for
+from tests.chaos.orders import Diary, Orders
+
+ROOT = Path(__file__).parents[2]
+_STOP_SECONDS = 10
+
+
+class Blow(enum.Enum):
+    """What is killed of a driver."""
+
+    ALL = "the driver with its JVM"
+    PYTHON = "the Python process alone"
+    """Its JVM notices a little later, and goes on until then."""
+
+
+class DriverProcess:
+    """A driver that runs.
+
+    Args:
+        orders: what it is to do.
+        home: takes its orders and what it says, by a name of its own.
+        name: that name.
+        environment: further environment variables.
+    """
+
+    def __init__(
+        self, orders: Orders, home: Path, name: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        path = home / f"{name}.json"
+        orders.save(path)
+        self.diary = Diary(orders.diary)
+        self._log = home / f"{name}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.chaos.driver", str(path)],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "PYSPARK_PYTHON": sys.executable,
+                    "PYTHONPATH": os.pathsep.join(
+                        filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+                    ),
+                    **(environment or {}),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._family: set[int] = set()
+
+    @property
+    def returncode(self) -> int | None:
+        """The Python process's; None while it runs."""
+        return self._process.poll()
+
+    def said(self) -> str:
+        """What it and its JVM have written."""
+        return self._log.read_text(errors="replace")
+
+    def wait(self, seconds: float) -> int | None:
+        """Waits for its end; returns its code, or None when it has not ended in that time."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
+    def strike(self, blow: Blow) -> None:
+        """Kills with SIGKILL, and returns when what was killed is gone."""
+        self._family.update(descendants(self._process.pid))
+        if blow is Blow.ALL:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Stops it with its JVM and its Python workers, as a machine that hangs."""
+        while running := [pid for pid in self._members() if not is_stopped(pid)]:
+            for pid in running:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            wait_for(lambda: all(map(is_stopped, self._members())) or None, _STOP_SECONDS)
+
+    def wake(self) -> None:
+        """Lets it go on after `stop`."""
+        for pid in self._members():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def _members(self) -> list[int]:
+        return [self._process.pid, *descendants(self._process.pid)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Kills whatever is left of it."""
+        self._family.update(descendants(self._process.pid))
+        self._process.kill()
+        self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for pid in self._family:
+            if _is_of_session(pid, self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _is_of_session(pid: int, session: int) -> bool:
+    with suppress(OSError, ProcessLookupError):
+        return os.getsid(pid) == session
+    return False

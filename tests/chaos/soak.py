@@ -1,0 +1,214 @@
+"""`python -m tests.chaos.soak`: kills programs for as long as it is told, and counts the rows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from tests.chaos import data
+from tests.chaos.episode import Episode, Outcome
+from tests.chaos.moments import random_moments
+from tests.chaos.places import OneMachine, Place, TwoWorkers
+from tests.chaos.programs import CLUSTER_PROGRAMS, PROGRAMS, STREAM_PROGRAMS, Program
+from tests.chaos.references import References
+
+_MOST_KILLS = 5
+_MEASURES = (
+    *("episodes", "kills survived", "rows lost", "rows doubled", "strange rows"),
+    *("half visible", "other faults", "work done again"),
+)
+
+
+@dataclass
+class Score:
+    """What all episodes of a program came to.
+
+    Attributes:
+        undisturbed: the task seconds of a run that nobody kills.
+        outcomes: of each episode.
+    """
+
+    undisturbed: float
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def cells(self) -> tuple[str, ...]:
+        """The measures, as texts."""
+        differences = sum(1 for each in self.outcomes if each.lost or each.doubled or each.strange)
+        complaints = sum(len(each.complaints) for each in self.outcomes)
+        half_visible = sum(each.half_visible for each in self.outcomes)
+        return (
+            str(len(self.outcomes)),
+            str(sum(each.kills for each in self.outcomes if each.is_good)),
+            str(sum(each.lost for each in self.outcomes)),
+            str(sum(each.doubled for each in self.outcomes)),
+            str(sum(each.strange for each in self.outcomes)),
+            str(half_visible),
+            str(max(0, complaints - differences - half_visible)),
+            f"{self.work_done_again:.0%}" if self.outcomes else "",
+        )
+
+    @property
+    def work_done_again(self) -> float:
+        """Task seconds beyond those of undisturbed runs, as a part of these."""
+        needed = self.undisturbed * len(self.outcomes)
+        return sum(each.task_seconds for each in self.outcomes) / needed - 1 if needed else 0.0
+
+
+def main() -> int:
+    """Soaks; returns 1 when anything was wrong."""
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10, help="how long to begin new episodes")
+    parser.add_argument("--seed", type=int, default=0, help="what is killed when")
+    parser.add_argument("--scale", type=float, default=0.05, help="TPC-H scale factor")
+    parser.add_argument("--cluster", action="store_true", help="on a cluster of two workers")
+    parser.add_argument("--only", help="a program's name")
+    parser.add_argument("--recovery", choices=("on", "off"), default="on", help="off: what is lost")
+    parser.add_argument("--output", type=Path, default=Path("build/soak"))
+    arguments = parser.parse_args()
+    output = arguments.output.absolute()
+    output.mkdir(parents=True, exist_ok=True)
+    programs: Sequence[Program]
+    programs = CLUSTER_PROGRAMS if arguments.cluster else (*PROGRAMS, *STREAM_PROGRAMS)
+    if arguments.only:
+        programs = tuple(each for each in programs if each.name == arguments.only)
+    tables = data.prepare(output / "data", arguments.scale)
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=output, prefix="run-")))
+        plain = OneMachine(home / "spark")
+        place: Place = plain
+        if arguments.cluster:
+            place = TwoWorkers(stack.enter_context(LocalCluster(home / "cluster")))
+        _say(f"plain Spark computes what {len(programs)} programs should give")
+        references = References(home / "references", tables, plain, arguments.scale)
+        references.compute(programs)
+        soak = Soak(home, output, tables, references, place, arguments.scale)
+        soak.recovery = arguments.recovery == "on"
+        scores = soak.run(programs, arguments.minutes * 60, arguments.seed)
+    _report(scores, output / "soak.json", arguments.seed)
+    return 0 if all(each.is_good for score in scores.values() for each in score.outcomes) else 1
+
+
+class Soak:
+    """Plays episodes one after another.
+
+    Args:
+        home: for what passes.
+        output: keeps the directories of episodes in which something was wrong.
+        tables: the directory of the data.
+        references: the rows of plain Spark.
+        place: where drivers run.
+        scale: of the data.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        output: Path,
+        tables: Path,
+        references: References,
+        place: Place,
+        scale: float,
+    ) -> None:
+        self._home = home
+        self._output = output
+        self._tables = tables
+        self._references = references
+        self._place = place
+        self._scale = scale
+        self.recovery = True
+
+    def run(self, programs: Sequence[Program], seconds: float, seed: int) -> dict[str, Score]:
+        """Plays until the time is over, each program in turn.
+
+        Args:
+            programs: what runs.
+            seconds: how long episodes are begun.
+            seed: makes the choice of moments.
+        """
+        scores = {}
+        for program in programs:
+            chance = random.Random(seed)
+            outcome = self._play(program, "undisturbed", 0, chance)
+            scores[program.name] = Score(outcome.task_seconds)
+        deadline = time.monotonic() + seconds
+        for number in _count_until(deadline):
+            program = programs[number % len(programs)]
+            chance = random.Random(f"{seed} {number}")
+            kills = chance.randint(1, _MOST_KILLS)
+            outcome = self._play(program, f"episode-{number}", kills, chance)
+            scores[program.name].outcomes.append(outcome)
+        return scores
+
+    def _play(self, program: Program, name: str, kills: int, chance: random.Random) -> Outcome:
+        home = self._home / f"{name} {program.name}".replace(" ", "-")
+        moments = random_moments(program, kills, chance)
+        episode = Episode(
+            program,
+            home,
+            self._tables,
+            self._references,
+            self._place,
+            self._scale,
+            recovery=self.recovery,
+        )
+        outcome = episode.play(moments, chance)
+        told = "good" if outcome.is_good else "WRONG"
+        _say(f"{home.name}: {told}, {outcome.kills} kills in {outcome.seconds:.0f} s")
+        if outcome.is_good:
+            shutil.rmtree(home)
+        else:
+            for line in (*map(str, moments), *outcome.complaints):
+                _say(f"    {line}")
+            kept = self._output / "wrong" / home.name
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.parent.mkdir(exist_ok=True)
+            shutil.move(home, kept)
+            _say(f"    all of it is in {kept}")
+        return outcome
+
+
+def _count_until(deadline: float) -> Iterator[int]:
+    number = 0
+    while time.monotonic() < deadline:
+        yield number
+        number += 1
+
+
+def _report(scores: dict[str, Score], path: Path, seed: int) -> None:
+    table = Table(title=f"Soak with seed {seed}")
+    table.add_column("program")
+    for measure in _MEASURES:
+        table.add_column(measure, justify="right")
+    for name, score in scores.items():
+        table.add_row(name, *score.cells())
+    Console(width=150).print(table)
+    document = {
+        name: {
+            "undisturbed_task_seconds": score.undisturbed,
+            "work_done_again": score.work_done_again,
+            "episodes": [asdict(outcome) for outcome in score.outcomes],
+        }
+        for name, score in scores.items()
+    }
+    path.write_text(json.dumps({"seed": seed, "programs": document}, indent=2) + "\n")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
