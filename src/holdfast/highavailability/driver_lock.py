@@ -11,6 +11,7 @@ import fcntl
 import logging
 import os
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ class DriverLock:
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
+        _held.add(self)
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -44,6 +46,18 @@ class DriverLock:
         if descriptor is not None:
             with suppress(OSError):
                 os.close(descriptor)
+
+
+_held: weakref.WeakSet[DriverLock] = weakref.WeakSet()
+
+
+def _let_go_in_child() -> None:
+    # A child that was forked off may outlive the driver. Closed, its parent still holds the file.
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def is_held(path: Path) -> bool:

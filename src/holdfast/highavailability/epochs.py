@@ -1,7 +1,7 @@
 """Numbers that are taken once: a start of a job that has a higher one has taken over.
 
-Each is a file of that name, which only one of several can make. The newest are kept for ever, so
-that a number never comes back.
+Each is a file of that name, which only one of several can make. The newest stay for ever, so that a
+number never comes back.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from holdfast.highavailability.durable_files import sync_directory
 
 KEPT_NUMBERS = 64
-"""How many of the newest numbers stay. Their names are read in one call of the system, so that none
-is missed, and none of them is removed between being looked for and being made."""
+"""How many of the newest numbers `take_epoch` leaves. So few names are read in one call of the
+system, so that none is missed."""
 _NAME = re.compile(r"[0-9]{10,19}")
 
 
@@ -41,12 +41,21 @@ def take_epoch(directory: Path, above: int = 0) -> int:
     directory.mkdir(mode=0o700, exist_ok=True)
     while True:
         number = max(newest_epoch(directory), above) + 1
-        if claim_epoch(directory, number):
-            return number
+        if not claim_epoch(directory, number):
+            continue
+        taken = _taken(directory)
+        if max(taken, default=number) < number + KEPT_NUMBERS:
+            break
+        # Whoever paused since it looked has made one again that had been taken and removed.
+        epoch_file(directory, number).unlink(missing_ok=True)
+    for old in taken:
+        if old <= number - KEPT_NUMBERS:
+            epoch_file(directory, old).unlink(missing_ok=True)
+    return number
 
 
 def claim_epoch(directory: Path, epoch: int) -> bool:
-    """Takes this very number.
+    """Takes this very number, from a directory that none is ever removed from.
 
     Args:
         directory: where it is taken from.
@@ -60,9 +69,8 @@ def claim_epoch(directory: Path, epoch: int) -> bool:
         OSError: when the disk doesn't take it.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    path = epoch_file(directory, epoch)
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(epoch_file(directory, epoch), flags, 0o600)
     except FileExistsError:
         return False
     try:
@@ -70,14 +78,6 @@ def claim_epoch(directory: Path, epoch: int) -> bool:
     finally:
         os.close(descriptor)
     sync_directory(directory)
-    taken = _taken(directory)
-    # Whoever paused since it looked may have made one again that had been taken and removed.
-    if max(taken, default=epoch) >= epoch + KEPT_NUMBERS:
-        path.unlink(missing_ok=True)
-        return False
-    for number in taken:
-        if number <= epoch - KEPT_NUMBERS:
-            epoch_file(directory, number).unlink(missing_ok=True)
     return True
 
 

@@ -8,7 +8,7 @@ import shutil
 import socket
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from holdfast.errors import StorageError
@@ -16,11 +16,11 @@ from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.driver_lock import one_at_a_time
 from holdfast.highavailability.durable_files import sync_directory, write_durably
 from holdfast.highavailability.epochs import claim_epoch, newest_epoch, take_epoch
-from holdfast.highavailability.job_directory import JobDirectory
+from holdfast.highavailability.job_directory import JOURNAL, RECORD, SOURCES, JobDirectory, why
 from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
-from holdfast.highavailability.job_start import JobStart, forget_earlier
+from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import JobID
 
 _EPOCHS = "epochs"
@@ -30,6 +30,8 @@ _REMOVED = ".removed-"
 _PATIENCE_SECONDS = 5.0
 _ATTEMPTS = 20
 _WRITABLE_BY_OTHERS = 0o022
+FORGOTTEN_AFTER = timedelta(days=30)
+"""How long a job stays recorded whose driver was killed, and whose program nobody starts again."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class HighAvailabilityStorage:
         try:
             _make_usable(root)
             _remove_left_over(root)
+            self._forget_old_jobs()
         except OSError as error:
             raise StorageError(
                 str(root), f"no job can be recorded here: {error.strerror or error}"
@@ -131,8 +134,10 @@ class HighAvailabilityStorage:
             directory.forget_events()
         record = _record(directory.job_id, identity, name, epoch, previous, already_done)
         directory.write_record(record)
-        forget_earlier(directory, epoch, with_journal=changed)
-        if previous is not None:
+        directory.forget(RECORD, *((JOURNAL,) if changed else ()), before=epoch)
+        if previous is None:
+            directory.forget(SOURCES, before=epoch)
+        else:
             previous = previous.model_copy(update={"sources": directory.sources(previous)})
             record = record.model_copy(update={"sources": previous.sources})
         return JobStart(
@@ -176,6 +181,14 @@ class HighAvailabilityStorage:
         best = max(abandoned, key=lambda job: (_shared(job, identity), job.epoch), default=None)
         return best if best is not None and _shared(best, identity) else None
 
+    def _forget_old_jobs(self) -> None:
+        now = datetime.now(UTC)
+        for job in known_jobs(self.root):
+            old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
+            if old and not job.driven:
+                logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
+                self._remove(JobDirectory(job.directory), job.epoch)
+
     def _remove(self, directory: JobDirectory, epoch: int) -> None:
         with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
             if directory.newest_epoch() != epoch:
@@ -194,7 +207,7 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
             "job %s starts anew, since its record in %s is damaged: %s",
             directory.job_id,
             directory.path,
-            error,
+            why(error),
         )
         return None
 

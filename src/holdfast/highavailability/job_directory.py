@@ -13,7 +13,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from holdfast.highavailability.driver_lock import is_held
 from holdfast.highavailability.durable_files import write_durably, write_once
@@ -106,7 +106,7 @@ class JobDirectory:
             return _JSON.validate_json(path.read_bytes())
         except (OSError, ValueError) as error:
             logger.warning(
-                "what the job reads is listed anew, since %s is damaged: %s", path, error
+                "a job lists its sources anew, since %s is damaged: %s", path, why(error)
             )
             return None
 
@@ -191,3 +191,8 @@ class JobDirectory:
     def _path(self, kind: str, epoch: int) -> Path:
         suffix = "" if kind == JOURNAL else ".json"
         return self.path / f"{kind}-{epoch:010}{suffix}"
+
+
+def why(error: Exception) -> str:
+    """What is wrong with what was read, in one line."""
+    return error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)

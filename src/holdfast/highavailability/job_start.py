@@ -17,7 +17,6 @@ from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.driver_lock import DriverLock
 from holdfast.highavailability.epochs import epoch_file
 from holdfast.highavailability.job_directory import (
-    JOURNAL,
     RECORD,
     SEAL_KEY_BYTES,
     SOURCES,
@@ -170,11 +169,9 @@ class JobStart:
             before, self._alive = self._alive, DriverLock(epoch_file(self._directory.epochs, epoch))
             before.release()
             self.previous = None
-            self._write(
-                self._record.model_copy(
-                    update={"epoch": epoch, "vertices": {}, "sources": None, "sources_epoch": None}
-                )
-            )
+            anew = {"epoch": epoch, "vertices": {}, "sources": None, "sources_epoch": None}
+            self._record = self._record.model_copy(update=anew)
+            self._write(self._record)
             self._directory.forget(RECORD, SOURCES, before=epoch)
             return epoch
 
@@ -275,15 +272,3 @@ class JobStart:
                 error,
             )
         self._recording = False
-
-
-def forget_earlier(directory: JobDirectory, epoch: int, with_journal: bool) -> None:
-    """Removes what earlier starts have recorded, when this one's record is written.
-
-    Args:
-        directory: the job's.
-        epoch: of this start.
-        with_journal: whether the sink's journal goes as well.
-    """
-    kinds = (RECORD, JOURNAL) if with_journal else (RECORD,)
-    directory.forget(*kinds, before=epoch)

@@ -30,6 +30,6 @@ def storage_directory(uri: str) -> Path:
         if parts.query or parts.fragment:
             raise ValueError(uri)
         return Path(unquote(parts.path))
-    if "://" in uri:
+    if parts.scheme and uri[len(parts.scheme) + 1 :].startswith("/"):
         raise ValueError(uri)
     return Path(uri).expanduser().absolute()

@@ -1,0 +1,142 @@
+"""Epochs are taken once each, whoever takes them, and never come back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.highavailability.epochs import (
+    KEPT_NUMBERS,
+    claim_epoch,
+    epoch_file,
+    newest_epoch,
+    take_epoch,
+)
+
+_TAKER = """
+import sys
+from pathlib import Path
+from holdfast.highavailability.epochs import take_epoch
+sys.stdin.read(1)
+for _ in range(int(sys.argv[2])):
+    print(take_epoch(Path(sys.argv[1])), flush=True)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "epochs"
+
+
+def test_they_count_from_one(directory: Path) -> None:
+    assert newest_epoch(directory) == 0
+    assert [take_epoch(directory) for _ in range(3)] == [1, 2, 3]
+    assert newest_epoch(directory) == 3
+    assert directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_one_may_be_asked_for_above_another(directory: Path) -> None:
+    assert take_epoch(directory, above=41) == 42
+    assert take_epoch(directory, above=7) == 43
+
+
+def test_a_directory_whose_parent_is_gone_gives_none(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        take_epoch(tmp_path / "gone" / "epochs")
+    with pytest.raises(FileNotFoundError):
+        claim_epoch(tmp_path / "gone", 1)
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_certain_one_is_claimed_once(directory: Path) -> None:
+    directory.mkdir()
+    assert claim_epoch(directory, 7)
+    assert not claim_epoch(directory, 7)
+    assert claim_epoch(directory, 3)
+    assert newest_epoch(directory) == 7
+
+
+def test_other_files_are_no_epochs(directory: Path) -> None:
+    directory.mkdir()
+    for name in ("12", "00000000x1", ".0000000009", "0" * 20, "-000000001"):
+        (directory / name).touch()
+    assert newest_epoch(directory) == 0
+    assert take_epoch(directory) == 1
+
+
+def test_only_the_newest_files_stay(directory: Path) -> None:
+    for _ in range(3 * KEPT_NUMBERS):
+        take_epoch(directory)
+    assert newest_epoch(directory) == 3 * KEPT_NUMBERS
+    assert len(os.listdir(directory)) <= KEPT_NUMBERS
+
+
+def test_whoever_pauses_before_it_takes_one_gets_no_old_one(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_epoch(directory)
+    listed = os.listdir
+
+    def pause_after_looking(path: Path) -> list[str]:
+        found = listed(path)
+        monkeypatch.setattr(os, "listdir", listed)
+        for _ in range(2 * KEPT_NUMBERS):
+            take_epoch(directory)
+        return found
+
+    monkeypatch.setattr(os, "listdir", pause_after_looking)
+    assert take_epoch(directory) == 2 * KEPT_NUMBERS + 2
+    assert not epoch_file(directory, 2).exists()
+
+
+def test_threads_take_each_once(directory: Path) -> None:
+    begin = threading.Barrier(8)
+
+    def take(_: int) -> list[int]:
+        begin.wait()
+        return [take_epoch(directory) for _ in range(25)]
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(take, range(8)))
+    assert all(each == sorted(each) for each in taken)
+    numbers = [number for each in taken for number in each]
+    assert len(set(numbers)) == len(numbers) == 200
+    assert newest_epoch(directory) == max(numbers)
+
+
+def test_processes_take_each_once(directory: Path) -> None:
+    directory.mkdir()
+    command = [sys.executable, "-c", _TAKER, str(directory), "60"]
+    takers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for taker in takers:
+        assert taker.stdin is not None
+        taker.stdin.write("go\n")
+        taker.stdin.flush()
+    taken = [[int(line) for line in taker.communicate(timeout=60)[0].split()] for taker in takers]
+    assert [taker.returncode for taker in takers] == [0] * 4
+    assert all(each == sorted(each) for each in taken)
+    numbers = [number for each in taken for number in each]
+    assert len(set(numbers)) == len(numbers) == 240
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(min_value=0, max_value=400), max_size=40))
+def test_each_is_above_all_before_it_whatever_is_asked_for(above: list[int]) -> None:
+    with TemporaryDirectory() as parent:
+        directory, newest = Path(parent, "epochs"), 0
+        for least in above:
+            taken = take_epoch(directory, above=least)
+            assert taken == max(newest, least) + 1 == newest_epoch(directory)
+            newest = taken

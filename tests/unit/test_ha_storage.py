@@ -1,0 +1,694 @@
+"""What a start of a job finds of earlier ones, and what it leaves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StaleEpochError, StorageError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.ha_storage import FORGOTTEN_AFTER, HighAvailabilityStorage
+from holdfast.highavailability.job_directory import JobDirectory
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_listing import JobState
+from holdfast.highavailability.job_record import JobRecord, RecordStatus, VertexProgress
+from holdfast.highavailability.job_start import JobStart
+from holdfast.ids import JobID
+
+A, B, C, D = ("1" * 64, "2" * 64, "3" * 64, "4" * 64)
+QUERY = JobIdentity(digest=A, action="collect", vertices=(B, C))
+CHANGED = JobIdentity(digest=D, action="collect", vertices=(C, D))
+WRITE = JobIdentity(digest=A, action="save", sink="file:/out")
+DONE = VertexProgress(name="scan", done=4, all=4)
+HALF = VertexProgress(name="join", done=1, all=4)
+
+Program = Callable[[], HighAvailabilityStorage]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "ha"
+
+
+@pytest.fixture
+def program(root: Path) -> Iterator[Program]:
+    """Starts programs, each with a storage of its own."""
+    started: list[HighAvailabilityStorage] = []
+
+    def start() -> HighAvailabilityStorage:
+        started.append(HighAvailabilityStorage(root))
+        return started[-1]
+
+    yield start
+    for storage in started:
+        storage.close()
+
+
+def is_killed(start: JobStart) -> None:
+    """Leaves what the operating system leaves of a driver that is killed: everything but locks."""
+    start.let_go()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+def states(storage: HighAvailabilityStorage) -> list[str]:
+    return [job.state.value for job in storage.jobs()]
+
+
+# -- the directory
+
+
+def test_everything_is_its_owner_s_alone(root: Path, program: Program) -> None:
+    start = program().begin(WRITE)
+    start.seal_key()
+    start.journal.write("a stage")
+    start.update(sources=[1])
+    for directory, names, files in os.walk(root):
+        for name in names:
+            assert Path(directory, name).stat().st_mode & 0o777 == 0o700
+        for name in files:
+            assert Path(directory, name).stat().st_mode & 0o777 == 0o600
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_directory_that_others_can_write_to_is_refused(root: Path, mode: int) -> None:
+    root.mkdir()
+    root.chmod(mode)
+    with pytest.raises(StorageError, match="others can write to it"):
+        HighAvailabilityStorage(root)
+
+
+def test_a_directory_that_can_t_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path / "file", tmp_path / "file" / "ha"):
+        with pytest.raises(StorageError, match="no job can be recorded here"):
+            HighAvailabilityStorage(root)
+
+
+def test_a_directory_that_can_t_be_written_to_is_refused(tmp_path: Path) -> None:
+    if os.getuid() == 0:
+        pytest.skip("nothing is refused to root")
+    tmp_path.chmod(0o500)
+    with pytest.raises(StorageError, match="no job can be recorded here"):
+        HighAvailabilityStorage(tmp_path)
+
+
+def test_what_is_not_ours_is_left_alone(root: Path, program: Program) -> None:
+    (root / "job-of-somebody").mkdir(parents=True, mode=0o700)
+    (root / "notes.txt").write_text("mine")
+    program().begin(QUERY).end(JobStatus.FINISHED, keep=False)
+    assert {"job-of-somebody", "notes.txt"} <= {path.name for path in root.iterdir()}
+
+
+# -- a job's life
+
+
+def test_a_job_that_begins_finds_nothing(program: Program) -> None:
+    start = program().begin(QUERY, "the answer")
+    assert start.job_id == QUERY.job_id
+    assert (start.epoch, start.previous) == (1, None)
+    assert not (start.already_done or start.changed or start.ended)
+    assert start.journal.read() == ""
+    assert start.record.driver.pid == os.getpid()
+    assert start.record.driver.host == socket.gethostname()
+    assert start.record.name == "the answer"
+    assert not start.events_directory.exists()
+    start.check()
+
+
+def test_a_job_that_was_killed_is_gone_on_with(program: Program) -> None:
+    first = program().begin(QUERY)
+    first.update(
+        task_executors=["right:2", "left:1"],
+        vertices={B: DONE, C: HALF},
+        sources={"files": [["a", 1]]},
+    )
+    first.events_directory.mkdir()
+    (first.events_directory / "events").touch()
+    key = first.seal_key()
+    is_killed(first)
+    second = program().begin(QUERY)
+    assert second.job_id == first.job_id
+    assert second.epoch > first.epoch
+    assert second.previous is not None
+    assert second.previous.epoch == first.epoch
+    assert second.previous.vertices == {B: DONE, C: HALF}
+    assert second.previous.task_executors == ("left:1", "right:2")
+    assert second.previous.sources == {"files": [["a", 1]]}
+    assert (second.record.starts, second.record.begun) == (2, first.record.begun)
+    assert not (second.already_done or second.changed)
+    assert second.seal_key() == key
+    assert (second.events_directory / "events").exists()
+
+
+def test_what_a_start_that_did_nothing_had_found_is_found_by_the_next(program: Program) -> None:
+    first = program().begin(QUERY)
+    first.update(task_executors=["left:1"], vertices={B: HALF}, sources=["s"])
+    is_killed(first)
+    is_killed(program().begin(QUERY))
+    third = program().begin(QUERY)
+    assert third.previous is not None
+    assert third.previous.task_executors == ("left:1",)
+    assert third.previous.vertices == {B: HALF}
+    assert third.previous.sources == ["s"]
+    third.update(vertices={B: DONE})
+    is_killed(third)
+    fourth = program().begin(QUERY)
+    assert fourth.previous is not None
+    assert (fourth.previous.sources, fourth.previous.vertices) == (["s"], {B: DONE})
+    assert fourth.record.starts == 4
+
+
+def test_a_job_that_ended_leaves_nothing(root: Path, program: Program) -> None:
+    storage = program()
+    start = storage.begin(QUERY)
+    start.update(vertices={B: DONE})
+    start.end(JobStatus.FINISHED, keep=False)
+    assert start.ended
+    assert storage.jobs() == ()
+    assert not [path for path in root.iterdir() if path.name.startswith(("job-", ".removed-"))]
+    again = program().begin(QUERY)
+    assert again.previous is None
+    assert again.epoch > start.epoch
+
+
+def test_epochs_never_come_back(program: Program) -> None:
+    storage = program()
+    epochs = []
+    for _ in range(5):
+        for identity in (QUERY, WRITE):
+            start = storage.begin(identity)
+            epochs.append(start.epoch)
+            start.end(JobStatus.FINISHED, keep=False)
+    assert epochs == sorted(set(epochs))
+
+
+def test_jobs_know_nothing_of_each_other(program: Program) -> None:
+    storage = program()
+    others = [
+        QUERY.model_copy(update={"occurrence": 1}),
+        QUERY.model_copy(update={"name": "n"}),
+        WRITE,
+    ]
+    first = storage.begin(QUERY)
+    for identity in others:
+        assert storage.begin(identity).previous is None
+    first.check()
+    assert len(storage.jobs()) == 4
+
+
+# -- two starts of one job
+
+
+def test_an_old_start_is_refused_everything(program: Program) -> None:
+    old = program().begin(WRITE)
+    old.journal.write("old")
+    new = program().begin(WRITE)
+    refused: list[Callable[[], object]] = [
+        old.check,
+        lambda: old.update(vertices={B: DONE}),
+        lambda: old.update(sources=[1]),
+        lambda: old.journal.write("older"),
+        lambda: old.end(JobStatus.FINISHED, keep=True),
+        lambda: old.end(JobStatus.FAILED, keep=False),
+        old.take_fresh_epoch,
+    ]
+    for act in refused:
+        with pytest.raises(StaleEpochError) as raised:
+            act()
+        assert (raised.value.epoch, raised.value.newest) == (old.epoch, new.epoch)
+    assert new.journal.read() == "old"
+    assert new.previous is not None
+    assert new.previous.vertices == {}
+    old.remove()
+    new.check()
+    assert new.directory.is_dir()
+
+
+def test_an_old_start_is_refused_after_the_job_has_ended(program: Program) -> None:
+    old = program().begin(WRITE)
+    new = program().begin(WRITE)
+    new.end(JobStatus.FINISHED, keep=False)
+    with pytest.raises(StaleEpochError):
+        old.check()
+    with pytest.raises(StaleEpochError):
+        old.journal.write("x")
+    with pytest.raises(StaleEpochError):
+        old.end(JobStatus.FINISHED, keep=False)
+    again = program().begin(WRITE)
+    assert again.epoch > new.epoch > old.epoch
+    with pytest.raises(StaleEpochError):
+        old.check()
+
+
+def test_what_an_old_start_writes_too_late_counts_for_nothing(program: Program) -> None:
+    """As when it is stopped between its check and its writing."""
+    old = program().begin(WRITE)
+    new = program().begin(WRITE)
+    new.update(vertices={B: HALF}, sources=["new"])
+    new.journal.write("new")
+    directory = JobDirectory(old.directory)
+    directory.write_journal(old.epoch, "old")
+    directory.write_sources(old.epoch, ["old"])
+    directory.write_record(old.record.model_copy(update={"vertices": {B: DONE}}))
+    is_killed(new)
+    third = program().begin(WRITE)
+    assert third.previous is not None
+    assert (third.previous.vertices, third.previous.sources) == ({B: HALF}, ["new"])
+    assert third.journal.read() == "new"
+
+
+def test_whoever_begins_while_the_job_ends_begins_anew(program: Program) -> None:
+    """Many starts and ends at once: each start is alone with its epoch, or refused."""
+    storages = [program() for _ in range(4)]
+    begin = threading.Barrier(4)
+
+    def run(storage: HighAvailabilityStorage) -> list[int]:
+        begin.wait()
+        epochs = []
+        for _ in range(12):
+            start = storage.begin(QUERY)
+            epochs.append(start.epoch)
+            try:
+                start.update(vertices={B: DONE})
+                start.end(JobStatus.FINISHED, keep=False)
+            except StaleEpochError as error:
+                assert error.newest > error.epoch
+        return epochs
+
+    with ThreadPoolExecutor(4) as pool:
+        epochs = [epoch for each in pool.map(run, storages) for epoch in each]
+    assert len(set(epochs)) == len(epochs) == 48
+
+
+def test_a_job_may_start_anew_by_itself(program: Program) -> None:
+    is_killed(program().begin(QUERY))
+    start = program().begin(QUERY)
+    start.update(vertices={B: DONE}, sources=["s"])
+    start.events_directory.mkdir()
+    before = start.epoch
+    assert start.take_fresh_epoch() == start.epoch > before
+    assert start.previous is None
+    assert not start.events_directory.exists()
+    start.check()
+    assert [job.driven for job in program().jobs()] == [True]
+    is_killed(start)
+    after = program().begin(QUERY)
+    assert after.previous is not None
+    assert (after.previous.vertices, after.previous.sources) == ({}, None)
+
+
+# -- jobs with a sink
+
+
+def test_a_written_job_is_not_done_again_after_a_kill(program: Program) -> None:
+    first = program().begin(WRITE)
+    first.end(JobStatus.FINISHED, keep=True)
+    is_killed(first)
+    for _ in range(3):
+        # Each of these programs is killed as well.
+        storage = program()
+        start = storage.begin(WRITE)
+        assert start.already_done
+        assert start.previous is not None
+        assert start.ended
+        assert states(storage) == ["ended"]
+        is_killed(start)
+    storage = program()
+    start = storage.begin(WRITE)
+    assert start.already_done
+    start.end(JobStatus.FINISHED, keep=True)
+    storage.close()
+    again = program().begin(WRITE)
+    assert (again.already_done, again.previous) == (False, None)
+
+
+def test_a_written_job_is_done_again_when_its_program_ended(program: Program) -> None:
+    storage = program()
+    storage.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    assert states(storage) == ["ended"]
+    storage.close()
+    start = program().begin(WRITE)
+    assert (start.already_done, start.previous) == (False, None)
+
+
+def test_a_written_job_is_done_again_while_its_first_program_lives(program: Program) -> None:
+    program().begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    start = program().begin(WRITE)
+    assert (start.already_done, start.previous) == (False, None)
+
+
+@pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELED])
+def test_a_job_that_failed_is_done_again(program: Program, status: JobStatus) -> None:
+    first = program().begin(WRITE)
+    first.end(status, keep=True)
+    is_killed(first)
+    start = program().begin(WRITE)
+    assert (start.already_done, start.previous) == (False, None)
+
+
+def test_a_job_without_a_sink_is_never_done_already(program: Program) -> None:
+    first = program().begin(QUERY)
+    first.end(JobStatus.FINISHED, keep=True)
+    is_killed(first)
+    start = program().begin(QUERY)
+    assert (start.already_done, start.previous) == (False, None)
+
+
+def test_a_named_job_that_computes_something_else_is_not_done_already(program: Program) -> None:
+    named = WRITE.model_copy(update={"name": "nightly"})
+    first = program().begin(named)
+    first.end(JobStatus.FINISHED, keep=True)
+    is_killed(first)
+    start = program().begin(named.model_copy(update={"digest": D}))
+    assert start.job_id == first.job_id
+    assert (start.already_done, start.previous) == (False, None)
+
+
+def test_many_programs_end_at_their_own_pace(program: Program) -> None:
+    """Closing a program leaves the jobs of another one alone."""
+    one, other = program(), program()
+    one.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    mine = other.begin(WRITE)
+    one.close()
+    mine.check()
+    mine.end(JobStatus.FINISHED, keep=True)
+    one.close()
+    assert states(other) == ["ended"]
+    other.close()
+    assert other.jobs() == ()
+
+
+# -- programs that changed
+
+
+def test_a_changed_program_goes_on_with_what_it_shares_most_with(program: Program) -> None:
+    storage = program()
+    less = storage.begin(QUERY)
+    more = storage.begin(JobIdentity(digest=B, action="collect", vertices=(C, D, A)))
+    more.journal.write("a stage")
+    for start in (less, more):
+        is_killed(start)
+    start = program().begin(CHANGED)
+    assert start.changed
+    assert start.job_id == more.job_id != CHANGED.job_id
+    assert start.previous is not None
+    assert start.previous.epoch == more.epoch
+    assert start.journal.read() == ""
+    assert start.identity == CHANGED
+
+
+def test_a_job_is_known_by_what_it_was_cut_into_later(program: Program) -> None:
+    first = program().begin(JobIdentity(digest=A, action="collect"))
+    first.update(vertices={C: HALF})
+    is_killed(first)
+    assert program().begin(CHANGED).job_id == first.job_id
+
+
+def test_a_changed_program_is_found_again_by_itself(program: Program) -> None:
+    first = program().begin(QUERY)
+    is_killed(first)
+    is_killed(program().begin(CHANGED))
+    again = program().begin(CHANGED)
+    assert again.job_id == first.job_id
+    assert again.previous is not None
+    assert not again.changed
+    # The program as it was before: its job's directory is somebody else's now.
+    original = program().begin(QUERY.model_copy(update={"vertices": ()}))
+    assert original.job_id not in (first.job_id, CHANGED.job_id)
+    assert original.previous is None
+    again.check()
+    is_killed(original)
+    assert program().begin(QUERY).job_id == original.job_id
+
+
+def test_a_job_that_runs_is_not_taken_by_another(program: Program) -> None:
+    living = program().begin(QUERY)
+    start = program().begin(CHANGED)
+    assert (start.changed, start.previous, start.job_id) == (False, None, CHANGED.job_id)
+    living.check()
+
+
+def test_a_job_that_ended_is_not_taken_by_another(program: Program) -> None:
+    ended = program().begin(QUERY)
+    ended.end(JobStatus.FINISHED, keep=True)
+    is_killed(ended)
+    assert program().begin(CHANGED).previous is None
+
+
+def test_a_job_that_shares_nothing_is_not_taken(program: Program) -> None:
+    is_killed(program().begin(QUERY))
+    start = program().begin(JobIdentity(digest=D, action="collect", vertices=(D,)))
+    assert start.previous is None
+    assert program().begin(JobIdentity(digest=B, action="collect")).previous is None
+
+
+def test_a_named_job_is_found_however_it_changed(program: Program) -> None:
+    named = QUERY.model_copy(update={"name": "nightly"})
+    first = program().begin(named)
+    first.journal.write("a stage")
+    is_killed(first)
+    start = program().begin(named.model_copy(update={"digest": D, "vertices": ()}))
+    assert start.job_id == first.job_id
+    assert start.changed
+    assert start.previous is not None
+    assert start.journal.read() == ""
+
+
+# -- damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-9]),
+        lambda path: path.write_bytes(b"\xff\xfe\x00"),
+        lambda path: path.write_text("[]"),
+        lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 2')),
+        lambda path: path.write_text(path.read_text().replace('"epoch": 1', '"epoch": 7')),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+)
+def test_a_damaged_record_starts_the_job_anew(
+    program: Program, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], object]
+) -> None:
+    first = program().begin(WRITE)
+    first.events_directory.mkdir()
+    (record,) = first.directory.glob("record-*")
+    is_killed(first)
+    damage(record)
+    storage = program()
+    assert states(storage) == ["damaged"]
+    assert warnings(caplog) == []
+    start = storage.begin(WRITE)
+    assert start.previous is None
+    assert not start.already_done
+    assert not start.events_directory.exists()
+    (warned,) = warnings(caplog)
+    assert "starts anew" in warned
+    start.update(vertices={B: HALF})
+    is_killed(start)
+    again = program().begin(WRITE)
+    assert again.previous is not None
+    assert again.previous.vertices == {B: HALF}
+
+
+def test_a_record_cut_anywhere_never_raises(program: Program) -> None:
+    first = program().begin(WRITE)
+    (path,) = first.directory.glob("record-*")
+    whole = path.read_bytes()
+    is_killed(first)
+    storage = program()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        (job,) = storage.jobs()
+        assert job.state is JobState.DAMAGED
+    path.write_bytes(whole)
+    assert states(storage) == ["recoverable"]
+
+
+def test_damaged_sources_are_listed_anew(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = program().begin(QUERY)
+    first.update(sources=["s"])
+    (path,) = first.directory.glob("sources-*")
+    is_killed(first)
+    path.write_bytes(b"[")
+    start = program().begin(QUERY)
+    assert start.previous is not None
+    assert start.previous.sources is None
+    (warned,) = warnings(caplog)
+    assert "lists its sources anew" in warned
+
+
+def test_a_damaged_seal_key_is_another_one(program: Program) -> None:
+    start = program().begin(QUERY)
+    first = start.seal_key()
+    assert len(first) == 32
+    is_killed(start)
+    (start.directory / "seal-key").write_bytes(b"short")
+    second, third = program().begin(QUERY).seal_key(), program().begin(QUERY).seal_key()
+    assert first != second == third
+
+
+def test_a_job_goes_on_when_its_directory_can_t_be_written(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = program().begin(WRITE)
+    # A directory in its place is what even root can't write over.
+    (record,) = start.directory.glob("record-*")
+    record.unlink()
+    (record / "in the way").mkdir(parents=True)
+    assert not start.update(vertices={B: DONE})
+    assert not start.update(vertices={B: HALF})
+    start.check()
+    start.end(JobStatus.FINISHED, keep=True)
+    (warned,) = warnings(caplog)
+    assert "goes on without being recorded" in warned
+    assert start.record.vertices == {B: HALF}
+    with pytest.raises(StaleEpochError):
+        program().begin(WRITE)
+        start.update(vertices={})
+
+
+def test_a_job_whose_directory_is_gone_is_refused(root: Path, program: Program) -> None:
+    start = program().begin(QUERY)
+    shutil.rmtree(root)
+    with pytest.raises(StaleEpochError) as raised:
+        start.check()
+    assert raised.value.newest > start.epoch
+
+
+def test_a_directory_that_can_t_be_read_is_no_new_start(root: Path, program: Program) -> None:
+    start = program().begin(QUERY)
+    shutil.rmtree(start.directory / "epochs")
+    (start.directory / "epochs").write_text("not a directory")
+    with pytest.raises(StorageError, match="can't be told"):
+        start.check()
+    with pytest.raises(StorageError):
+        start.journal.write("x")
+    assert not start.update(vertices={B: DONE})
+    start.end(JobStatus.FINISHED, keep=False)
+
+
+def test_a_storage_that_fails_later_says_so_at_begin(root: Path, program: Program) -> None:
+    storage = program()
+    shutil.rmtree(root)
+    with pytest.raises(StorageError, match="can't be recorded"):
+        storage.begin(QUERY)
+
+
+# -- listing and forgetting
+
+
+def test_jobs_are_listed_with_what_becomes_of_them(program: Program) -> None:
+    storage = program()
+    identities = [WRITE.model_copy(update={"occurrence": number}) for number in range(4)]
+    running, killed, ended, taken = (storage.begin(each) for each in identities)
+    is_killed(killed)
+    ended.end(JobStatus.FINISHED, keep=True)
+    program().begin(identities[3])
+    is_killed(taken)
+    listed = storage.jobs()
+    assert [job.state.value for job in listed] == ["running", "recoverable", "ended", "running"]
+    assert [job.job_id for job in listed] == [
+        each.job_id for each in (running, killed, ended, taken)
+    ]
+    assert [job.record is not None and job.record.epoch == job.epoch for job in listed] == [
+        True
+    ] * 4
+
+
+def test_a_job_of_a_start_that_has_recorded_nothing_yet_is_the_last_one_s(
+    program: Program,
+) -> None:
+    storage = program()
+    start = storage.begin(QUERY)
+    epoch = storage._next_epoch(JobDirectory(start.directory))
+    (job,) = storage.jobs()
+    assert (job.epoch, job.driven, job.state.value) == (epoch, False, "recoverable")
+    assert job.record is not None
+    assert job.record.epoch == start.epoch
+
+
+@pytest.mark.parametrize("status", [RecordStatus.RUNNING, RecordStatus.ENDED])
+def test_what_nobody_starts_again_is_forgotten(program: Program, status: RecordStatus) -> None:
+    def recorded_at(start: JobStart, moment: datetime) -> None:
+        changes: dict[str, object] = {"started": moment}
+        if status is RecordStatus.ENDED:
+            changes |= {"status": status, "job_status": JobStatus.FINISHED, "ended": moment}
+        record = start.record.model_copy(update=changes)
+        JobDirectory(start.directory).write_record(record)
+
+    old = datetime.now(UTC) - FORGOTTEN_AFTER - timedelta(minutes=1)
+    storage = program()
+    forgotten, younger, living = (
+        storage.begin(WRITE.model_copy(update={"occurrence": number})) for number in range(3)
+    )
+    recorded_at(forgotten, old)
+    recorded_at(younger, old + timedelta(minutes=2))
+    recorded_at(living, old)
+    is_killed(forgotten)
+    is_killed(younger)
+    listed = {job.job_id for job in program().jobs()}
+    assert listed == {younger.job_id, living.job_id}
+
+
+def test_what_was_half_removed_is_removed_at_the_next_start(root: Path, program: Program) -> None:
+    start = program().begin(QUERY)
+    start.directory.rename(root / ".removed-job-x-1")
+    program()
+    assert not (root / ".removed-job-x-1").exists()
+
+
+def test_a_record_says_how_it_ended_or_nothing() -> None:
+    now = datetime.now(UTC)
+    fields: dict[str, object] = {
+        "job_id": "1" * 32,
+        "identity": QUERY,
+        "name": "n",
+        "epoch": 1,
+        "begun": now,
+        "started": now,
+        "driver": {"host": "h", "pid": 1},
+    }
+    assert JobRecord.model_validate(fields).id == JobID("1" * 32)
+    for wrong in ({"status": "ENDED"}, {"job_status": "FINISHED"}, {"ended": now}):
+        with pytest.raises(ValueError):
+            JobRecord.model_validate({**fields, **wrong})
+
+
+def test_a_child_that_was_forked_off_does_not_stand_in_for_its_driver(program: Program) -> None:
+    storage = program()
+    start = storage.begin(QUERY)
+    telling, told = os.pipe()
+    ready, is_ready = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(is_ready, b".")
+        os.read(telling, 1)
+        os._exit(0)
+    try:
+        os.read(ready, 1)
+        assert states(storage) == ["running"]
+        is_killed(start)
+        assert states(storage) == ["recoverable"]
+    finally:
+        os.write(told, b".")
+        os.waitpid(child, 0)
+        for pipe in (telling, told, ready, is_ready):
+            os.close(pipe)
