@@ -27,7 +27,7 @@ _EPOCHS = "epochs"
 _LOCK = "lock"
 _TRIED = ".tried"
 _REMOVED = ".removed-"
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 2.0
 _ATTEMPTS = 20
 _WRITABLE_BY_OTHERS = 0o022
 FORGOTTEN_AFTER = timedelta(days=30)

@@ -1,0 +1,273 @@
+"""Drivers that are really killed, really stopped, and really at it at once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+
+KILLED = 40
+VERTICES = tuple(str(digit) * 64 for digit in range(8))
+QUERY = JobIdentity(digest="1" * 64, action="collect", vertices=VERTICES)
+WRITE = JobIdentity(digest="1" * 64, action="save", sink="file:/out")
+
+# Does what it is told, a line each, and says what came of it.
+_DRIVER = """
+import sys
+from pathlib import Path
+from holdfast.errors import StaleEpochError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+
+storage = HighAvailabilityStorage(Path(sys.argv[1]))
+start = None
+for line in sys.stdin:
+    command, _, rest = line.strip().partition(" ")
+    try:
+        if command == "begin":
+            start = storage.begin(JobIdentity.model_validate_json(rest))
+            said = f"{start.epoch} {start.previous is not None} {start.already_done}"
+        elif command == "end":
+            said = str(start.end(JobStatus.FINISHED, keep=rest == "keep"))
+        elif command == "close":
+            said = str(storage.close())
+        elif command == "journal":
+            said = str(start.journal.write(rest))
+        elif command == "update":
+            said = str(start.update(task_executors=[rest]))
+        else:
+            said = str(start.check())
+    except StaleEpochError as error:
+        said = f"stale {error.epoch} {error.newest}"
+    print(said, flush=True)
+"""
+
+_HOLDER = """
+import fcntl, os, sys, time
+fcntl.flock(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+# Each child begins, goes on with and ends one job for ever, and says how far it got; it is killed
+# some microseconds after it has begun. What it said must be found, and nothing else.
+_KILLER = """
+import os, signal, sys, time
+from pathlib import Path
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import VertexProgress
+
+root, identity = Path(sys.argv[1]), JobIdentity.model_validate_json(sys.argv[2])
+progress = {
+    vertex: VertexProgress(name=str(number), done=1, all=1)
+    for number, vertex in enumerate(identity.vertices)
+}
+
+def run_for_ever(told):
+    storage = HighAvailabilityStorage(root)
+    while True:
+        start = storage.begin(identity)
+        known = {} if start.previous is None else dict(start.previous.vertices)
+        os.write(told, f"{start.epoch} {len(known)}\\n".encode())
+        for vertex in identity.vertices[len(known):]:
+            known[vertex] = progress[vertex]
+            start.update(vertices=known, sources=[len(known)] * 100)
+            os.write(told, f"{start.epoch} {len(known)}\\n".encode())
+        os.write(told, f"{start.epoch} ending\\n".encode())
+        start.end(JobStatus.FINISHED, keep=False)
+
+newest = 0
+for number in range(int(sys.argv[3])):
+    telling, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(telling)
+        run_for_ever(told)
+    os.close(told)
+    with os.fdopen(telling) as telling:
+        first = telling.readline()
+        time.sleep(number * 0.0011)
+        os.kill(child, signal.SIGKILL)
+        said = [line.split() for line in (first, *telling)]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    epochs = [int(epoch) for epoch, _ in said]
+    assert epochs == sorted(epochs) and epochs[0] > newest, (newest, said)
+    storage = HighAvailabilityStorage(root)
+    states = {"recoverable", *(("ended",) if said[-1][1] == "ending" else ())}
+    assert {job.state.value for job in storage.jobs()} <= states, (said, storage.jobs())
+    start = storage.begin(identity)
+    assert start.epoch > epochs[-1]
+    newest = start.epoch
+    found = {} if start.previous is None else dict(start.previous.vertices)
+    assert found == dict(list(progress.items())[:len(found)])
+    if said[-1][1] == "ending":
+        # Ended, begun again, or neither.
+        assert len(found) in (0, len(progress)), (said, found)
+    else:
+        assert len(found) in (int(said[-1][1]), int(said[-1][1]) + 1), (said, found)
+    if start.previous is not None:
+        assert start.previous.sources in (None, *([n] * 100 for n in (len(found), len(found) + 1)))
+    start.let_go()
+    print(len(said), flush=True)
+"""
+
+
+class Driver:
+    """A process that drives jobs."""
+
+    def __init__(self, root: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _DRIVER, str(root)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, command: str) -> str:
+        self.tell(command)
+        return self.hear()
+
+    def tell(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def begin(self, identity: JobIdentity) -> tuple[int, bool, bool]:
+        """Gives the epoch, whether an earlier start left something, whether it is done."""
+        epoch, previous, done = self(f"begin {identity.model_dump_json()}").split()
+        return int(epoch), previous == "True", done == "True"
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+        if number is signal.SIGKILL:
+            self.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "ha"
+
+
+@pytest.fixture
+def drivers(root: Path) -> Iterator[list[Driver]]:
+    started = [Driver(root) for _ in range(3)]
+    yield started
+    for driver in started:
+        driver.process.kill()
+        driver.process.communicate(timeout=30)
+
+
+def states(root: Path) -> list[tuple[str, bool]]:
+    storage = HighAvailabilityStorage(root)
+    return [(job.state.value, job.driven) for job in storage.jobs()]
+
+
+def test_a_killed_driver_is_told_from_a_living_and_from_a_stopped_one(
+    root: Path, drivers: list[Driver]
+) -> None:
+    driver, _, _ = drivers
+    driver.begin(QUERY)
+    assert states(root) == [("running", True)]
+    driver.signal(signal.SIGSTOP)
+    assert states(root) == [("running", True)]
+    driver.signal(signal.SIGCONT)
+    driver.signal(signal.SIGKILL)
+    assert states(root) == [("recoverable", False)]
+
+
+def test_a_job_is_done_already_only_when_its_program_was_killed(
+    root: Path, drivers: list[Driver]
+) -> None:
+    first, second, third = drivers
+    first.begin(WRITE)
+    first("end keep")
+    assert states(root) == [("ended", True)]
+    first.signal(signal.SIGKILL)
+    assert states(root) == [("ended", False)]
+    epoch, _, done = second.begin(WRITE)
+    assert done
+    second.signal(signal.SIGKILL)
+    assert third.begin(WRITE) == (epoch + 1, True, True)
+    third("close")
+    storage = HighAvailabilityStorage(root)
+    assert storage.jobs() == ()
+    assert not storage.begin(WRITE).already_done
+
+
+def test_a_driver_killed_before_its_job_ended_has_not_done_it(
+    root: Path, drivers: list[Driver]
+) -> None:
+    first, second, _ = drivers
+    first.begin(WRITE)
+    first("journal a stage")
+    first.signal(signal.SIGKILL)
+    assert second.begin(WRITE)[1:] == (True, False)
+
+
+def test_a_stopped_driver_can_do_no_harm_when_it_wakes(root: Path, drivers: list[Driver]) -> None:
+    old, new, third = drivers
+    (epoch, _, _) = old.begin(WRITE)
+    old.signal(signal.SIGSTOP)
+    # It finds these when it wakes.
+    for command in ("check", "journal x", "update x", "end keep", "end", "check"):
+        old.tell(command)
+    newer, previous, done = new.begin(WRITE)
+    assert (newer > epoch, previous, done) == (True, True, False)
+    new("journal mine")
+    old.signal(signal.SIGCONT)
+    assert [old.hear() for _ in range(6)] == [f"stale {epoch} {newer}"] * 6
+    assert new("check") == "None"
+    old("close")
+    assert new("end") == "None"
+    assert old("check").startswith(f"stale {epoch} ")
+    third.begin(WRITE)
+    assert old("check").startswith(f"stale {epoch} ")
+    assert new("check").startswith(f"stale {newer} ")
+    assert third("check") == "None"
+
+
+def test_a_driver_stopped_over_the_storage_s_lock_is_waited_for_a_while(
+    root: Path, drivers: list[Driver]
+) -> None:
+    first, other, _ = drivers
+    assert first.begin(QUERY)[0] == 1
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(root / "lock")], stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        holder.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        assert other.begin(QUERY)[:2] == (2, True)
+        assert 1 < time.monotonic() - began < 20
+        assert first("check") == "stale 1 2"
+    finally:
+        holder.kill()
+        holder.communicate(timeout=30)
+
+
+def test_whenever_a_driver_is_killed_the_next_one_goes_on_from_what_it_said(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLER, str(root), QUERY.model_dump_json(), str(KILLED)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert len(done.stdout.split()) == KILLED
