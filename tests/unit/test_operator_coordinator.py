@@ -1,0 +1,268 @@
+"""Coordinators: what a source of files hands out, and when its snapshots are taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from holdfast.ids import IntermediateDataSetID, JobVertexID
+from holdfast.runtime.recovery.coordinators import Coordinators
+from holdfast.runtime.recovery.file_split import FileSplit
+from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
+from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
+from holdfast.runtime.recovery.recovered_job import RecoveredVertex
+from holdfast.runtime.recovery.snapshot_schedule import SnapshotSchedule
+from holdfast.taskexecutor.partition_info import OutputID
+
+DATASET = IntermediateDataSetID("a" * 64)
+OUTPUT = OutputID(DATASET, "0badcafe")
+SPLITS = [
+    [FileSplit("file:/data/a.parquet", 0, 128, 1), FileSplit("file:/data/b.parquet", 0, 3, 2)],
+    [FileSplit("file:/data/a.parquet", 128, 64, 1)],
+    [],
+]
+MINUTE = timedelta(minutes=1)
+
+FILE_SPLITS = st.builds(
+    FileSplit,
+    st.text(min_size=1, max_size=8),
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 50),
+)
+ASSIGNMENTS = st.lists(st.lists(FILE_SPLITS, max_size=3), min_size=1, max_size=5)
+
+
+class Clock:
+    """Goes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class SilentCoordinator:
+    """One of a source whose state can't be told, as of a queue."""
+
+    def __init__(self) -> None:
+        self.reset: list[int] = []
+
+    def snapshot(self) -> bytes | None:
+        return None
+
+    def restore(self, snapshot: bytes) -> None:
+        raise ValueError("a queue can't be read again")
+
+    def subtask_finished(self, subtask: int) -> None:
+        self.reset = [each for each in self.reset if each != subtask]
+
+    def subtask_reset(self, subtask: int) -> None:
+        self.reset.append(subtask)
+
+
+def refused() -> list[list[FileSplit]]:
+    raise AssertionError("what was restored is listed again")
+
+
+def recovered(*finished: int, snapshot: bytes | None) -> RecoveredVertex:
+    return RecoveredVertex(
+        JobVertexID("0a"), DATASET, 3, "s", dict.fromkeys(finished, OUTPUT), None, snapshot
+    )
+
+
+def test_splits_are_listed_once() -> None:
+    times = []
+
+    def listed() -> list[list[FileSplit]]:
+        times.append(1)
+        return [list(splits) for splits in SPLITS] if len(times) == 1 else []
+
+    coordinator: OperatorCoordinator = FileSplitCoordinator(listed)
+    assert isinstance(coordinator, FileSplitCoordinator)
+    assert coordinator.parallelism == 3
+    assert coordinator.splits_of(1) == tuple(SPLITS[1])
+    assert coordinator.unfinished == (0, 1, 2)
+    assert coordinator.parallelism == 3
+    assert len(times) == 1
+
+
+def test_a_directory_that_gains_files_changes_nothing_after_a_restart() -> None:
+    before = FileSplitCoordinator(lambda: SPLITS)
+    before.subtask_finished(1)
+    after = FileSplitCoordinator(refused)
+    after.restore(before.snapshot())
+    assert [after.splits_of(each) for each in range(3)] == [tuple(each) for each in SPLITS]
+    assert after.split == before.split
+    assert after.unfinished == (0, 2)
+    after.subtask_reset(1)
+    assert after.unfinished == (0, 1, 2)
+
+
+def test_a_snapshot_is_json_that_explains_itself() -> None:
+    coordinator = FileSplitCoordinator(lambda: SPLITS[1:])
+    coordinator.subtask_finished(0)
+    assert json.loads(coordinator.snapshot()) == {
+        "version": 1,
+        "subtasks": [[["file:/data/a.parquet", 128, 64, 1]], []],
+        "finished": [0],
+    }
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        b"",
+        b"{}",
+        b"\xff",
+        b'{"version":2,"subtasks":[],"finished":[]}',
+        b'{"version":1,"subtasks":[[]],"finished":[1]}',
+        b'{"version":1,"subtasks":[[]],"finished":[-1]}',
+        b'{"version":1,"subtasks":[[["a",-1,0,0]]],"finished":[]}',
+    ],
+)
+def test_what_is_no_snapshot_changes_nothing(snapshot: bytes) -> None:
+    coordinator = FileSplitCoordinator(lambda: SPLITS)
+    coordinator.subtask_finished(0)
+    with pytest.raises(ValueError):
+        coordinator.restore(snapshot)
+    assert coordinator.unfinished == (1, 2)
+
+
+@pytest.mark.parametrize("subtask", [-1, 3])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        FileSplitCoordinator.splits_of,
+        FileSplitCoordinator.subtask_finished,
+        FileSplitCoordinator.subtask_reset,
+    ],
+)
+def test_a_subtask_that_there_is_not_is_refused(
+    ask: Callable[[FileSplitCoordinator, int], object], subtask: int
+) -> None:
+    with pytest.raises(ValueError, match="expected one of 3 subtasks"):
+        ask(FileSplitCoordinator(lambda: SPLITS), subtask)
+
+
+@pytest.mark.parametrize(("start", "length"), [(-1, 0), (0, -1)])
+def test_a_split_is_a_part_of_a_file(start: int, length: int) -> None:
+    with pytest.raises(ValueError, match="starts at a byte"):
+        FileSplit("a", start, length, 0)
+
+
+@given(ASSIGNMENTS, ASSIGNMENTS)
+def test_texts_of_splits_are_equal_where_the_splits_are(
+    one: list[list[FileSplit]], other: list[list[FileSplit]]
+) -> None:
+    first, second = FileSplitCoordinator(lambda: one), FileSplitCoordinator(lambda: other)
+    assert (first.split == second.split) == (one == other)
+    assert first.split == FileSplitCoordinator(lambda: [*one]).split
+
+
+class FileSplits(RuleBasedStateMachine):
+    """Restarts at any moment, from any snapshot that there has been."""
+
+    @initialize(listed=ASSIGNMENTS)
+    def begin(self, listed: list[list[FileSplit]]) -> None:
+        self.listed = [tuple(splits) for splits in listed]
+        self.coordinator = FileSplitCoordinator(lambda: listed)
+        self.finished: set[int] = set()
+        self.snapshots = [(self.coordinator.snapshot(), frozenset[int]())]
+
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        subtask = data.draw(st.integers(0, len(self.listed) - 1))
+        self.coordinator.subtask_finished(subtask)
+        self.finished.add(subtask)
+
+    @rule(data=st.data())
+    def reset(self, data: st.DataObject) -> None:
+        subtask = data.draw(st.integers(0, len(self.listed) - 1))
+        self.coordinator.subtask_reset(subtask)
+        self.finished.discard(subtask)
+
+    @rule()
+    def snapshot(self) -> None:
+        self.snapshots.append((self.coordinator.snapshot(), frozenset(self.finished)))
+
+    @rule(data=st.data())
+    def restart(self, data: st.DataObject) -> None:
+        snapshot, finished = data.draw(st.sampled_from(self.snapshots))
+        self.coordinator = FileSplitCoordinator(refused)
+        self.coordinator.restore(snapshot)
+        self.finished = set(finished)
+
+    @invariant()
+    def the_work_is_what_was_listed(self) -> None:
+        number = self.coordinator.parallelism
+        assert [self.coordinator.splits_of(each) for each in range(number)] == self.listed
+        done = set(range(number)) - set(self.coordinator.unfinished)
+        assert done == self.finished
+
+
+TestFileSplitsRandomly = FileSplits.TestCase
+TestFileSplitsRandomly.settings = settings(stateful_step_count=20)
+
+
+def test_the_first_snapshot_is_due_at_once_and_others_after_the_pause() -> None:
+    clock = Clock()
+    schedule = SnapshotSchedule(MINUTE, clock)
+    assert schedule.is_due()
+    schedule.taken()
+    clock.seconds += 59
+    assert not schedule.is_due()
+    clock.seconds += 1
+    assert schedule.is_due()
+
+
+def test_snapshots_come_by_schedule_and_with_the_last_subtask() -> None:
+    clock = Clock()
+    coordinators = Coordinators(MINUTE, clock)
+    coordinator = FileSplitCoordinator(lambda: SPLITS)
+    assert not coordinators.add(DATASET, coordinator, None)
+    taken = []
+    for subtask in range(3):
+        clock.seconds += 20
+        taken.append(coordinators.finished(DATASET, subtask, last=subtask == 2))
+    assert [None if each is None else json.loads(each)["finished"] for each in taken] == [
+        [0],
+        None,
+        [0, 1, 2],
+    ]
+
+
+def test_a_coordinator_is_restored_and_told_of_what_starts_again() -> None:
+    before = FileSplitCoordinator(lambda: SPLITS)
+    for subtask in range(3):
+        before.subtask_finished(subtask)
+    after = FileSplitCoordinator(refused)
+    found = recovered(0, 2, snapshot=before.snapshot())
+    assert Coordinators(MINUTE, Clock()).add(DATASET, after, found)
+    assert after.unfinished == (1,)
+
+
+def test_one_without_snapshots_is_known_as_such() -> None:
+    coordinators = Coordinators(MINUTE, Clock())
+    silent = SilentCoordinator()
+    assert coordinators.can_be_restored(DATASET)
+    assert not coordinators.add(DATASET, silent, recovered(0, snapshot=None))
+    assert not coordinators.can_be_restored(DATASET)
+    assert coordinators.finished(DATASET, 0, last=True) is None
+    coordinators.reset(DATASET, [0, 1])
+    assert silent.reset == [0, 1]
+    with pytest.raises(ValueError, match="read again"):
+        coordinators.add(DATASET, silent, recovered(0, snapshot=b"s"))
+
+
+def test_without_a_coordinator_there_is_no_snapshot() -> None:
+    coordinators = Coordinators(MINUTE, Clock())
+    assert coordinators.finished(DATASET, 0, last=True) is None
+    coordinators.reset(DATASET, [0])
