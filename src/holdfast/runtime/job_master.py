@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -74,6 +75,18 @@ class JobMaster(Generic[Q, D]):
         self._storage = storage
         self._runner = runner
         self._root_of = root_of
+
+    def with_runner(
+        self, changed: Callable[[VertexRunner[Q, D]], VertexRunner[Q, D]]
+    ) -> JobMaster[Q, D]:
+        """A master of the same environment whose vertices run in another way.
+
+        Args:
+            changed: makes the runner of this master's.
+        """
+        other = copy(self)
+        other._runner = changed(self._runner)
+        return other
 
     def run(
         self,

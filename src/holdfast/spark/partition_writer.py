@@ -100,7 +100,7 @@ class PartitionWriter:
 
     def __init__(self, spark: SparkSession, compression: str) -> None:
         self._spark = spark
-        self._compression = compression
+        self.compression = compression
 
     def write(
         self,
@@ -128,7 +128,7 @@ class PartitionWriter:
         writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
-        writer.option("compression", self._compression).format(PARQUET).save(
+        writer.option("compression", self.compression).format(PARQUET).save(
             hadoop_path(str(directory))
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ from holdfast.storage.intermediate_result_storage import (
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 _LOCAL = "file:"
+
+Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
+"""Another way of writing the partitions of a plan that reads nothing kept, on one machine: given
+the JVM's plan, what it computes, where the partitions go, and Parquet's name of a codec. It tells
+whether it has; otherwise Spark's own writer does."""
 
 
 class SparkVertexRunner:
@@ -84,8 +89,17 @@ class SparkVertexRunner:
         dataset_id: IntermediateDataSetID,
         name: str,
         reads: Reads,
+        write: Write | None = None,
     ) -> KeptDataSet:
         """Computes a query and keeps its result.
+
+        Args:
+            query: what to compute.
+            job_id: whose vertex it is.
+            dataset_id: what the result is.
+            name: what it computes, for people.
+            reads: what is read instead of being computed.
+            write: another way of writing it.
 
         Raises:
             NotKeptError: when the result could not be kept: the storage failed, or a source file
@@ -104,7 +118,10 @@ class SparkVertexRunner:
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         try:
-            written = self._write(plan, description, staged, query.root)
+            may_differ = plan is query.plan and not self._storage.spans_machines
+            written = None
+            if not (write and may_differ and self._written(write, plan, description, staged)):
+                written = self._write(plan, description, staged, query.root)
             changed = self._changed_source(query.root)
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
@@ -125,6 +142,12 @@ class SparkVertexRunner:
             if self._storage.spans_machines:
                 _remove_if_empty(staged.directory)
         return kept
+
+    def _written(
+        self, write: Write, plan: Any, description: DataSetDescription, staged: StagedDataSet
+    ) -> bool:
+        with self._described(description.computes, staged.dataset_id):
+            return write(plan, description, staged, self._writer.compression)
 
     def _write(
         self,

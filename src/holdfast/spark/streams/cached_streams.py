@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
@@ -32,8 +32,10 @@ from holdfast.runtime.job_master import describe_partitions
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.partition_writer import SEAL
 from holdfast.spark.session_settings import session_inputs
-from holdfast.spark.streams.compiler import Flow, SealedFrame, StreamCompiler
+from holdfast.spark.streams.compiler import Flow, KeptRead, SealedFrame, StreamCompiler
 from holdfast.spark.streams.sealed_formats import SharedOutput, TaggedSealedOutput
+from holdfast.spark.streams.tee_plan import KeptStream
+from holdfast.streaming.chain import Pass
 from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
 from holdfast.streaming.sealing import Seal, SealKey
 
@@ -63,6 +65,7 @@ class _CachedStream:
 
     Attributes:
         sealed: its batches.
+        run: the pass that seals them.
         query: what computes them.
         parallelism: in how many subtasks.
         name: what it is, for people.
@@ -70,6 +73,7 @@ class _CachedStream:
     """
 
     sealed: SealedFrame
+    run: Pass
     query: Query
     parallelism: int
     name: str
@@ -158,6 +162,32 @@ class CachedStreams:
         return IntermediateDataSetDescriptor(
             dataset_id, entry.parallelism, describe_partitions(kept.kept)
         )
+
+    def to_be_kept(self, inputs: SessionInputs) -> Callable[[KeptRead], KeptStream | None]:
+        """What tells the stream that a pass reads, if the next job is going to keep it.
+
+        Args:
+            inputs: the settings that the job runs under.
+        """
+
+        def stream_of(read: KeptRead) -> KeptStream | None:
+            with self._lock:
+                entries = list(self._compiled.values())
+            for entry in entries:
+                if entry.sealed.frame is read.frame:
+                    kept = _id_of(entry.query, inputs) in self._manager.entries()
+                    return None if kept else KeptStream(entry.query, entry.run)
+            return None
+
+        return stream_of
+
+    def is_cached(self, digest: str) -> bool:
+        """Whether what has a digest is kept, or going to be kept by the next job that needs it.
+
+        Args:
+            digest: of a canonical plan.
+        """
+        return self._manager.computation(digest) is not None
 
     def refresh(self, transformations: Iterable[Transformation]) -> None:
         """Tells each cache among the transformations, and before them, what is kept of it.
@@ -249,6 +279,7 @@ class CachedStreams:
         frame = flow.to(output, _columns(label))
         return _CachedStream(
             SealedFrame(frame, seal),
+            flow.run(output),
             self._bridge.query(frame),
             vertex.parallelism,
             f"stream: {vertex.name}" + ("" if tag is None else f", side output {tag.tag_id!r}"),

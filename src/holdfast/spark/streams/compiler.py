@@ -26,7 +26,7 @@ from holdfast.streaming.inputs import BatchInput, InputFormat, KeyedInput, Seale
 from holdfast.streaming.outputs import BatchOutput, KeyedOutput, OutputFormat, RebalancedOutput
 from holdfast.streaming.sealing import Seal
 
-__all__ = ["BATCH_COLUMNS", "Flow", "SealedFrame", "StreamCompiler"]
+__all__ = ["BATCH_COLUMNS", "Flow", "KeptRead", "SealedFrame", "StreamCompiler"]
 
 # Not as text, which Spark would have to parse for each pass.
 BATCH_COLUMNS = StructType(
@@ -91,6 +91,19 @@ class Flow:
         return _classic(self.frame.mapInArrow(self.run(output), columns))
 
 
+@dataclass(frozen=True, eq=False)
+class KeptRead:
+    """A pass that reads all of a kept stream, whatever is taken of the job's result.
+
+    Attributes:
+        frame: the sealed batches.
+        run: reads them, and makes batches that Spark shuffles.
+    """
+
+    frame: DataFrame
+    run: Pass
+
+
 class StreamCompiler:
     """Compiles one job graph.
 
@@ -100,6 +113,9 @@ class StreamCompiler:
         kept: the sealed batches of a cached stream.
         share: makes one DataFrame of a flow that several read, for the length of the job; given
             the flow and the side outputs that are read.
+
+    Attributes:
+        kept_reads: the passes from kept streams to shuffles; it fills as flows are compiled.
     """
 
     def __init__(
@@ -113,6 +129,7 @@ class StreamCompiler:
         self._graph = graph
         self._kept = kept
         self._share = share
+        self.kept_reads: list[KeptRead] = []
         self._shared: dict[int, tuple[SealedFrame, tuple[OutputTag, ...]]] = {}
         self._needed = self._needed_edges()
 
@@ -201,6 +218,8 @@ class StreamCompiler:
                 target.parallelism,
                 combine if isinstance(combine, Reduce | Aggregate) else None,
             )
+        if isinstance(flow.input, SealedInput):
+            self.kept_reads.append(KeptRead(flow.frame, flow.run(output)))
         return flow.to(output, BATCH_COLUMNS)
 
     def _outgoing(self, edge: StreamJobEdge) -> Flow:

@@ -26,17 +26,22 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.vertex_runner import VertexRunner
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
-from holdfast.spark.streams.compiler import Flow
+from holdfast.spark.streams.compiler import Flow, KeptRead, StreamCompiler
 from holdfast.spark.streams.sink_formats import LINES
-from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, run_of
+from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, is_on_this_machine, run_of
 from holdfast.spark.streams.table_formats import RowOutput
 from holdfast.spark.streams.task_errors import told_as_themselves
+from holdfast.spark.streams.tee_job import TeeJob
+from holdfast.spark.streams.tee_plan import tee_plan
+from holdfast.spark.streams.teeing_runner import TeeingVertexRunner
+from holdfast.spark.vertex_runner import SparkVertexRunner
 
 __all__ = ["StreamExecutor"]
 
@@ -86,7 +91,7 @@ class StreamExecutor:
                 function has raised.
         """
         with told_as_themselves(), ExitStack() as stack:
-            flows, shared = self._flows(sinks, default_parallelism)
+            flows, _, shared = self._flows(sinks, default_parallelism)
             runs: list[SinkRun] = []
             frames = []
             for name, sink, flow in flows:
@@ -136,16 +141,24 @@ class StreamExecutor:
         on_result: Callable[[JobResult], object],
     ) -> Iterator[Any]:
         with told_as_themselves(), ExitStack() as stack:
-            ((_, _, flow),), shared = self._flows([sink], default_parallelism)
+            ((_, _, flow),), compiler, shared = self._flows([sink], default_parallelism)
             run = CollectRun(self._spark)
             stack.callback(run.close)
             temporary = stack.enter_context(self._caches.sharing(shared, [sink]))
             frame = flow.to(run.output, _LINE_COLUMNS)
             request = self._request(job_name, frame)
-            records = self._master.stream(
-                request,
-                lambda substituted: run.records(self._parts(substituted, request.root, 1)[0]),
-            )
+            tee = self._tee(request, compiler.kept_reads, run)
+            master = self._master
+            if tee is not None:
+                stack.callback(tee.close)
+                master = master.with_runner(lambda runner: _teeing(runner, tee))
+
+            def act(substituted: DataFrame) -> Iterator[Any]:
+                if tee is not None and tee.running is not None:
+                    return tee.records()
+                return run.records(self._parts(substituted, request.root, 1)[0])
+
+            records = master.stream(request, act)
             with closing(records):  # type: ignore[type-var]
                 for record, result in records:
                     if result is None:
@@ -203,14 +216,14 @@ class StreamExecutor:
         columns = _columns_of(schema)
         parallelism = _parallelism(transformation)
         sink = SinkTransformation(transformation, None, "Table", parallelism)
-        ((_, _, flow),), _ = self._flows([sink], default_parallelism)
+        ((_, _, flow),), _, _ = self._flows([sink], default_parallelism)
         return flow.to(RowOutput(columns.json()), columns)
 
     # -- jobs -------------------------------------------------------------------------------------
 
     def _flows(
         self, sinks: Sequence[SinkTransformation], default_parallelism: int
-    ) -> tuple[list[tuple[str, object, Flow]], list[SharedStream]]:
+    ) -> tuple[list[tuple[str, object, Flow]], StreamCompiler, list[SharedStream]]:
         """For each sink its name, the sink, and the pass of which it is the end."""
         for cache in caches_before(sinks):
             self._caches.compile(cache, default_parallelism)
@@ -224,7 +237,27 @@ class StreamExecutor:
             for vertex in graph.vertices
             if isinstance(vertex.tail.what, SinkWrite)
         ]
-        return flows, shared
+        return flows, compiler, shared
+
+    def _tee(
+        self, request: JobRequest[Query], reads: Iterable[KeptRead], run: CollectRun
+    ) -> TeeJob | None:
+        """How the job can answer while it keeps what it is the first to need."""
+        if not is_on_this_machine(self._spark):
+            return None
+        plan = tee_plan(
+            request.root, reads, self._caches.to_be_kept(request.inputs), self._caches.is_cached
+        )
+        if plan is None:
+            return None
+        return TeeJob(
+            self._spark,
+            self._bridge,
+            request,
+            plan,
+            run,
+            lambda frame: self._parts(frame, request.root, 1)[0],
+        )
 
     def _request(self, job_name: str, frame: DataFrame) -> JobRequest[Query]:
         query = self._bridge.query(frame)
@@ -257,6 +290,11 @@ def _columns_of(schema: StructType | str) -> StructType:
     if isinstance(parsed, StructType):
         return parsed
     return StructType([StructField("value", parsed)])
+
+
+def _teeing(runner: VertexRunner[Query, DataFrame], tee: TeeJob) -> VertexRunner[Query, DataFrame]:
+    assert isinstance(runner, SparkVertexRunner)
+    return TeeingVertexRunner(runner, tee)
 
 
 def _parallelism(transformation: Transformation) -> int | None:

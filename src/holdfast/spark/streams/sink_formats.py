@@ -21,7 +21,15 @@ from holdfast.streaming.sealing import SealKey
 from holdfast.streaming.subtask import Subtask
 from holdfast.streaming.user_functions import OpenedFunctions, failing_as
 
-__all__ = ["LINES", "LINES_SCHEMA", "SentOutput", "SinkOutput", "TextOutput", "task_index"]
+__all__ = [
+    "LINES",
+    "LINES_SCHEMA",
+    "SentOutput",
+    "SinkOutput",
+    "TextOutput",
+    "task_attempt",
+    "task_index",
+]
 
 LINES = "value"
 LINES_SCHEMA = pa.schema([(LINES, pa.string())])
@@ -34,6 +42,12 @@ def task_index() -> int:
     """The index of the task that this runs in; 0 where it runs in none."""
     context = SparkTaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+def task_attempt() -> tuple[int, int]:
+    """The index of the task that this runs in, and a number that no other attempt of it has."""
+    context = SparkTaskContext.get()
+    return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from holdfast.spark.streams.record_receiver import RecordReceiver
 from holdfast.spark.streams.sink_formats import SentOutput, SinkOutput, TextOutput
 from holdfast.streaming.outputs import OutputFormat
 
-__all__ = ["CollectRun", "SinkRun", "run_of"]
+__all__ = ["CollectRun", "SinkRun", "is_on_this_machine", "run_of"]
 
 _LOOPBACK = "127.0.0.1"
 
@@ -68,13 +68,32 @@ class CollectRun:
         Args:
             frame: what comes out of the pass.
         """
+        self.start(frame)
+        yield from self.started_records()
+
+    def start(self, frame: DataFrame) -> None:
+        """Starts the Spark job; one that runs already is ended.
+
+        Args:
+            frame: what comes out of the pass.
+        """
         self.stop()
-        action = BackgroundAction(self._spark, frame.collect, self._receiver.wake)
-        self._action = action
+        self._action = BackgroundAction(self._spark, frame.collect, self._receiver.wake)
+
+    def started_records(self) -> Iterator[Any]:
+        """The records of the Spark job that was started, as they are taken."""
         try:
-            yield from self._receiver.records(action.is_over)
+            yield from self._receiver.records(self.is_over)
         finally:
             self.stop()
+
+    def is_over(self) -> bool:
+        """Whether the Spark job has ended, or none was started.
+
+        Raises:
+            Exception: what it has failed with.
+        """
+        return self._action is None or self._action.is_over()
 
     def stop(self) -> None:
         """Ends the Spark job, if there is one; another may begin."""
@@ -161,12 +180,20 @@ def run_of(spark: SparkSession, sink: object, name: str) -> SinkRun:
     )
 
 
+def is_on_this_machine(spark: SparkSession) -> bool:
+    """Whether all tasks run on the driver's machine.
+
+    Args:
+        spark: the session.
+    """
+    return (spark.sparkContext.master or "").startswith("local")
+
+
 def _receiver(spark: SparkSession, eager: bool) -> RecordReceiver:
     """Listens where Spark's own driver does; on one machine to nobody else."""
-    context = spark.sparkContext
-    if (context.master or "").startswith("local"):
+    if is_on_this_machine(spark):
         return RecordReceiver(_LOOPBACK, eager=eager)
-    settings = context.getConf()
+    settings = spark.sparkContext.getConf()
     host = settings.get("spark.driver.host", _LOOPBACK) or _LOOPBACK
     bound = settings.get("spark.driver.bindAddress", host) or host
     return RecordReceiver(bound, eager=eager, known_as=host)

@@ -1,0 +1,54 @@
+"""Runs the vertices of a job of which two may be one Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.runtime.vertex_runner import Reads
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.streams.tee_job import TeeJob
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.kept_dataset import KeptDataSet
+
+__all__ = ["TeeingVertexRunner"]
+
+
+class TeeingVertexRunner:
+    """A `holdfast.runtime.vertex_runner.VertexRunner` for a single job.
+
+    Args:
+        runner: runs the vertices.
+        tee: answers while it keeps one vertex's result.
+    """
+
+    def __init__(self, runner: SparkVertexRunner, tee: TeeJob) -> None:
+        self._runner = runner
+        self._tee = tee
+
+    def substituted(self, query: Query, root: CanonicalNode, reads: Reads) -> DataFrame:
+        """The query with everything kept read, or what is being run of it already."""
+        running = self._tee.running
+        return self._runner.substituted(query, root, reads) if running is None else running
+
+    def produce(
+        self,
+        query: Query,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        name: str,
+        reads: Reads,
+    ) -> KeptDataSet:
+        """Computes a query and keeps its result; the job may answer meanwhile."""
+        write = self._tee.write if self._tee.keeps(query) else None
+        return self._runner.produce(query, job_id, dataset_id, name, reads, write)
+
+    def watching(
+        self, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> AbstractContextManager[None]:
+        """Tells errors that come from reading kept data from others."""
+        return self._runner.watching(kept)

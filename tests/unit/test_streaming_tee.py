@@ -1,0 +1,122 @@
+"""Tees: what one pass makes is kept in a file, and taken by another pass."""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.errors import OperatorFailedError
+from holdfast.graph.stream.operators import Map
+from holdfast.streaming.chain import NamedOperator, Pass
+from holdfast.streaming.inputs import BatchInput, SealedInput, SourceInput
+from holdfast.streaming.outputs import BatchOutput, SealedOutput
+from holdfast.streaming.own_pickle import OwnPickle
+from holdfast.streaming.partition_file import PartitionFile
+from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
+from holdfast.streaming.tee import Tee, TeeReceipt
+
+SEAL = Seal("tee", SealKey.new())
+OUT = BatchOutput(lazily=True)
+
+
+class Ranges:
+    def read(self, split: int) -> Iterable[int]:
+        return range(split)
+
+
+def tee(directory: Path, receipts: list[TeeReceipt], function: Any = abs) -> Tee:
+    producer = Pass(
+        SourceInput("Ranges", Ranges(), (100_000,)), (), SealedOutput(SEAL, lazily=True)
+    )
+    consumer = Pass(SealedInput(SEAL), (NamedOperator("Map", Map(function)),), OUT)
+    return Tee(
+        producer, OwnPickle(consumer), str(directory), "zstd", lambda: (3, 17), receipts.append
+    )
+
+
+def source() -> Iterator[pa.RecordBatch]:
+    return iter([pa.RecordBatch.from_pydict({"id": [0]})])
+
+
+def test_what_goes_on_is_what_lies_in_the_file(tmp_path: Path) -> None:
+    receipts: list[TeeReceipt] = []
+    frames = list(tee(tmp_path, receipts)(source()))
+    assert list(BatchInput().read(iter(frames))) == list(range(100_000))
+    kept = pq.read_table(tmp_path / "3-17")
+    assert list(SealedInput(SEAL).read(iter(kept.to_batches()))) == list(range(100_000))
+    assert receipts == [TeeReceipt(3, "3-17", kept.num_rows, None)]
+    assert kept.schema.equals(SEALED_SCHEMA)
+
+
+def test_who_stops_early_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
+    receipts: list[TeeReceipt] = []
+    frames = tee(tmp_path, receipts)(source())
+    next(frames)
+    frames.close()  # type: ignore[attr-defined]
+    assert receipts == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_fails_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
+    receipts: list[TeeReceipt] = []
+    with pytest.raises(OperatorFailedError, match="ZeroDivisionError"):
+        list(tee(tmp_path, receipts, lambda n: 1 // (n - 99_999))(source()))
+    assert receipts == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_can_be_written_everything_goes_on(tmp_path: Path) -> None:
+    receipts: list[TeeReceipt] = []
+    frames = list(tee(tmp_path / "gone", receipts)(source()))
+    assert list(BatchInput().read(iter(frames))) == list(range(100_000))
+    (receipt,) = receipts
+    assert receipt.failure is not None
+    assert "gone" in receipt.failure
+
+
+def test_a_disk_that_fills_up_is_noted(tmp_path: Path) -> None:
+    frame = pa.RecordBatch.from_pydict(
+        {"records": [1], "batch": [bytes(1 << 20)], "mac": [b""]}, schema=SEALED_SCHEMA
+    )
+    path = tmp_path / "part"
+    full = 2 << 20
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (full, hard))
+    try:
+        with PartitionFile(str(path), SEALED_SCHEMA, "uncompressed") as file:
+            assert len(list(file.through([frame] * 5))) == 5
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert file.failure is not None
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4_raw", "snappy", "uncompressed"])
+def test_every_codec_there_is(tmp_path: Path, compression: str) -> None:
+    frame = pa.RecordBatch.from_pydict(
+        {"records": [1], "batch": [b"payload"], "mac": [b"seal"]}, schema=SEALED_SCHEMA
+    )
+    path = tmp_path / "part"
+    with PartitionFile(str(path), SEALED_SCHEMA, compression) as file:
+        assert list(file.through([frame])) == [frame]
+    assert (file.failure, file.rows) == (None, 1)
+    metadata = pq.read_metadata(path)
+    assert metadata.row_group(0).column(1).compression.lower() in (compression, "lz4")
+    assert pq.read_table(path).to_batches() == [frame]
+
+
+def test_two_pickles_in_one_share_nothing() -> None:
+    shared: list[int] = []
+    ours, theirs = pickle.loads(pickle.dumps((shared, OwnPickle({"shared": shared}))))
+    ours.append(1)
+    assert theirs.value == {"shared": []}
