@@ -288,6 +288,7 @@ class JobRecovery:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
+        self._check()
         for dataset_id in dataset_ids:
             self._kept.pop(dataset_id, None)
             self._unfinished.pop(dataset_id, None)
@@ -308,6 +309,7 @@ class JobRecovery:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
+        self._check()
         self._log.record(JobFinished(status), cut=True)
         self._log.flush()
         self._log.clear()
