@@ -16,6 +16,7 @@ from holdfast.config_values import (
     parse_addresses,
     parse_boolean,
     parse_duration,
+    parse_memory_size,
     parse_positive_duration,
     parse_positive_memory_size,
 )
@@ -175,6 +176,14 @@ JOB_RECOVERY_RETENTION = ConfigOption[timedelta](
     "`24 h`",
     "How long task executors keep a job's partitions after its driver was last heard of.",
 )
+JOB_RECOVERY_MIN_VERTEX_INPUT = ConfigOption[int](
+    "execution.batch.job-recovery.min-vertex-input",
+    parse_memory_size,
+    "a memory size, such as 64 mb",
+    lambda: 64 << 20,
+    "`64 mb`",
+    "How much a part of a job has to read at least for its result to be kept until the job ends.",
+)
 EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "job-event.store.write-buffer.size",
     parse_positive_memory_size,
@@ -221,6 +230,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     PREVIOUS_WORKER_RECOVERY_TIMEOUT,
     COORDINATOR_SNAPSHOT_MIN_PAUSE,
     JOB_RECOVERY_RETENTION,
+    JOB_RECOVERY_MIN_VERTEX_INPUT,
     EVENT_STORE_WRITE_BUFFER_SIZE,
     EVENT_STORE_FLUSH_INTERVAL,
     HIGH_AVAILABILITY_STORAGE_DIR,
