@@ -44,6 +44,9 @@ Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
 the JVM's plan, what it computes, where the partitions go, and Parquet's name of a codec. It tells
 whether it has; otherwise Spark's own writer does."""
 
+Prepare = Callable[[Any], Any]
+"""For the JVM's analyzed plan of a vertex, another one that puts out the same."""
+
 
 class SparkVertexRunner:
     """The engine behind `holdfast.runtime.vertex_runner.VertexRunner`.
@@ -90,6 +93,7 @@ class SparkVertexRunner:
         name: str,
         reads: Reads,
         write: Write | None = None,
+        prepare: Prepare | None = None,
     ) -> KeptDataSet:
         """Computes a query and keeps its result.
 
@@ -100,6 +104,8 @@ class SparkVertexRunner:
             name: what it computes, for people.
             reads: what is read instead of being computed.
             write: another way of writing it.
+            prepare: puts another plan with the same rows in the place of the one that is written;
+                what it raises is raised here.
 
         Raises:
             NotKeptError: when the result could not be kept: the storage failed, or a source file
@@ -114,8 +120,13 @@ class SparkVertexRunner:
         )
         try:
             plan = self._plan(query, query.root, reads, below_root=True)
+        except (PySparkException, Py4JError) as error:
+            raise NotKeptError(reason(error)) from error
+        if prepare is not None:
+            plan = prepare(plan)
+        try:
             staged = self._storage.stage(job_id, dataset_id)
-        except (StorageError, PySparkException, Py4JError) as error:
+        except StorageError as error:
             raise NotKeptError(reason(error)) from error
         try:
             may_differ = plan is query.plan and not self._storage.spans_machines
