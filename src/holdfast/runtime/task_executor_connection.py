@@ -53,7 +53,7 @@ class TaskExecutorConnection:
     ) -> None:
         self.name = name
         self.gateway = gateway
-        self._application = application
+        self.application = application
         self._lease_seconds = lease_seconds
         self._version = version
         self._lost = lost
@@ -136,7 +136,7 @@ class TaskExecutorConnection:
         if known:
             return
         try:
-            self.call(lambda gateway: gateway.register_job(self._application, job_id))
+            self.call(lambda gateway: gateway.register_job(self.application, job_id))
         except TaskExecutorError:
             self._jobs.discard(job_id)
             raise
@@ -148,7 +148,7 @@ class TaskExecutorConnection:
             self._jobs.discard(job_id)
         if known:
             try:
-                self.call(lambda gateway: gateway.end_job(self._application, job_id))
+                self.call(lambda gateway: gateway.end_job(self.application, job_id))
             except TaskExecutorError as error:
                 logger.debug("%s: job %s is not ended there: %s", self.name, job_id, error)
 
@@ -162,10 +162,10 @@ class TaskExecutorConnection:
         """Renews the lease; registers again with an executor that was lost or started again."""
         try:
             self.connect()
-            incarnation = self.gateway.heartbeat(self._application, hits)
+            incarnation = self.gateway.heartbeat(self.application, hits)
             registration = self._registration
             if registration is not None and registration.incarnation != incarnation:
-                raise UnknownApplicationError(self._application.hex)
+                raise UnknownApplicationError(self.application.hex)
             self._pay()
             self._refused = None
         except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
@@ -187,7 +187,7 @@ class TaskExecutorConnection:
             logger.debug("%s: left to its lease: it is out of reach", self.name)
             return
         try:
-            self.gateway.unregister_application(self._application)
+            self.gateway.unregister_application(self.application)
         except TaskExecutorError as error:
             logger.debug("%s: left to its lease: %s", self.name, error)
 
@@ -204,9 +204,9 @@ class TaskExecutorConnection:
                     registration, anew = before, False
                 else:
                     # An earlier registration's answer was lost, so nothing has been kept under it.
-                    self.gateway.unregister_application(self._application)
+                    self.gateway.unregister_application(self.application)
                     registration = self._register_application()
-            left = [each.output for each in self.gateway.report(self._application)]
+            left = self._left()
         except TaskExecutorError as error:
             self._unreachable = error
             raise
@@ -224,8 +224,12 @@ class TaskExecutorConnection:
 
     def _register_application(self) -> Registration:
         return self.gateway.register_application(
-            self._application, self._lease_seconds, self._version
+            self.application, self._lease_seconds, self._version
         )
+
+    def _left(self) -> Collection[OutputID]:
+        """The outputs that lie there and can be relied on."""
+        return [each.output for each in self.gateway.report(self.application)]
 
     def _gone(self, error: TaskExecutorError) -> None:
         with self._lock:
@@ -244,7 +248,7 @@ class TaskExecutorConnection:
         if not owed:
             return
         try:
-            self.call(lambda gateway: gateway.release_outputs(self._application, owed))
+            self.call(lambda gateway: gateway.release_outputs(self.application, owed))
         except TaskExecutorError as error:
             with self._lock:
                 self._owed |= owed

@@ -27,12 +27,14 @@ from holdfast.storage.intermediate_result_storage import (
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, rewritten
 from holdfast.taskexecutor.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ class TaskExecutorStorage(IntermediateResultStorage):
         lease_seconds: how long executors keep them without hearing from this process.
         heartbeat_seconds: how often they do; None where the executor goes with this process.
         version: of Holdfast.
+        spans_machines: whether executors are processes beside Spark's tasks; None: where there are
+            heartbeats.
 
     Raises:
         StorageError: when no executor can be reached.
@@ -61,21 +65,16 @@ class TaskExecutorStorage(IntermediateResultStorage):
         lease_seconds: float,
         heartbeat_seconds: float | None,
         version: str,
+        spans_machines: bool | None = None,
     ) -> None:
         self.application = application
+        self._spans_machines = (
+            heartbeat_seconds is not None if spans_machines is None else spans_machines
+        )
         self._connections = [
-            TaskExecutorConnection(
-                name,
-                gateway,
-                application,
-                lease_seconds,
-                version,
-                self._executor_came_back,
-                may_hang=heartbeat_seconds is not None,
-            )
+            self._connection(name, gateway, lease_seconds, version)
             for name, gateway in executors.items()
         ]
-        self._spans_machines = heartbeat_seconds is not None
         self._tracker = JobMasterPartitionTracker()
         self._hits: dict[OutputID, int] = {}
         self._lock = Lock()
@@ -92,14 +91,16 @@ class TaskExecutorStorage(IntermediateResultStorage):
         return self._spans_machines
 
     def stage(self, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
-        output = OutputID(dataset_id, uuid.uuid4().hex[:8])
+        return self._stage(job_id, OutputID(dataset_id, uuid.uuid4().hex[:8]), None)
+
+    def _stage(self, job_id: JobID, output: OutputID, part: OutputPart | None) -> StagedDataSet:
         directories: dict[str, str] = {}
         failures: list[Exception] = []
         for connection in self._connections:
             try:
                 connection.ensure_job(job_id)
                 directories[connection.name] = connection.call(
-                    lambda gateway: gateway.open_output(self.application, job_id, output)
+                    lambda gateway: gateway.open_output(self.application, job_id, output, part)
                 )
             except (TaskExecutorError, StorageError) as error:
                 failures.append(error)
@@ -110,9 +111,8 @@ class TaskExecutorStorage(IntermediateResultStorage):
             raise StorageError(
                 str(output), f"task executors would keep it under different paths: {directories}"
             )
-        return StagedDataSet(
-            job_id, dataset_id, output.name, Path(next(iter(directories.values())))
-        )
+        directory = Path(next(iter(directories.values())))
+        return StagedDataSet(job_id, output.dataset_id, output.name, directory)
 
     def publish(
         self,
@@ -130,6 +130,17 @@ class TaskExecutorStorage(IntermediateResultStorage):
                 connection: self._finish(connection, staged, output, partitions, len(written))
                 for connection, partitions in by_host.items()
             }
+        number = None if written is None else len(written)
+        return self._publish_found(staged, output, description, found, number)
+
+    def _publish_found(
+        self,
+        staged: StagedDataSet,
+        output: OutputID,
+        description: DataSetDescription,
+        found: Mapping[TaskExecutorConnection, tuple[KeptPartition, ...]],
+        number_of_partitions: int | None,
+    ) -> KeptDataSet:
         if not any(found.values()):
             raise StorageError(
                 str(staged.directory), "no task has left a partition, not even an empty one"
@@ -140,9 +151,11 @@ class TaskExecutorStorage(IntermediateResultStorage):
             for connection, partitions in found.items()
             if partitions
         }
-        self._promote(staged, output, manifests)
+        indices = {partition.index for partitions in found.values() for partition in partitions}
+        number = number_of_partitions or max(indices) + 1
+        self._promote(staged, output, manifests, self._publication(len(indices), number))
         kept = _kept(output, manifests)
-        self._track(staged.job_id, output, kept, manifests, written)
+        self._track(staged.job_id, output, kept, [each.name for each in manifests], number)
         return kept
 
     def discard(self, staged: StagedDataSet) -> None:
@@ -168,13 +181,21 @@ class TaskExecutorStorage(IntermediateResultStorage):
         for connection in self._connections:
             if connection.name not in holders:
                 continue
-            try:
-                found = connection.call(lambda gateway: gateway.damage(self.application, output))
-            except TaskExecutorError as error:
-                found = str(error)
-            if found is not None:
-                return found
+            for part in self._parts_on(connection.name, output):
+                found = self._damage_on(connection, part)
+                if found is not None:
+                    return found
         return None
+
+    def _damage_on(self, connection: TaskExecutorConnection, output: OutputID) -> str | None:
+        try:
+            return connection.call(lambda gateway: gateway.damage(self.application, output))
+        except TaskExecutorError as error:
+            return str(error)
+
+    def _parts_on(self, executor: str, output: OutputID) -> Collection[OutputID]:
+        """The outputs that an executor holds of a dataset that is known by one of them."""
+        return (output,)
 
     def rewritten(self, kept: KeptDataSet) -> str | None:
         # A task executor of its own doesn't serve what isn't as it was published.
@@ -206,6 +227,23 @@ class TaskExecutorStorage(IntermediateResultStorage):
             self._heartbeats.stop()
         for connection in self._connections:
             connection.close()
+
+    def _connection(
+        self, name: str, gateway: TaskExecutorGateway, lease_seconds: float, version: str
+    ) -> TaskExecutorConnection:
+        return TaskExecutorConnection(
+            name,
+            gateway,
+            self.application,
+            lease_seconds,
+            version,
+            self._executor_came_back,
+            may_hang=self._spans_machines,
+        )
+
+    def _publication(self, files: int, number_of_partitions: int) -> Publication | None:
+        """By which a later start finds the parts of what is published; None where none comes."""
+        return None
 
     def _connect(self) -> None:
         failures: list[Exception] = []
@@ -283,12 +321,13 @@ class TaskExecutorStorage(IntermediateResultStorage):
         staged: StagedDataSet,
         output: OutputID,
         manifests: Mapping[TaskExecutorConnection, Manifest],
+        publication: Publication | None,
     ) -> None:
         for connection, manifest in manifests.items():
             try:
                 connection.call(
                     lambda gateway, manifest=manifest: gateway.promote(  # type: ignore[misc]
-                        self.application, staged.job_id, output, manifest
+                        self.application, staged.job_id, output, manifest, publication
                     )
                 )
             except (TaskExecutorError, StorageError) as error:
@@ -303,12 +342,18 @@ class TaskExecutorStorage(IntermediateResultStorage):
         job_id: JobID,
         output: OutputID,
         kept: KeptDataSet,
-        manifests: Mapping[TaskExecutorConnection, Manifest],
-        written: Sequence[WrittenPartition] | None,
+        names: Sequence[str],
+        number: int,
     ) -> None:
-        """Notes who has what; a partition without rows may have no file, and is there as well."""
-        number = len(written) if written is not None else kept.manifest.partitions[-1].index + 1
-        names = [connection.name for connection in manifests]
+        """Notes who has what; a partition without rows may have no file, and is there as well.
+
+        Args:
+            job_id: the job that produced it.
+            output: what the dataset is known by.
+            kept: the dataset.
+            names: for each of its directories the executor.
+            number: how many partitions it has.
+        """
         holders = {
             partition.index: (names[holder], PartitionMetrics(partition.bytes, partition.rows))
             for partition, holder in zip(
@@ -345,7 +390,14 @@ class TaskExecutorStorage(IntermediateResultStorage):
             self._hits.pop(output, None)
         for connection in self._connections:
             if connection.name in holders:
-                connection.release([output])
+                self._release_on(connection, [output])
+
+    def _release_on(
+        self, connection: TaskExecutorConnection, outputs: Collection[OutputID]
+    ) -> None:
+        parts = {part for output in outputs for part in self._parts_on(connection.name, output)}
+        if parts:
+            connection.release(parts)
 
     def _executor_came_back(
         self, connection: TaskExecutorConnection, left: Collection[OutputID]
@@ -356,9 +408,8 @@ class TaskExecutorStorage(IntermediateResultStorage):
         if lost:
             logger.warning("task executor %s has lost %d datasets", connection.name, len(lost))
         for other in self._connections:
-            outputs = released.get(other.name)
-            if outputs and other is not connection:
-                other.release(outputs)
+            if other is not connection:
+                self._release_on(other, released.get(other.name, ()))
 
     def _all_hits(self) -> dict[OutputID, int]:
         with self._lock:

@@ -64,7 +64,7 @@ class ApplicationDirectory:
             StorageError: when the directory can't be made or isn't safe to use.
         """
         try:
-            _make_root(root)
+            make_root(root)
             # What a task executor that is down has kept is its own to adopt or to remove.
             if not (root / EXECUTOR_RECORD).exists():
                 remove_garbage(root)
@@ -105,7 +105,7 @@ class ApplicationDirectory:
                 raise FileNotFoundError(f"{self._made[-1][0]} has been closed")
             path, _ = self._made[-1]
             if not (path / LOCK).exists():
-                _make_root(self.root)
+                make_root(self.root)
                 # Its own name again, unless something is in the way.
                 name = None if path.exists() else application_of(path)
                 self._made.append(_create(self.root, name or ApplicationID.random()))
@@ -126,7 +126,7 @@ class ApplicationDirectory:
                 lock.close()
 
 
-def _make_root(root: Path) -> None:
+def make_root(root: Path) -> None:
     """Makes a directory that applications share, readable by its owner alone.
 
     Raises:

@@ -175,7 +175,7 @@ def damage(directory: Path, manifest: Manifest) -> str | None:
         status = found.pop(partition.file, None)
         if status is None:
             return f"partition {partition.index} is gone"
-        change = _change(partition, status)
+        change = how_changed(partition, status)
         if change is not None:
             return change
     if found:
@@ -217,13 +217,13 @@ def rewritten(directory: Path, manifest: Manifest) -> str | None:
     """Which partition holds other rows than were published, as far as its directory tells."""
     for partition in manifest.partitions:
         with suppress(OSError):
-            change = _change(partition, (directory / partition.file).stat())
+            change = how_changed(partition, (directory / partition.file).stat())
             if change is not None:
                 return change
     return None
 
 
-def _change(partition: KeptPartition, status: os.stat_result) -> str | None:
+def how_changed(partition: KeptPartition, status: os.stat_result) -> str | None:
     """How a file differs from the partition that was published in it."""
     if status.st_size != partition.bytes:
         return f"partition {partition.index} has {status.st_size} of {partition.bytes} bytes"

@@ -6,10 +6,15 @@ import logging
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from holdfast.errors import StorageError, UnknownDataSetError, UnknownJobError
+from holdfast.errors import (
+    MalformedRequestError,
+    StorageError,
+    UnknownDataSetError,
+    UnknownJobError,
+)
 from holdfast.ids import ApplicationID, JobID
-from holdfast.storage.application_directory import ApplicationDirectory
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS, STAGING, PartitionDirectory, damage
 from holdfast.taskexecutor.adoption import why_not_whole
@@ -20,6 +25,7 @@ from holdfast.taskexecutor.directory_shuffle_environment import (
 from holdfast.taskexecutor.job_aware_shuffle_environment import JobAwareShuffleEnvironment
 from holdfast.taskexecutor.output_book import Output, OutputBook, OutputState
 from holdfast.taskexecutor.output_checks import refuse_bad_indices, refuse_other_manifest
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.output_record import OutputRecord
 from holdfast.taskexecutor.partition_info import (
     PARTITIONS_LIMIT,
@@ -28,12 +34,27 @@ from holdfast.taskexecutor.partition_info import (
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.salvage import PARTIAL
 from holdfast.taskexecutor.staged_files import committed_files, take_over
 from holdfast.taskexecutor.task_executor_partition_tracker import TaskExecutorPartitionTracker
 
 logger = logging.getLogger(__name__)
 
-_NO_JOB = JobID("0" * 32)
+NO_JOB = JobID("0" * 32)
+
+
+class OwnDirectory(Protocol):
+    """A directory that one application has for itself."""
+
+    def path(self) -> Path:
+        """Where it is; an OSError when it isn't there any more and can't be made again."""
+
+    def close(self) -> None:
+        """Removes it with everything in it."""
+
+    def leave(self) -> None:
+        """Lets go of it as it is."""
 
 
 class ApplicationPartitions:
@@ -44,7 +65,7 @@ class ApplicationPartitions:
         directory: its own directory.
     """
 
-    def __init__(self, application: ApplicationID, directory: ApplicationDirectory) -> None:
+    def __init__(self, application: ApplicationID, directory: OwnDirectory) -> None:
         self.application = application
         self.book = OutputBook()
         self._directory = directory
@@ -52,6 +73,10 @@ class ApplicationPartitions:
         self._backing = DirectoryShuffleEnvironment(self._files.remove)
         self.tracker = TaskExecutorPartitionTracker(self._backing)
         self.environment = JobAwareShuffleEnvironment(self._backing, self.tracker)
+
+    def is_taken_over(self) -> bool:
+        """Whether a newer start of its job has what it had, so that it is nobody's any more."""
+        return False
 
     def adopt(self) -> None:
         """Takes over the published outputs that are whole, and removes everything else.
@@ -76,41 +101,72 @@ class ApplicationPartitions:
                 logger.warning("removed %s, which is not whole: %s", directory, why)
                 self._files.remove(directory)
 
-    def _take_in(self, directory: Path, manifest: Manifest, record: OutputRecord) -> None:
+    def _take_in(self, directory: Path, manifest: Manifest, record: OutputRecord) -> Output:
         output_id = OutputID.parse(directory.name)
-        output = Output(output_id, _NO_JOB, directory)
+        output = Output(output_id, NO_JOB, directory)
         output.number_of_partitions = record.number_of_partitions
+        output.publication = record.publication
         output.promoted(directory, manifest)
         self.book.add(output)
         self._backing.open(output_id, directory)
         self._backing.arrived(output_id, manifest.partitions)
         self._backing.closed(output_id)
-        for partition in manifest.partitions:
+        self._track_as_promoted(output, manifest.partitions)
+        return output
+
+    def _track_as_promoted(self, output: Output, partitions: Sequence[KeptPartition]) -> None:
+        for partition in partitions:
             self.tracker.start_tracking_cluster_partition(
                 TaskExecutorPartitionInfo(
-                    ResultPartitionID(output_id, partition.index),
+                    ResultPartitionID(output.output_id, partition.index),
                     PartitionMetrics(partition.bytes, partition.rows),
-                    record.number_of_partitions,
+                    output.number_of_partitions,
                 )
             )
 
-    def open(self, job_id: JobID, output_id: OutputID) -> Path:
+    def open(self, job_id: JobID, output_id: OutputID, part: OutputPart | None = None) -> Path:
         """Makes the directory that Spark's tasks write an output to.
+
+        Args:
+            job_id: the job that produces it.
+            output_id: which output.
+            part: which partitions its tasks make, where they don't make all of them.
 
         Raises:
             DuplicateRegistrationError: when there is such an output.
+            MalformedRequestError: when the part is of another dataset, or nobody would find it.
             StorageError: when the directory can't be made.
         """
-        output = Output(output_id, job_id, Path())
+        output = Output(output_id, job_id, Path(), part=self._part(output_id, part))
         with output.working:
             self.book.add(output)
             try:
                 output.directory = self._files.open(output_id.name)
+                self._note_part(output)
             except StorageError:
                 self.book.drop(output)
                 raise
             self._backing.open(output_id, output.directory)
         return output.directory
+
+    def _part(self, output_id: OutputID, part: OutputPart | None) -> OutputPart | None:
+        """What is to be noted of an output that is opened."""
+        if part is not None:
+            raise MalformedRequestError(
+                "open_output", f"{output_id} makes a part, for an application that recovers no job"
+            )
+        return None
+
+    def _note_part(self, output: Output) -> None:
+        if output.part is None:
+            return
+        try:
+            output.part.write(output.directory)
+        except OSError as error:
+            self._files.remove(output.directory)
+            raise StorageError(
+                str(output.directory), f"what is written there can't be noted: {error}"
+            ) from error
 
     def finish(
         self,
@@ -133,8 +189,9 @@ class ApplicationPartitions:
         with output.working:
             if output.state is not OutputState.OPEN or self.book.get(output_id) is not output:
                 raise _not_open(output_id)
-            kept = take_over(output.directory, output_id, indices)
+            kept = take_over(output.directory, output_id, indices, output.part)
             number = number_of_partitions or max((part.index + 1 for part in kept), default=1)
+            self._note_number(output, number_of_partitions)
             self._finish(output, kept, number)
             output.number_of_partitions = number
             output.state = OutputState.FINISHED
@@ -143,6 +200,11 @@ class ApplicationPartitions:
             self.book.drop(output)
             raise UnknownJobError(job_id.hex)
         return kept
+
+    def _note_number(self, output: Output, number_of_partitions: int | None) -> None:
+        """So that who finds the output before it is published knows how many there are."""
+        if output.part is not None and number_of_partitions is not None:
+            write_record(OutputRecord(number_of_partitions=number_of_partitions), output.directory)
 
     def _finish(self, output: Output, kept: Collection[KeptPartition], number: int) -> None:
         ids = [ResultPartitionID(output.output_id, partition.index) for partition in kept]
@@ -173,8 +235,20 @@ class ApplicationPartitions:
             self._backing.discard(output_id)
             return output.state is OutputState.OPEN
 
-    def promote(self, job_id: JobID, output_id: OutputID, manifest: Manifest) -> None:
+    def promote(
+        self,
+        job_id: JobID,
+        output_id: OutputID,
+        manifest: Manifest,
+        publication: Publication | None = None,
+    ) -> None:
         """Publishes a finished output, so that it outlives its job.
+
+        Args:
+            job_id: the job that produced it.
+            output_id: which output.
+            manifest: describes its partitions.
+            publication: which publishing it belongs to, where a later start may find it.
 
         Raises:
             UnknownDataSetError: when the output is unknown, not finished or promoted already.
@@ -190,13 +264,9 @@ class ApplicationPartitions:
                 )
             kept = self._backing.partitions(output_id)
             refuse_other_manifest(output_id, manifest, kept)
-            try:
-                record = OutputRecord(number_of_partitions=output.number_of_partitions)
-                record.write(output.directory)
-            except OSError as error:
-                raise StorageError(
-                    str(output.directory), f"the output can't be published: {error}"
-                ) from error
+            number = (publication or output).number_of_partitions
+            record = OutputRecord(number_of_partitions=number, publication=publication)
+            write_record(record, output.directory)
             directory = self._files.publish(output.directory, manifest)
             if not self._backing.moved(output_id, directory):
                 # Released in this very moment, when it lay elsewhere.
@@ -204,6 +274,7 @@ class ApplicationPartitions:
             self.tracker.promote_job_partitions(
                 [ResultPartitionID(output_id, partition.index) for partition in kept]
             )
+            output.number_of_partitions, output.publication = number, publication
             output.promoted(directory, manifest)
 
     def release_partitions(self, job_id: JobID, ids: Collection[ResultPartitionID]) -> None:
@@ -212,11 +283,16 @@ class ApplicationPartitions:
         self.tracker.stop_tracking_and_release_job_partitions(own.intersection(ids))
 
     def release_outputs(self, output_ids: Collection[OutputID]) -> None:
-        """Releases promoted outputs; unknown ones are no error."""
+        """Releases promoted outputs, and partial ones; unknown ones are no error."""
         wanted = set(output_ids)
         dropped = self.book.drop_all(
-            lambda out: out.output_id in wanted and out.state is OutputState.PROMOTED
+            lambda out: (
+                out.output_id in wanted and out.state in (OutputState.PROMOTED, OutputState.PARTIAL)
+            )
         )
+        for output in dropped:
+            if output.state is OutputState.PARTIAL:
+                self._files.remove(output.directory)
         self.tracker.stop_tracking_and_release_cluster_outputs([out.output_id for out in dropped])
 
     def release_finished_of(self, job_id: JobID) -> None:
@@ -288,7 +364,7 @@ class ApplicationPartitions:
             root = self._directory.path()
         except OSError:
             return
-        for kind in (STAGING, DATASETS):
+        for kind in (STAGING, PARTIAL, DATASETS):
             try:
                 with os.scandir(root / kind) as entries:
                     names = [entry.name for entry in entries]
@@ -305,6 +381,13 @@ class ApplicationPartitions:
         if output is None or output.job_id != job_id:
             raise _not_open(output_id)
         return output
+
+
+def write_record(record: OutputRecord, directory: Path) -> None:
+    try:
+        record.write(directory)
+    except OSError as error:
+        raise StorageError(str(directory), f"the output can't be published: {error}") from error
 
 
 def _not_open(output_id: OutputID) -> UnknownDataSetError:

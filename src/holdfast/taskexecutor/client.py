@@ -23,11 +23,15 @@ from holdfast.taskexecutor import control_calls as calls
 from holdfast.taskexecutor import messages as m
 from holdfast.taskexecutor.control_calls import ControlCall
 from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.refusals import restored, what_is_wrong
 
 _ADDRESS = re.compile(r"(?:http://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})/?")
@@ -96,6 +100,26 @@ class RemoteTaskExecutor:
             version=version,
         ).registration
 
+    def register_recovery(
+        self,
+        application: ApplicationID,
+        claim: RecoveryClaim,
+        lease_seconds: float,
+        version: str,
+    ) -> Registration:
+        return self._ask(
+            calls.REGISTER_RECOVERY,
+            application=application,
+            job_id=claim.job_id,
+            epoch=claim.epoch,
+            lease_seconds=lease_seconds,
+            version=version,
+        ).registration
+
+    def recovered(self, application: ApplicationID) -> tuple[RecoveredOutput, ...]:
+        answer = self._ask(calls.RECOVERED, application=application)
+        return tuple(each.recovered() for each in answer.outputs)
+
     def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
         return self._ask(
             calls.HEARTBEAT, self._quick, application=application, hits=dict(hits)
@@ -108,9 +132,15 @@ class RemoteTaskExecutor:
     def register_job(self, application: ApplicationID, job_id: JobID) -> None:
         self._ask(calls.REGISTER_JOB, application=application, job_id=job_id)
 
-    def open_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> str:
+    def open_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        part: OutputPart | None = None,
+    ) -> str:
         return self._ask(
-            calls.OPEN_OUTPUT, application=application, job_id=job_id, output=output
+            calls.OPEN_OUTPUT, application=application, job_id=job_id, output=output, part=part
         ).directory
 
     def finish_output(
@@ -134,7 +164,12 @@ class RemoteTaskExecutor:
         self._ask(calls.FAIL_OUTPUT, application=application, job_id=job_id, output=output)
 
     def promote(
-        self, application: ApplicationID, job_id: JobID, output: OutputID, manifest: Manifest
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication | None = None,
     ) -> None:
         self._ask(
             calls.PROMOTE,
@@ -142,6 +177,24 @@ class RemoteTaskExecutor:
             job_id=job_id,
             output=output,
             manifest=manifest,
+            publication=publication,
+        )
+
+    def promote_recovered(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication,
+    ) -> None:
+        self._ask(
+            calls.PROMOTE_RECOVERED,
+            application=application,
+            job_id=job_id,
+            output=output,
+            manifest=manifest,
+            publication=publication,
         )
 
     def release_partitions(

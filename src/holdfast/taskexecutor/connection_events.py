@@ -65,6 +65,17 @@ class ApplicationUnregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationTakenOver:
+    """Another application has what this one had, and its tasks can't reach it any more.
+
+    Attributes:
+        application: which one; an unknown one is no error.
+    """
+
+    application: ApplicationID
+
+
+@dataclass(frozen=True, slots=True)
 class JobRegistered:
     """A job will run tasks here.
 
@@ -151,6 +162,7 @@ ConnectionEvent = (
     | ApplicationAdopted
     | HeartbeatReceived
     | ApplicationUnregistered
+    | ApplicationTakenOver
     | JobRegistered
     | SlotOpened
     | SlotClosed

@@ -15,6 +15,7 @@ from holdfast.ids import ApplicationID, JobID
 from holdfast.taskexecutor.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
+    ApplicationTakenOver,
     ApplicationUnregistered,
     ConnectionEvent,
     HeartbeatReceived,
@@ -97,6 +98,8 @@ class JobConnections:
             case ApplicationUnregistered(application):
                 self._application(application)
                 return self._lose(application)
+            case ApplicationTakenOver(application):
+                return self._take_over(application)
             case JobRegistered(application, job_id):
                 return self._register_job(application, job_id)
             case SlotOpened(application, job_id, output):
@@ -244,6 +247,18 @@ class JobConnections:
         ]
         steps = [step for job_id, job in lost for step in self._end(job_id, job)]
         return (*steps, ReleaseClusterPartitions(application))
+
+    def _take_over(self, application: ApplicationID) -> tuple[Instruction, ...]:
+        """Ends all connections at once: there is nothing to release, and no slot to wait for."""
+        self._applications.pop(application, None)
+        taken = [(id, job) for id, job in self._jobs.items() if job.application == application]
+        steps: list[Instruction] = []
+        for job_id, job in taken:
+            if not job.ended:
+                steps.append(MarkJobInactive(job_id))
+            steps.append(EndConnection(job_id))
+            del self._jobs[job_id]
+        return tuple(steps)
 
     def _end_connection_if_idle(self, job_id: JobID, job: _Job) -> tuple[Instruction, ...]:
         if not job.ended or job.slots or job.holds_partitions:

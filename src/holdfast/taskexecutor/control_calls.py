@@ -44,6 +44,18 @@ def _register_application(executor: TaskExecutorGateway, asked: m.Register) -> m
     return m.Registered(registration=registration)
 
 
+def _register_recovery(executor: TaskExecutorGateway, asked: m.RegisterRecovery) -> m.Registered:
+    registration = executor.register_recovery(
+        asked.application, asked.claim(), asked.lease_seconds, asked.version
+    )
+    return m.Registered(registration=registration)
+
+
+def _recovered(executor: TaskExecutorGateway, asked: m.OfApplication) -> m.AllRecovered:
+    outputs = executor.recovered(asked.application)
+    return m.AllRecovered(outputs=tuple(m.Recovered.of(output) for output in outputs))
+
+
 def _unregister_application(executor: TaskExecutorGateway, asked: m.OfApplication) -> m.Nothing:
     executor.unregister_application(asked.application)
     return m.Nothing()
@@ -52,6 +64,11 @@ def _unregister_application(executor: TaskExecutorGateway, asked: m.OfApplicatio
 def _register_job(executor: TaskExecutorGateway, asked: m.OfJob) -> m.Nothing:
     executor.register_job(asked.application, asked.job_id)
     return m.Nothing()
+
+
+def _open_output(executor: TaskExecutorGateway, asked: m.Open) -> m.Directory:
+    directory = executor.open_output(asked.application, asked.job_id, asked.output, asked.part)
+    return m.Directory(directory=directory)
 
 
 def _finish_output(executor: TaskExecutorGateway, asked: m.Finish) -> m.Kept:
@@ -67,7 +84,16 @@ def _fail_output(executor: TaskExecutorGateway, asked: m.OfOutput) -> m.Nothing:
 
 
 def _promote(executor: TaskExecutorGateway, asked: m.Promote) -> m.Nothing:
-    executor.promote(asked.application, asked.job_id, asked.output, asked.manifest)
+    executor.promote(
+        asked.application, asked.job_id, asked.output, asked.manifest, asked.publication
+    )
+    return m.Nothing()
+
+
+def _promote_recovered(executor: TaskExecutorGateway, asked: m.PromoteRecovered) -> m.Nothing:
+    executor.promote_recovered(
+        asked.application, asked.job_id, asked.output, asked.manifest, asked.publication
+    )
     return m.Nothing()
 
 
@@ -105,6 +131,10 @@ DESCRIBE = ControlCall(
 REGISTER_APPLICATION = ControlCall(
     "register_application", m.Register, m.Registered, _register_application
 )
+REGISTER_RECOVERY = ControlCall(
+    "register_recovery", m.RegisterRecovery, m.Registered, _register_recovery
+)
+RECOVERED = ControlCall("recovered", m.OfApplication, m.AllRecovered, _recovered)
 HEARTBEAT = ControlCall(
     "heartbeat",
     m.Heartbeat,
@@ -117,17 +147,13 @@ UNREGISTER_APPLICATION = ControlCall(
     "unregister_application", m.OfApplication, m.Nothing, _unregister_application
 )
 REGISTER_JOB = ControlCall("register_job", m.OfJob, m.Nothing, _register_job)
-OPEN_OUTPUT = ControlCall(
-    "open_output",
-    m.OfOutput,
-    m.Directory,
-    lambda executor, asked: m.Directory(
-        directory=executor.open_output(asked.application, asked.job_id, asked.output)
-    ),
-)
+OPEN_OUTPUT = ControlCall("open_output", m.Open, m.Directory, _open_output)
 FINISH_OUTPUT = ControlCall("finish_output", m.Finish, m.Kept, _finish_output)
 FAIL_OUTPUT = ControlCall("fail_output", m.OfOutput, m.Nothing, _fail_output)
 PROMOTE = ControlCall("promote", m.Promote, m.Nothing, _promote)
+PROMOTE_RECOVERED = ControlCall(
+    "promote_recovered", m.PromoteRecovered, m.Nothing, _promote_recovered
+)
 RELEASE_PARTITIONS = ControlCall(
     "release_partitions", m.ReleasePartitions, m.Nothing, _release_partitions
 )
@@ -145,6 +171,8 @@ REPORT = ControlCall("report", m.Report, m.Reports, _report)
 ALL_CALLS = (
     DESCRIBE,
     REGISTER_APPLICATION,
+    REGISTER_RECOVERY,
+    RECOVERED,
     HEARTBEAT,
     UNREGISTER_APPLICATION,
     REGISTER_JOB,
@@ -152,6 +180,7 @@ ALL_CALLS = (
     FINISH_OUTPUT,
     FAIL_OUTPUT,
     PROMOTE,
+    PROMOTE_RECOVERED,
     RELEASE_PARTITIONS,
     RELEASE_OUTPUTS,
     END_JOB,

@@ -8,11 +8,15 @@ from typing import Protocol
 
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,46 @@ class TaskExecutorGateway(Protocol):
             VersionMismatchError: when the versions differ.
         """
 
+    def register_recovery(
+        self,
+        application: ApplicationID,
+        claim: RecoveryClaim,
+        lease_seconds: float,
+        version: str,
+    ) -> Registration:
+        """Makes a start of a job known, and the newest one of it: it has what earlier ones had.
+
+        From then on no earlier start is known here, nor what its tasks write. A start that the
+        executor has found when it started again, and that has not registered since, may register
+        again.
+
+        Args:
+            application: that of the start, `claim.application`.
+            claim: the start.
+            lease_seconds: how long it and what it keeps live without a heartbeat.
+            version: of the Holdfast that calls.
+
+        Raises:
+            StaleEpochError: when a newer start is known, or this one has ended the job.
+            DuplicateRegistrationError: when it is registered.
+            MalformedRequestError: when the application is another one.
+            VersionMismatchError: when the versions differ.
+            StorageError: when what earlier starts have left can't be taken over.
+
+        Source: FLIP-383, "The Whole Workflow of Job Recovery".
+        """
+
+    def recovered(self, application: ApplicationID) -> tuple[RecoveredOutput, ...]:
+        """What lies here of a job: published outputs, and the partitions of half-done ones.
+
+        Outputs that tasks of this very start are writing are not among them.
+
+        Raises:
+            UnknownApplicationError: also for an application that recovers no job.
+
+        Source: FLIP-383, `ShuffleMaster.getAllPartitionWithMetrics`.
+        """
+
     def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
         """Renews the lease.
 
@@ -138,10 +182,23 @@ class TaskExecutorGateway(Protocol):
             DuplicateRegistrationError: when the job is active.
         """
 
-    def open_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> str:
+    def open_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        part: OutputPart | None = None,
+    ) -> str:
         """Makes the directory that Spark's tasks write the output's partitions to.
 
         The job holds a slot until the output is finished or has failed.
+
+        Args:
+            application: whose output.
+            job_id: the job that produces it.
+            output: which output.
+            part: where the tasks make only some partitions of another output of a job that is
+                recovered: which. Partitions then count by their places in that one.
 
         Returns:
             the directory's path on the executor's machine.
@@ -149,6 +206,7 @@ class TaskExecutorGateway(Protocol):
         Raises:
             UnknownJobError: when the job is not active.
             DuplicateRegistrationError: when there is such an output.
+            MalformedRequestError: when the part is of another dataset, or no job is recovered.
             StorageError: when the directory can't be made.
         """
 
@@ -189,7 +247,12 @@ class TaskExecutorGateway(Protocol):
         """
 
     def promote(
-        self, application: ApplicationID, job_id: JobID, output: OutputID, manifest: Manifest
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication | None = None,
     ) -> None:
         """Makes an output's job partitions cluster partitions, which outlive the job.
 
@@ -200,6 +263,7 @@ class TaskExecutorGateway(Protocol):
             job_id: the job that produced it.
             output: which output.
             manifest: describes the partitions that lie here, as `finish_output` returned them.
+            publication: which publishing it belongs to, where a later start of the job may find it.
 
         Raises:
             UnknownDataSetError: when the output is not finished, or promoted already.
@@ -209,13 +273,44 @@ class TaskExecutorGateway(Protocol):
             StorageError: when it can't be published; its partitions are still the job's.
         """
 
+    def promote_recovered(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication,
+    ) -> None:
+        """Publishes what an earlier start has left of an output, beside what it now is a part of.
+
+        One that was published before belongs to the new publishing from then on.
+
+        Args:
+            application: the start that has it now.
+            job_id: a job of that, which uses it.
+            output: which output.
+            manifest: describes the partitions that lie here, as `recovered` returned them.
+            publication: which publishing it belongs to.
+
+        Raises:
+            UnknownJobError: when the job is not active.
+            UnknownDataSetError: when no earlier start has left such an output.
+            UnknownPartitionError: when the manifest's partitions are not those that lie here.
+            MalformedRequestError: when the manifest is another dataset's, or a partition of it is
+                beyond their number.
+            StorageError: when it can't be published, or isn't as it was found.
+        """
+
     def release_partitions(
         self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
     ) -> None:
         """Releases job partitions; unknown ones are no error."""
 
     def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
-        """Releases the cluster partitions of outputs; unknown ones are no error."""
+        """Releases the cluster partitions of outputs, and what was recovered of half-done ones.
+
+        Unknown outputs are no error.
+        """
 
     def end_job(self, application: ApplicationID, job_id: JobID) -> None:
         """Marks a job as inactive and releases what it still has. Nothing for an unknown job."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
     METRIC_LIMIT,
     PARTITIONS_LIMIT,
@@ -18,6 +19,9 @@ from holdfast.taskexecutor.partition_info import (
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.recovery_claim import EPOCH_LIMIT, RecoveryClaim
 
 REQUEST_LIMIT = 16 * 1024 * 1024
 """How many bytes a request's body may have: enough for the manifest of 100,000 partitions."""
@@ -95,10 +99,27 @@ class Register(OfApplication):
     version: Annotated[str, Field(max_length=_LONGEST)]
 
 
+class RegisterRecovery(Register):
+    """Registers a start of a job that takes over what earlier ones have left."""
+
+    job_id: WireJobID
+    epoch: int = Field(ge=1, lt=EPOCH_LIMIT)
+
+    def claim(self) -> RecoveryClaim:
+        """The start."""
+        return RecoveryClaim(self.job_id, self.epoch)
+
+
 class Heartbeat(OfApplication):
     """Renews a lease."""
 
     hits: dict[WireOutputID, _Metric]
+
+
+class Open(OfOutput):
+    """Tasks are about to write an output."""
+
+    part: OutputPart | None
 
 
 class Finish(OfOutput):
@@ -112,6 +133,14 @@ class Promote(OfOutput):
     """Makes job partitions cluster partitions."""
 
     manifest: Manifest
+    publication: Publication | None
+
+
+class PromoteRecovered(OfOutput):
+    """Publishes what an earlier start has left of an output."""
+
+    manifest: Manifest
+    publication: Publication
 
 
 class Partition(Message):
@@ -244,6 +273,36 @@ class Reports(Message):
     """What an executor holds."""
 
     datasets: tuple[ReportedDataSet, ...]
+
+
+class Recovered(Message):
+    """What one executor has of one output of a job that was taken over."""
+
+    output: WireOutputID
+    part_of: WireOutputID
+    manifest: Manifest | None
+    partitions: tuple[KeptPartition, ...]
+    number_of_partitions: _Count | None
+    publication: Publication | None
+
+    @classmethod
+    def of(cls, recovered: RecoveredOutput) -> Recovered:
+        """The message for an output."""
+        return cls(
+            **{name: getattr(recovered, name) for name in RecoveredOutput.__dataclass_fields__}
+        )
+
+    def recovered(self) -> RecoveredOutput:
+        """The output that the message speaks of."""
+        return RecoveredOutput(
+            **{name: getattr(self, name) for name in RecoveredOutput.__dataclass_fields__}
+        )
+
+
+class AllRecovered(Message):
+    """What an executor has of a job that was taken over."""
+
+    outputs: tuple[Recovered, ...]
 
 
 class Refusal(Message):

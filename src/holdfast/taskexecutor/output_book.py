@@ -11,7 +11,9 @@ from threading import Lock
 from holdfast.errors import DuplicateRegistrationError
 from holdfast.ids import JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.publication import Publication
 
 
 class OutputState(Enum):
@@ -19,6 +21,7 @@ class OutputState(Enum):
 
     OPEN = "Spark's tasks write it"
     FINISHED = "its partitions are the job's"
+    PARTIAL = "tasks of an earlier start had committed some of its partitions"
     PROMOTED = "its partitions outlive the job"
 
 
@@ -36,6 +39,9 @@ class Output:
         manifest: what explains it, once it is promoted.
         files: its partitions by the names of their files, once it is promoted.
         hits: how often jobs have read it.
+        part: which partitions its tasks make, where a later start may find them.
+        publication: which publishing it belongs to, where that has been told.
+        salvaged: what an earlier start has left of it, until it is published.
     """
 
     output_id: OutputID
@@ -47,6 +53,9 @@ class Output:
     manifest: Manifest | None = None
     files: dict[str, KeptPartition] = field(default_factory=dict)
     hits: int = 0
+    part: OutputPart | None = None
+    publication: Publication | None = None
+    salvaged: tuple[KeptPartition, ...] = ()
 
     def promoted(self, directory: Path, manifest: Manifest) -> None:
         """It lies elsewhere and outlives its job from now on."""

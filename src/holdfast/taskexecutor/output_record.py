@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT
+from holdfast.taskexecutor.publication import Publication
 
 OUTPUT_RECORD_NAME = "_output.json"
 
@@ -18,16 +19,24 @@ class OutputRecord(BaseModel):
     Attributes:
         version: of this record's form.
         number_of_partitions: of the whole dataset, on all executors.
+        publication: which publishing it is a part of, for outputs that a later start may find.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
     number_of_partitions: int = Field(ge=1, le=PARTITIONS_LIMIT)
+    publication: Publication | None = None
 
     def write(self, directory: Path) -> None:
-        """Writes it to an output's directory."""
-        (directory / OUTPUT_RECORD_NAME).write_text(self.model_dump_json(), encoding="utf-8")
+        """Writes it to an output's directory, over an older one in one step.
+
+        Raises:
+            OSError: when the disk doesn't take it.
+        """
+        making = directory / f".{OUTPUT_RECORD_NAME}"
+        making.write_text(self.model_dump_json(exclude_none=True), encoding="utf-8")
+        making.replace(directory / OUTPUT_RECORD_NAME)
 
     @classmethod
     def read(cls, directory: Path) -> OutputRecord | None:

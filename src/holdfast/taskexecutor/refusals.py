@@ -9,6 +9,7 @@ from holdfast.errors import (
     HoldfastError,
     MalformedRequestError,
     RequestTooLargeError,
+    StaleEpochError,
     StorageError,
     UnauthorizedError,
     UnknownApplicationError,
@@ -28,6 +29,7 @@ _STATUS: dict[type[HoldfastError], int] = {
     UnknownPartitionError: 404,
     DuplicateRegistrationError: 409,
     VersionMismatchError: 409,
+    StaleEpochError: 409,
     RequestTooLargeError: 413,
     StorageError: 507,
 }

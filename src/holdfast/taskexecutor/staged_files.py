@@ -7,16 +7,18 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Collection
+from operator import attrgetter
 from pathlib import Path
 
 from holdfast.errors import StorageError, UnknownPartitionError
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.storage.partition_directory import found_partitions
 from holdfast.taskexecutor.directory_shuffle_environment import remove_file
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT, OutputID, ResultPartitionID
 
 _PART_FILE = re.compile(r"part-(\d{5,10})-[^/]+")
-_IN_PROGRESS = "_temporary"
+IN_PROGRESS = "_temporary"
 
 
 def committed_files(directory: Path) -> dict[int, list[str]]:
@@ -38,7 +40,10 @@ def committed_files(directory: Path) -> dict[int, list[str]]:
 
 
 def take_over(
-    directory: Path, output: OutputID, indices: Collection[int] | None
+    directory: Path,
+    output: OutputID,
+    indices: Collection[int] | None,
+    part: OutputPart | None = None,
 ) -> tuple[KeptPartition, ...]:
     """The partitions that tasks have committed, once none of them runs any more.
 
@@ -46,6 +51,7 @@ def take_over(
         directory: where they lie.
         output: whose they are.
         indices: the partitions that count; files of others are removed. None: all count.
+        part: which partition each task makes; None: the i-th makes partition i.
 
     Returns:
         the partitions by index.
@@ -55,19 +61,26 @@ def take_over(
         StorageError: when what lies there can't be read.
     """
     files = committed_files(directory)
+    made = {task: task if part is None else part.original(task) for task in files}
     if indices is not None:
-        missing = next((index for index in sorted(indices) if index not in files), None)
+        missing = next((index for index in sorted(indices) if index not in made.values()), None)
         if missing is not None:
             raise UnknownPartitionError(
                 str(ResultPartitionID(output, missing)), "one that a task has written here"
             )
-        for index in files.keys() - set(indices):
-            for name in files[index]:
+        for task in [task for task, index in made.items() if index not in indices]:
+            for name in files[task]:
                 remove_file(directory / name)
     # An attempt that still runs must not commit into what is published.
-    shutil.rmtree(directory / _IN_PROGRESS, ignore_errors=True)
+    shutil.rmtree(directory / IN_PROGRESS, ignore_errors=True)
     _refuse_links(directory)
-    return found_partitions(directory)
+    found = found_partitions(directory)
+    if part is None or part.originals is None:
+        return found
+    placed = [each.model_copy(update={"index": made.get(each.index)}) for each in found]
+    if any(each.index is None for each in placed):
+        raise StorageError(str(directory), "a task has written that was not to run")
+    return tuple(sorted(placed, key=attrgetter("index")))
 
 
 def _refuse_links(directory: Path) -> None:

@@ -24,9 +24,11 @@ from holdfast.storage.application_directory import ApplicationDirectory, applica
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS
 from holdfast.taskexecutor.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.claim_files import ClaimFiles
 from holdfast.taskexecutor.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
+    ApplicationTakenOver,
     ApplicationUnregistered,
     ConnectionEvent,
     HeartbeatReceived,
@@ -50,11 +52,17 @@ from holdfast.taskexecutor.connections import JobConnections
 from holdfast.taskexecutor.garbage import Garbage
 from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
 from holdfast.taskexecutor.output_book import Output, OutputState
+from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.recovery_partitions import RecoveryPartitions
+from holdfast.taskexecutor.recovery_starts import RecoveryStarts
 from holdfast.version import __version__
 
 GRACE_SECONDS = 60.0
@@ -77,6 +85,8 @@ class TaskExecutor:
         grace_seconds: how long nothing must happen in a directory that nobody knows, or that tasks
             of a lost job write to, before it is removed.
         clock: the time in seconds; it never goes back.
+        wall_clock: the time in seconds since 1970, by which what was kept for a job grows old
+            while nobody serves it.
 
     Source: FLINK-12612, "General Idea" and "Abnormal events / Special cases".
     """
@@ -90,6 +100,7 @@ class TaskExecutor:
         read_root: Callable[[ApplicationID], str] | None = None,
         grace_seconds: float = GRACE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._root = root
         self._read_root = read_root
@@ -108,6 +119,8 @@ class TaskExecutor:
         self._lock = RLock()
         self._garbage = Garbage(root, grace_seconds, clock)
         self._sweeping = Lock()
+        self._starts = RecoveryStarts(root, ClaimFiles(root, wall_clock))
+        self._recovering = Lock()
 
     def adopt(self, lease_seconds: float) -> None:
         """Takes over what an earlier run has left in the directory, and removes what isn't whole.
@@ -138,6 +151,12 @@ class TaskExecutor:
                         self._applications[application] = partitions
                 else:
                     partitions.close()
+            for start in self._starts.adopted():
+                claim = start.partitions.claim
+                with self._lock:
+                    lease, now = start.lease_seconds, self._clock()
+                    self._connections.handle(ApplicationAdopted(claim.application, lease, now))
+                    self._applications[claim.application] = start.partitions
         except OSError as error:
             raise StorageError(str(self._root), f"can't be read: {error}") from error
 
@@ -147,12 +166,7 @@ class TaskExecutor:
     def register_application(
         self, application: ApplicationID, lease_seconds: float, version: str
     ) -> Registration:
-        if version != __version__:
-            raise VersionMismatchError(f"application {application.hex}", version, __version__)
-        if math.isnan(lease_seconds) or lease_seconds <= 0:
-            raise MalformedRequestError(
-                "register_application", f"a lease lasts more than 0 seconds, not {lease_seconds}"
-            )
+        _refuse_bad_registration("register_application", application, lease_seconds, version)
         with self._lock:
             now = self._clock()
             self._handle(ApplicationRegistered(application, lease_seconds, now))
@@ -165,10 +179,45 @@ class TaskExecutor:
                 self._applications[application] = ApplicationPartitions(application, directory)
         return Registration(self._description.incarnation, self._root_of(application))
 
+    def register_recovery(
+        self,
+        application: ApplicationID,
+        claim: RecoveryClaim,
+        lease_seconds: float,
+        version: str,
+    ) -> Registration:
+        _refuse_bad_registration("register_recovery", application, lease_seconds, version)
+        if application != claim.application or math.isinf(lease_seconds):
+            raise MalformedRequestError(
+                "register_recovery",
+                f"expected application {claim.application.hex}, which is that of {claim}, and a "
+                f"lease that ends; got {application.hex} and {lease_seconds}",
+            )
+        registered = ApplicationRegistered(application, lease_seconds, self._clock())
+        # One at a time: of two starts of a job, the second has what the first has taken over.
+        with self._recovering:
+            with self._lock:
+                known = self._applications.get(application)
+                if known is not None and not known.is_taken_over():
+                    self._handle(registered)
+            if known is None or known.is_taken_over():
+                self._forget(application)
+                partitions = self._starts.begin(claim, lease_seconds)
+                self._forget_earlier(claim)
+                with self._lock:
+                    self._handle(registered)
+                    self._applications[application] = partitions
+        return Registration(self._description.incarnation, self._root_of(application))
+
+    def recovered(self, application: ApplicationID) -> tuple[RecoveredOutput, ...]:
+        return self._start(application).recovered()
+
     def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
+        partitions = self._registered(application)
         with self._lock:
             self._handle(HeartbeatReceived(application, self._clock()))
-            partitions = self._applications[application]
+        if isinstance(partitions, RecoveryPartitions):
+            self._starts.is_alive(partitions.claim)
         for output_id, count in hits.items():
             output = partitions.book.get(output_id)
             if output is not None:
@@ -180,7 +229,12 @@ class TaskExecutor:
             if not self._connections.is_registered(application):
                 return
             partitions = self._applications[application]
+            if partitions.is_taken_over():
+                self._forget(application)
+                return
             steps = self._handle(ApplicationUnregistered(application))
+        if isinstance(partitions, RecoveryPartitions):
+            self._starts.ended(partitions.claim)
         self._carry_out(steps)
         # Its own word: no task is waited for.
         for output in partitions.book.all(OutputState.OPEN):
@@ -189,14 +243,21 @@ class TaskExecutor:
 
     def register_job(self, application: ApplicationID, job_id: JobID) -> None:
         with self._lock:
+            self._registered(application)
             self._handle(JobRegistered(application, job_id))
 
-    def open_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> str:
+    def open_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        part: OutputPart | None = None,
+    ) -> str:
         with self._lock:
             partitions = self._of_active_job(application, job_id)
             self._handle(SlotOpened(application, job_id, output))
         try:
-            return str(partitions.open(job_id, output))
+            return str(partitions.open(job_id, output, part))
         except BaseException:
             self._act(SlotClosed(application, job_id, output))
             raise
@@ -226,10 +287,28 @@ class TaskExecutor:
             self._partitions_changed(job_id)
 
     def promote(
-        self, application: ApplicationID, job_id: JobID, output: OutputID, manifest: Manifest
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication | None = None,
     ) -> None:
-        self._of_active_job(application, job_id).promote(job_id, output, manifest)
+        partitions = self._of_active_job(application, job_id)
+        partitions.promote(job_id, output, manifest, publication)
         self._partitions_changed(job_id)
+
+    def promote_recovered(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        manifest: Manifest,
+        publication: Publication,
+    ) -> None:
+        start = self._start(application)
+        self._of_active_job(application, job_id)
+        start.promote_recovered(output, manifest, publication)
 
     def release_partitions(
         self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
@@ -263,7 +342,9 @@ class TaskExecutor:
             asked = [
                 partitions
                 for id, partitions in self._applications.items()
-                if self._connections.is_registered(id) and application in (None, id)
+                if self._connections.is_registered(id)
+                and application in (None, id)
+                and not partitions.is_taken_over()
             ]
             if application is not None and not asked:
                 raise UnknownApplicationError(application.hex)
@@ -307,8 +388,15 @@ class TaskExecutor:
                 for output in partitions.book.all(OutputState.OPEN):
                     self._sweep(partitions, output)
             self._garbage.sweep(known)
+            self.sweep_recoverable()
         finally:
             self._sweeping.release()
+
+    def sweep_recoverable(self) -> None:
+        """Removes what was kept for jobs whose leases have lapsed while nobody served them."""
+        with self._lock:
+            known = set(self._applications)
+        self._starts.sweep(known)
 
     def close(self) -> None:
         """Releases everything of every application, as an environment that ends wants it."""
@@ -354,12 +442,43 @@ class TaskExecutor:
     def _registered(self, application: ApplicationID) -> ApplicationPartitions:
         with self._lock:
             self._connections.require_application(application)
-            return self._applications[application]
+            partitions = self._applications[application]
+            if not partitions.is_taken_over():
+                return partitions
+            # By another process, which shares the directory.
+            self._forget(application)
+        raise UnknownApplicationError(application.hex)
+
+    def _start(self, application: ApplicationID) -> RecoveryPartitions:
+        partitions = self._registered(application)
+        if not isinstance(partitions, RecoveryPartitions):
+            raise UnknownApplicationError(application.hex)
+        return partitions
 
     def _of_active_job(self, application: ApplicationID, job_id: JobID) -> ApplicationPartitions:
         with self._lock:
+            partitions = self._registered(application)
             self._connections.require_active_job(application, job_id)
-            return self._applications[application]
+            return partitions
+
+    def _forget(self, application: ApplicationID) -> None:
+        """Lets go of an application that was taken over: nothing of it is its own any more."""
+        with self._lock:
+            self._applications.pop(application, None)
+            steps = self._handle(ApplicationTakenOver(application))
+        self._carry_out(steps)
+
+    def _forget_earlier(self, claim: RecoveryClaim) -> None:
+        with self._lock:
+            earlier = [
+                application
+                for application, partitions in self._applications.items()
+                if isinstance(partitions, RecoveryPartitions)
+                and partitions.claim.job_id == claim.job_id
+                and partitions.claim.epoch < claim.epoch
+            ]
+        for application in earlier:
+            self._forget(application)
 
     def _act(self, event: ConnectionEvent) -> None:
         self._carry_out(self._handle(event))
@@ -455,3 +574,12 @@ class TaskExecutor:
             del self._applications[application]
             # Everything in it has been released, so this is quick; a new one may take its name.
             partitions.close()
+
+
+def _refuse_bad_registration(
+    call: str, application: ApplicationID, lease_seconds: float, version: str
+) -> None:
+    if version != __version__:
+        raise VersionMismatchError(f"application {application.hex}", version, __version__)
+    if math.isnan(lease_seconds) or lease_seconds <= 0:
+        raise MalformedRequestError(call, f"a lease lasts more than 0 seconds, not {lease_seconds}")
