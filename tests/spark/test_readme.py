@@ -40,7 +40,7 @@ def test_the_commands_it_shows_are_targets_of_the_makefile() -> None:
 
 
 def test_every_configuration_key_is_in_its_table_with_its_description() -> None:
-    rows = re.findall(r"^\| `([a-z-]+\.[a-z.-]+)` \| (.*?) \| (.*?) \|$", README.read_text(), re.M)
+    rows = re.findall(r"^\| `([a-z-]+\.[a-zA-Z.-]+)` \| (.*?) \| (.*?) \|$", README.read_text(), re.M)
     assert {key for key, _, _ in rows} == {option.key for option in ALL_OPTIONS}
     for option in ALL_OPTIONS:
         shown = next(row for row in rows if row[0] == option.key)

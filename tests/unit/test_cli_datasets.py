@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.cli import main as cli
+from holdfast.cli import terminal
 from holdfast.cli.datasets import as_table, directory_source
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.footer import contents_of
@@ -555,10 +556,10 @@ def test_ages_and_counts_are_short() -> None:
     now = datetime.now(UTC)
     ages = {0: "0 s", 59: "59 s", 60: "1 min", 3599: "59 min", 7200: "2 h", 200_000: "2 d"}
     for seconds, text in ages.items():
-        assert as_table.age(now - timedelta(seconds=seconds), now) == text
+        assert terminal.age(now - timedelta(seconds=seconds), now) == text
     # The clocks of two machines differ.
-    assert as_table.age(now + timedelta(seconds=9), now) == "0 s"
-    assert as_table.age(None, now) == "-"
+    assert terminal.age(now + timedelta(seconds=9), now) == "0 s"
+    assert terminal.age(None, now) == "-"
     counts = {0: "0", 9999: "9,999", 10_000: "10k", 999_600: "1.0M", 6_001_215: "6.0M"}
     counts[123 * 10**12] = "123T"
     for number, text in counts.items():

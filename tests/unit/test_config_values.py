@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.config_values import (
     parse_addresses,
+    parse_boolean,
     parse_duration,
     parse_memory_size,
     parse_positive_duration,
@@ -156,3 +157,17 @@ def test_addresses_are_read_with_commas_in_between(
 def test_what_is_no_address_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError):
         parse_addresses(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "expected"),
+    [(True, True), (False, False), ("true", True), (" FALSE ", False), ("True", True)],
+)
+def test_a_boolean_is_read_as_flink_reads_it(given_value: object, expected: bool) -> None:
+    assert parse_boolean(given_value) is expected
+
+
+@pytest.mark.parametrize("wrong", ["", "yes", "1", 1, 0, None, "truefalse", b"true", ["true"]])
+def test_what_is_no_boolean_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError):
+        parse_boolean(wrong)

@@ -15,6 +15,7 @@ from holdfast.cli.datasets.command import (
 )
 from holdfast.cli.demo.command import DemoOptions, run_demo
 from holdfast.cli.demo.errors import DemoError
+from holdfast.cli.jobs.command import add_jobs_command, run_jobs_command
 from holdfast.cli.taskexecutor import add_taskexecutor_command, run_taskexecutor
 
 _INTERRUPTED = 130
@@ -41,6 +42,8 @@ def main(argv: list[str] | None = None) -> int:
         return run_taskexecutor(arguments)
     if arguments.command in DATASET_COMMANDS:
         return run_dataset_command(arguments)
+    if arguments.command == "jobs":
+        return run_jobs_command(arguments)
     options = DemoOptions(
         scale=arguments.scale,
         data=arguments.data,
@@ -97,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_taskexecutor_command(commands)
     add_dataset_commands(commands)
+    add_jobs_command(commands)
     return parser
 
 

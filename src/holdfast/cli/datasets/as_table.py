@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -11,33 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place, State
-from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.datasets.source import Released
 from holdfast.cli.demo.amounts import size
+from holdfast.cli.terminal import UNKNOWN, age, as_text, plain_table, show
 from holdfast.storage.kept_dataset import KeptPartition
 
-_WIDEST = 100_000
 _APPLICATION_DIGITS = 8
-_UNKNOWN = "-"
 _MARKS = {State.COMPLETE: "", State.INCOMPLETE: "!", State.DAMAGED: "!", State.UNCLEAR: "?"}
 _MEANING = {
     "!": "! incomplete or damaged: a job that needs it computes it again",
     "?": "? the others have no rows, or lie with task executors that have not answered",
 }
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
-
-
-def output() -> Console:
-    """This process's output; a pipe gets a line for each row, however long, unless COLUMNS is set.
-
-    Returns:
-        a console that takes nothing for markup.
-    """
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _WIDEST
-    return console
 
 
 def show_all(
@@ -52,7 +36,7 @@ def show_all(
         directory: where all of them lie on this machine; None when they lie with executors.
     """
     ids = short_ids([dataset.output for dataset in datasets])
-    table = _table()
+    table = plain_table()
     table.add_column("ID", no_wrap=True)
     table.add_column("COMPUTES", overflow="fold")
     for name in ("PARTS", "ROWS", "SIZE", "AGE", "HITS"):
@@ -63,23 +47,23 @@ def show_all(
     for dataset in datasets:
         row = [
             ids[dataset.output],
-            dataset.computes or _UNKNOWN,
+            dataset.computes or UNKNOWN,
             _parts(dataset),
             _short_count(dataset.rows),
             size(dataset.bytes),
             age(dataset.created, now),
-            _UNKNOWN if dataset.hits is None else str(dataset.hits),
+            UNKNOWN if dataset.hits is None else str(dataset.hits),
         ]
         if directory is None:
             row.append(", ".join(sorted({place.host for place in dataset.places})))
         row.append(dataset.application.hex[:_APPLICATION_DIGITS])
-        table.add_row(*map(_printable, row))
-    _print(console, table)
+        table.add_row(*map(as_text, row))
+    show(console, table)
     for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
         if mark:
-            _print(console, _printable(_MEANING[mark]))
+            show(console, as_text(_MEANING[mark]))
     if directory is not None:
-        _print(console, _printable(f"in {directory}"))
+        show(console, as_text(f"in {directory}"))
 
 
 def show_one(
@@ -100,29 +84,29 @@ def show_one(
         "Spark": (contents.spark_version if contents is not None else None) or "can't be told",
         "application": dataset.application.hex,
     }
-    _print(console, _printable(dataset.output.name))
-    _print(console, Text())
+    show(console, as_text(dataset.output.name))
+    show(console, Text())
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, fact in facts.items():
-        table.add_row(name, _printable(fact))
-    _print(console, table)
-    _print(console, Text())
-    _print(console, _columns(contents))
+        table.add_row(name, as_text(fact))
+    show(console, table)
+    show(console, Text())
+    show(console, _columns(contents))
     for place in dataset.places:
-        _print(console, Text())
-        _print(console, _printable(f"on {_where(place)}"))
+        show(console, Text())
+        show(console, as_text(f"on {_where(place)}"))
         if place.damage is not None:
-            _print(console, _printable(f"! {place.damage}"))
+            show(console, as_text(f"! {place.damage}"))
         if place.partitions:
-            _print(console, _partitions(place.partitions))
+            show(console, _partitions(place.partitions))
 
 
 def show_released(console: Console, dataset: ListedDataSet, released: Released) -> None:
     """Shows what has been released, and where."""
-    _print(console, _printable(f"released {dataset.output.name}"))
-    table = _table()
+    show(console, as_text(f"released {dataset.output.name}"))
+    table = plain_table()
     table.add_column("PARTS", justify="right", no_wrap=True)
     table.add_column("SIZE", justify="right", no_wrap=True)
     table.add_column("WHERE", overflow="fold")
@@ -130,25 +114,10 @@ def show_released(console: Console, dataset: ListedDataSet, released: Released) 
         table.add_row(
             str(len(place.partitions)),
             size(sum(partition.bytes for partition in place.partitions)),
-            _printable(_where(place)),
+            as_text(_where(place)),
         )
-    _print(console, table)
-    _print(console, Text("A job that needs it computes it again."))
-
-
-def age(created: datetime | None, now: datetime) -> str:
-    """How long ago something was, in its largest unit."""
-    if created is None:
-        return _UNKNOWN
-    seconds = max(0, int((now - created).total_seconds()))
-    return next(
-        (f"{seconds // length} {unit}" for unit, length in _UNITS if seconds >= length),
-        f"{seconds} s",
-    )
-
-
-def _table() -> Table:
-    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    show(console, table)
+    show(console, Text("A job that needs it computes it again."))
 
 
 def _parts(dataset: ListedDataSet) -> str:
@@ -171,24 +140,24 @@ def _columns(contents: Contents | None) -> RenderableType:
         return Text("Its columns can't be told.")
     if not contents.columns:
         return Text("It has no columns.")
-    table = _table()
+    table = plain_table()
     table.add_column("COLUMN", overflow="fold")
     table.add_column("TYPE", overflow="fold")
     table.add_column("NULLS", no_wrap=True)
     for column in contents.columns:
         nulls = "yes" if column.nullable else "no"
-        table.add_row(_printable(column.name), _printable(column.type), nulls)
+        table.add_row(as_text(column.name), as_text(column.type), nulls)
     return table
 
 
 def _partitions(partitions: Sequence[KeptPartition]) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("PART", justify="right", no_wrap=True)
     table.add_column("ROWS", justify="right", no_wrap=True)
     table.add_column("SIZE", justify="right", no_wrap=True)
     table.add_column("FILE", overflow="fold")
     for each in partitions:
-        table.add_row(str(each.index), f"{each.rows:,}", size(each.bytes), _printable(each.file))
+        table.add_row(str(each.index), f"{each.rows:,}", size(each.bytes), as_text(each.file))
     return table
 
 
@@ -207,15 +176,3 @@ def _short_count(number: int) -> str:
             return f"{shown:.0f}{unit}" if shown >= 9.95 else f"{shown:.1f}{unit}"
         shown /= 1000
     return f"{shown:.0f}T"
-
-
-def _print(console: Console, what: RenderableType) -> None:
-    # Without the spaces that a table is filled up with.
-    with console.capture() as drawn:
-        console.print(what)
-    lines = (line.rstrip(" ") for line in drawn.get().splitlines())
-    console.file.write("".join(f"{line}\n" for line in lines))
-
-
-def _printable(text: str) -> Text:
-    return Text(printable(text))

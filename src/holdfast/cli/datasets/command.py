@@ -21,6 +21,7 @@ from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.datasets.source import Found, Source
+from holdfast.cli.terminal import output
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.config_values import parse_addresses
 from holdfast.errors import StorageError
@@ -105,7 +106,7 @@ def _list(arguments: argparse.Namespace, source: Source) -> int:
         _print_json([as_json.listed(dataset, now) for dataset in found.datasets])
     elif found.datasets:
         directory = None if arguments.executors is not None else source.name
-        as_table.show_all(as_table.output(), found.datasets, now, directory)
+        as_table.show_all(output(), found.datasets, now, directory)
     elif not found.failures:
         print(printable(f"Nothing is kept in {source.name}."))
     return len(found.failures)
@@ -118,7 +119,7 @@ def _show(arguments: argparse.Namespace, source: Source) -> int:
     if arguments.json:
         _print_json([as_json.shown(dataset, contents, now)])
     else:
-        as_table.show_one(as_table.output(), dataset, contents, now)
+        as_table.show_one(output(), dataset, contents, now)
     return len(found.failures)
 
 
@@ -131,7 +132,7 @@ def _remove(arguments: argparse.Namespace, source: Source) -> int:
     if arguments.json:
         _print_json([as_json.released(dataset, released)])
     elif released.places:
-        as_table.show_released(as_table.output(), dataset, released)
+        as_table.show_released(output(), dataset, released)
     return len(found.failures) + len(released.failures)
 
 

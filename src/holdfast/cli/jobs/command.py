@@ -1,0 +1,111 @@
+"""`holdfast jobs`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.datasets.printable import printable
+from holdfast.cli.jobs import as_json, as_table
+from holdfast.cli.terminal import output
+from holdfast.config import HIGH_AVAILABILITY_STORAGE_DIR
+from holdfast.highavailability.job_listing import known_jobs
+from holdfast.highavailability.storage_dir import storage_directory
+
+STORAGE_DIR_VARIABLE = "HOLDFAST_STORAGE_DIR"
+_FAILED = 1
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+
+
+def add_jobs_command(commands: Any) -> None:
+    """Adds the command and its arguments.
+
+    Args:
+        commands: what `add_subparsers` gave.
+    """
+    command = commands.add_parser(
+        "jobs",
+        help="show running, recoverable and ended jobs",
+        description="Shows every job that is recorded for recovery, and how far it got.",
+    )
+    command.add_argument(
+        "--storage-dir",
+        metavar="DIR",
+        help=f"the environments' `{HIGH_AVAILABILITY_STORAGE_DIR.key}`, as they are given it "
+        f"(default: ${STORAGE_DIR_VARIABLE})",
+    )
+    command.add_argument(
+        "--json", action="store_true", help="print a list of objects instead of a table"
+    )
+
+
+def run_jobs_command(arguments: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: what argparse made of the command line.
+
+    Returns:
+        the exit code: 0, or 2 for a directory that isn't there, can't be read, or isn't given.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        root = _root(arguments.storage_dir, os.environ)
+        _show(root, arguments.json)
+        sys.stdout.flush()
+    except ValueError as error:
+        print(f"holdfast jobs: {error}", file=sys.stderr)
+        return _BAD_INPUT
+    except BrokenPipeError:
+        # Whoever read has seen enough; nothing must be flushed to it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+def _show(root: Path, as_objects: bool) -> None:
+    try:
+        jobs = known_jobs(root)
+    except FileNotFoundError:
+        raise ValueError(f"{root}: there is no such directory") from None
+    except OSError as error:
+        raise ValueError(f"{root}: can't be listed: {error.strerror}") from error
+    now = datetime.now(UTC)
+    if as_objects:
+        print(json.dumps([as_json.listed(job, now) for job in jobs], indent=2))
+    elif jobs:
+        as_table.show_jobs(output(), jobs, now, root)
+    else:
+        print(printable(f"No jobs are recorded in {root}."))
+
+
+def _root(given: str | None, environment: Mapping[str, str]) -> Path:
+    """Where to look.
+
+    Raises:
+        ValueError: when that isn't said, or isn't a directory of this machine.
+    """
+    named = f"--storage-dir {given!r}" if given is not None else f"${STORAGE_DIR_VARIABLE}"
+    uri = environment.get(STORAGE_DIR_VARIABLE) if given is None else given
+    if uri is None:
+        raise ValueError(
+            f"give --storage-dir DIR or ${STORAGE_DIR_VARIABLE}: the environments' "
+            f"`{HIGH_AVAILABILITY_STORAGE_DIR.key}`"
+        )
+    try:
+        return storage_directory(uri)
+    except ValueError:
+        expected = HIGH_AVAILABILITY_STORAGE_DIR.expected
+        raise ValueError(f"{named}: expected {expected}; found {uri!r}") from None
