@@ -94,7 +94,6 @@ class JobMaster(Generic[Q, D]):
         act: Callable[[D], T],
         *,
         before_retry: Callable[[], None] | None = None,
-        runner: VertexRunner[Q, D] | None = None,
     ) -> tuple[T, JobResult]:
         """Runs a job to its end.
 
@@ -108,12 +107,11 @@ class JobMaster(Generic[Q, D]):
             request: what to run.
             act: computes the answer from what it is given.
             before_retry: called before `act` is called another time; what it raises ends the job.
-            runner: the engine for this job alone; that of all jobs when None.
 
         Returns:
             the answer, and what became of the job.
         """
-        with self._job(request, runner) as job:
+        with self._job(request) as job:
             return self._run(job, act, before_retry)
 
     def _run(
@@ -142,11 +140,7 @@ class JobMaster(Generic[Q, D]):
         return answer, result
 
     def stream(
-        self,
-        request: JobRequest[Q],
-        act: Callable[[D], Iterator[T]],
-        *,
-        runner: VertexRunner[Q, D] | None = None,
+        self, request: JobRequest[Q], act: Callable[[D], Iterator[T]]
     ) -> Iterator[tuple[T | None, JobResult | None]]:
         """Like `run` for an answer that comes row by row; the job's result comes last, alone.
 
@@ -157,7 +151,7 @@ class JobMaster(Generic[Q, D]):
         Raises:
             KeptDataLost: when kept data is lost after the first row.
         """
-        with self._job(request, runner) as job:
+        with self._job(request) as job:
             yield from self._stream(job, act)
 
     def _stream(
@@ -184,10 +178,8 @@ class JobMaster(Generic[Q, D]):
                 job.go_without_caches(refused)
 
     @contextmanager
-    def _job(
-        self, request: JobRequest[Q], runner: VertexRunner[Q, D] | None
-    ) -> Iterator[_Job[Q, D]]:
-        job = _Job(self, request, self._runner if runner is None else runner)
+    def _job(self, request: JobRequest[Q]) -> Iterator[_Job[Q, D]]:
+        job = _Job(self, request)
         try:
             yield job
         finally:
@@ -219,12 +211,10 @@ class _Job(Generic[Q, D]):
 
     _WITH_CACHES = 2
 
-    def __init__(
-        self, master: JobMaster[Q, D], request: JobRequest[Q], runner: VertexRunner[Q, D]
-    ) -> None:
+    def __init__(self, master: JobMaster[Q, D], request: JobRequest[Q]) -> None:
         self._master = master
         self._manager = master._manager
-        self._runner = runner
+        self._runner = master._runner
         self._request = request
         self._execution = ExecutionGraph(JobID.random(), request.name)
         self._started = time.monotonic()
