@@ -17,7 +17,7 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore soak clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-recovery soak clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-datastream: setup ## Measure cached streams against a cached RDD and PyFli
 
 bench-eventstore: $(STAMP) ## Measure how fast a job's events are recorded and replayed
 	@$(BIN)/python -m benchmarks.eventstore $(ARGS)
+
+bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log")
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.recovery $(ARGS)
 
 soak: setup ## Kill drivers and count rows (ARGS="--minutes 60 --seed 1 --scale 0.05 --cluster")
 	@$(WITH_JAVA) && $(BIN)/python -m tests.chaos.soak $(ARGS)

@@ -195,7 +195,7 @@ def test_a_vertex_that_was_half_done_runs_what_is_missing(program: Program) -> N
     program.left.committed[FIRST] = {0, 3}
     second = program.start()
     assert second.whole(JOINED) is None
-    assert second.partial(JOINED, SPLIT, 4) == PartialVertex({FIRST: (0, 3)}, (1, 2))
+    assert second.partial(JOINED, SPLIT, 4) == PartialVertex(FIRST, (0, 3), (1, 2))
     assert second.partial(JOINED, "other files", 4) is None
     assert second.partial(JOINED, SPLIT, 5) is None
     assert second.partial(JOINED, "", 4) is None
@@ -210,6 +210,16 @@ def test_a_vertex_that_was_half_done_runs_what_is_missing(program: Program) -> N
     said = [each for each in program.events() if isinstance(each, ExecutionVertexFinished)]
     assert [(each.subtask, each.attempt) for each in said] == [(0, 0), (3, 0), (1, 1), (2, 1)]
     assert program.start().whole(JOINED) == published
+
+
+def test_an_output_with_a_partition_that_does_not_count_is_not_gone_on_with(
+    program: Program,
+) -> None:
+    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    program.left.committed[FIRST] = {0, 3, 4}
+    second = program.start()
+    assert set(second.recovered_job.vertices[JOINED].finished) == {0, 3}
+    assert second.partial(JOINED, SPLIT, 4) is None
 
 
 def test_a_vertex_that_was_not_to_be_salvaged_is_not(program: Program) -> None:
@@ -228,7 +238,7 @@ def test_another_split_forgets_what_was_half_done(program: Program) -> None:
     program.left.committed[SECOND] = {1}
     third = program.start()
     assert third.partial(JOINED, SPLIT, 4) is None
-    assert third.partial(JOINED, "other files", 5) == PartialVertex({SECOND: (1,)}, (0, 2, 3, 4))
+    assert third.partial(JOINED, "other files", 5) == PartialVertex(SECOND, (1,), (0, 2, 3, 4))
 
 
 def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program) -> None:
@@ -239,6 +249,12 @@ def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program
     assert first.progress == {JOINED: VertexProgress(JOINED, 6, 6, 0)}
     recovered = program.start().recovered_job.vertices[JOINED]
     assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, (1, 3, 4))
+
+
+def test_a_dataset_without_a_name_is_refused(program: Program) -> None:
+    pinned = program.left.publish(FIRST, 0).model_copy(update={"name": None})
+    with pytest.raises(ValueError, match="no name"):
+        program.start().finished(JOIN, JOINED, pinned)
 
 
 def test_a_vertex_that_nobody_initialized_is_recorded_as_well(program: Program) -> None:
@@ -257,7 +273,7 @@ def test_salvaged_parts_in_another_output_are_said_to_be_there(program: Program)
     second.finished(JOIN_AGAIN, JOINED, published, (1, 2))
     program.left.published.clear()
     third = program.start()
-    assert third.partial(JOINED, SPLIT, 4) == PartialVertex({SECOND: (0, 1, 2, 3)}, ())
+    assert third.partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (0, 1, 2, 3), ())
 
 
 def test_what_is_lost_runs_again(program: Program) -> None:
@@ -353,7 +369,7 @@ def test_a_recovery_that_fails_begins_anew_and_says_so(
     program.left.broken = None
     program.left.published.clear()
     program.left.committed[SECOND] = {2}
-    assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex({SECOND: (2,)}, (0, 1, 3))
+    assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (2,), (0, 1, 3))
 
 
 def test_a_disk_that_fails_makes_the_job_go_on_with_one_warning(
@@ -411,8 +427,9 @@ def test_a_log_that_is_cut_anywhere_recovers_what_it_still_says(program: Program
             # Its epoch has written here before; what it decides comes before that.
             recovery.recover()
         said = [each for each in history if isinstance(each, ExecutionVertexFinished)]
-        partial = recovery.partial(JOINED, SPLIT, 4)
-        assert len(said) == (0 if partial is None else len(partial.salvaged[FIRST]))
+        found = recovery.recovered_job.vertices.get(JOINED)
+        assert len(said) == (0 if found is None else len(found.finished))
+        assert recovery.whole(JOINED) is None
         seen.add(len(said))
     assert seen == {0, 1, 2, 3, 4}
 
@@ -438,7 +455,7 @@ def test_a_source_goes_on_from_its_snapshot(program: Program) -> None:
     assert second.coordinate(JOINED, again)
     assert again.unfinished == (0,)
     partial = second.partial(JOINED, again.split, again.parallelism)
-    assert partial == PartialVertex({FIRST: (1,)}, (0,))
+    assert partial == PartialVertex(FIRST, (1,), (0,))
 
 
 def test_snapshots_keep_their_pause(program: Program) -> None:

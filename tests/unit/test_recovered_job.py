@@ -117,7 +117,7 @@ def test_a_subtask_without_rows_leaves_nothing_to_be_tracked() -> None:
     log = [initialized(), *finished(0, 1), *finished(2, 3, output=None)]
     vertex = only(recover(log, tracked(FIRST, 0, 1)))
     assert vertex.is_finished
-    assert partial_vertex(vertex) == PartialVertex({FIRST: (0, 1)}, ())
+    assert partial_vertex(vertex) == PartialVertex(FIRST, (0, 1), ())
 
 
 def test_a_reset_undoes_what_was_said_before_it() -> None:
@@ -155,7 +155,7 @@ def test_partitions_of_the_same_split_are_mixed_over_starts() -> None:
     vertex = only(recover(log, tracked(FIRST, 0, 1) + tracked(SECOND, 3)))
     assert vertex.vertex_id == JOIN_AGAIN
     assert vertex.missing == (2,)
-    assert partial_vertex(vertex) == PartialVertex({FIRST: (0, 1), SECOND: (3,)}, (2,))
+    assert partial_vertex(vertex) == PartialVertex(FIRST, (0, 1), (2, 3))
 
 
 def test_where_the_split_is_not_fixed_it_is_all_or_nothing() -> None:

@@ -1,41 +1,45 @@
-"""Which partition of which output each subtask of a published vertex has left. Pure."""
+"""Which partition each subtask of a published vertex has left. Pure."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
 
-FinishedPartitions = dict[int, tuple[OutputID, PartitionMetrics]]
-"""By subtask; without those that left none, since they had no rows."""
 
-
-def finished_partitions(kept: KeptDataSet) -> FinishedPartitions:
+@dataclass(frozen=True, slots=True)
+class FinishedPartitions:
     """What the subtasks of a vertex have left.
 
-    A dataset of which a part had been salvaged lies in the directories of several outputs, each
-    called as the output is.
+    Attributes:
+        output: the output that all of their partitions are known by.
+        metrics: by subtask the size of its partition; without those that left none, as they had
+            no rows.
+    """
+
+    output: OutputID
+    metrics: Mapping[int, PartitionMetrics]
+
+    @property
+    def number(self) -> int:
+        """How many subtasks there are, as far as their partitions tell."""
+        return max(self.metrics, default=0) + 1
+
+
+def finished_partitions(kept: KeptDataSet) -> FinishedPartitions | None:
+    """What the subtasks of a vertex have left.
 
     Args:
         kept: the published dataset, its partitions by the numbers of the subtasks.
+
+    Returns:
+        that; None where no output is named by which it could be found again.
     """
-    outputs = [_output(directory, kept.name) for directory in kept.directories]
-    holders = kept.holders or (0,) * len(kept.manifest.partitions)
-    found: FinishedPartitions = {}
-    for partition, holder in zip(kept.manifest.partitions, holders, strict=True):
-        output = outputs[holder]
-        if output is not None:
-            metrics = PartitionMetrics(partition.bytes, partition.rows)
-            found[partition.index] = output, metrics
-    return found
-
-
-def _output(directory: str, otherwise: str | None) -> OutputID | None:
-    for name in (PurePosixPath(directory).name, otherwise):
-        try:
-            if name is not None:
-                return OutputID.parse(name)
-        except ValueError:
-            continue
-    return None
+    if kept.name is None:
+        return None
+    return FinishedPartitions(
+        OutputID.parse(kept.name),
+        {each.index: PartitionMetrics(each.bytes, each.rows) for each in kept.manifest.partitions},
+    )

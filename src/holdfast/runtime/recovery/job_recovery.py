@@ -20,7 +20,7 @@ from holdfast.eventstore.replay import replay
 from holdfast.eventstore.store import FLUSH_INTERVAL, WRITE_BUFFER_SIZE
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.coordinators import Coordinators
-from holdfast.runtime.recovery.finished_partitions import FinishedPartitions, finished_partitions
+from holdfast.runtime.recovery.finished_partitions import finished_partitions
 from holdfast.runtime.recovery.instructions import ScheduleVertex
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory
 from holdfast.runtime.recovery.job_log import JobLog
@@ -77,6 +77,7 @@ class JobRecovery:
         self._recovered = RecoveredJob({})
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._unfinished: dict[IntermediateDataSetID, RecoveredVertex] = {}
+        self._present: dict[OutputID, frozenset[int]] = {}
         self._progress: dict[IntermediateDataSetID, VertexProgress] = {}
         self._anew = True
         self._warned = False
@@ -158,8 +159,14 @@ class JobRecovery:
         vertex = self._unfinished.get(dataset_id)
         if vertex is None or not split:
             return None
-        same = (vertex.split, vertex.parallelism) == (split, parallelism)
-        return partial_vertex(vertex) if same else None
+        if (vertex.split, vertex.parallelism) != (split, parallelism):
+            return None
+        partial = partial_vertex(vertex)
+        if partial is None:
+            return None
+        # An output is gone on with as it is: with a partition that doesn't count it is of no use.
+        there = self._present.get(partial.salvaged, frozenset())
+        return partial if there == set(partial.present) else None
 
     def schedule(self, graph: Sequence[PlannedVertex]) -> tuple[ScheduleVertex, ...]:
         """What has to run, as `restart_region` tells from what `recover` has found."""
@@ -251,23 +258,27 @@ class JobRecovery:
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
+            ValueError: when the dataset has no name.
         """
         self._check()
         partitions = finished_partitions(kept)
-        vertex = self._decided(vertex_id, dataset_id, partitions)
+        if partitions is None:
+            raise ValueError(f"a dataset of {dataset_id} has no name to be found again by")
+        vertex = self._decided(vertex_id, dataset_id, partitions.number)
         number = vertex.parallelism
         run = set(range(number) if run_subtasks is None else run_subtasks)
-        # Parts that were salvaged may have got into another output.
+        # Partitions that were salvaged may be known by another output now.
         moved = {
             subtask
-            for subtask, (output, _) in partitions.items()
-            if vertex.finished.get(subtask) != output
+            for subtask in partitions.metrics
+            if vertex.finished.get(subtask) != partitions.output
         }
         subtasks = sorted(each for each in run | moved if each < number)
         for subtask in subtasks:
             last = subtask == subtasks[-1]
             snapshot = self._coordinators.finished(dataset_id, subtask, last)
-            output, metrics = partitions.get(subtask, (None, None))
+            metrics = partitions.metrics.get(subtask)
+            output = None if metrics is None else partitions.output
             self._log.record(
                 ExecutionVertexFinished(
                     vertex_id, subtask, vertex.executions - 1, output, metrics, snapshot
@@ -276,7 +287,7 @@ class JobRecovery:
             )
         self._kept[dataset_id] = kept
         self._unfinished.pop(dataset_id, None)
-        recovered = number - len(run) if run_subtasks is not None else 0
+        recovered = 0 if run_subtasks is None else number - len(run)
         self._progress[dataset_id] = VertexProgress(dataset_id, number, number, recovered)
 
     def lost(self, dataset_ids: Iterable[IntermediateDataSetID]) -> None:
@@ -331,6 +342,7 @@ class JobRecovery:
         outputs = self._storage.recovered_outputs()
         tracked = self._storage.get_all_partition_with_metrics()
         whole = {name: each.kept for name, each in outputs.items() if each.kept is not None}
+        self._present = {name: each.present for name, each in outputs.items()}
         recovered = decide(history, tracked, whole)
         for dataset_id, vertex in recovered.by_dataset.items():
             if vertex.whole is not None:
@@ -374,13 +386,12 @@ class JobRecovery:
         self,
         vertex_id: JobVertexID,
         dataset_id: IntermediateDataSetID,
-        partitions: FinishedPartitions,
+        number: int,
     ) -> VertexHistory:
         """The vertex, with the parallelism that it turned out to have where nothing fixes it."""
         vertex = self._log.history.vertices.get(dataset_id)
         if vertex is not None and vertex.vertex_id == vertex_id and vertex.split:
             return vertex
-        number = max(partitions, default=0) + 1
         if vertex is None or vertex.vertex_id != vertex_id or vertex.parallelism != number:
             self._log.record(ExecutionJobVertexInitialized(vertex_id, number, dataset_id))
         return self._log.history.vertices[dataset_id]

@@ -1,0 +1,1 @@
+"""What recovery costs, and what it saves."""
