@@ -28,6 +28,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.failures import broken_seals, is_of_stream_task, names_any, reason
 from holdfast.spark.partition_reader import PartitionReader
 from holdfast.spark.partition_writer import PartitionWriter, describe
+from holdfast.spark.production_steps import ProductionSteps
 from holdfast.spark.refusals import is_refusal
 from holdfast.spark.written_partitions import WriteJob
 from holdfast.storage.intermediate_result_storage import (
@@ -43,9 +44,6 @@ Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
 """Another way of writing the partitions of a plan that reads nothing kept, on one machine: given
 the JVM's plan, what it computes, where the partitions go, and Parquet's name of a codec. It tells
 whether it has; otherwise Spark's own writer does."""
-
-Prepare = Callable[[Any], Any]
-"""For the JVM's analyzed plan of a vertex, another one that puts out the same."""
 
 
 class SparkVertexRunner:
@@ -93,7 +91,7 @@ class SparkVertexRunner:
         name: str,
         reads: Reads,
         write: Write | None = None,
-        prepare: Prepare | None = None,
+        steps: ProductionSteps | None = None,
     ) -> KeptDataSet:
         """Computes a query and keeps its result.
 
@@ -104,8 +102,8 @@ class SparkVertexRunner:
             name: what it computes, for people.
             reads: what is read instead of being computed.
             write: another way of writing it.
-            prepare: puts another plan with the same rows in the place of the one that is written;
-                what it raises is raised here.
+            steps: what is done in another way for this production; what it raises over the plan
+                that it puts in the place of the query's is raised here.
 
         Raises:
             NotKeptError: when the result could not be kept: the storage failed, or a source file
@@ -118,25 +116,25 @@ class SparkVertexRunner:
             query.root.ordered,
             self._spark.version,
         )
+        steps = steps or ProductionSteps(self._storage)
         try:
             plan = self._plan(query, query.root, reads, below_root=True)
         except (PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
-        if prepare is not None:
-            plan = prepare(plan)
+        plan = steps.prepared(plan)
         try:
-            staged = self._storage.stage(job_id, dataset_id)
-        except StorageError as error:
+            staged = steps.stage(plan, job_id, dataset_id)
+        except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         try:
             may_differ = plan is query.plan and not self._storage.spans_machines
             written = None
             if not (write and may_differ and self._written(write, plan, description, staged)):
-                written = self._write(plan, description, staged, query.root)
+                written = self._write(steps.written(plan), description, staged, query.root)
             changed = self._changed_source(query.root)
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
-            kept = self._storage.publish(staged, description, written)
+            kept = steps.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)
             if isinstance(error, LocationsIncompleteError):
