@@ -18,6 +18,9 @@ from tests.chaos import streams
 from tests.chaos.orders import Diary, Orders
 from tests.chaos.programs import COLLECTED, Job, query_of
 
+_SECONDS_BETWEEN_JOBS = 0.3
+"""A driver that dies after its last job dies in this time."""
+
 
 def main() -> None:
     """Does what the orders say; tells of each step in the diary."""
@@ -40,6 +43,7 @@ def main() -> None:
         diary.tell("begin", job=number)
         run(env, orders, job, is_plain=orders.holdfast is None)
         diary.tell("end", job=number, vertices=vertices(env))
+        time.sleep(_SECONDS_BETWEEN_JOBS)
     diary.tell("closing")
     env.close()
     diary.tell("closed")

@@ -1,0 +1,119 @@
+"""What a second start takes when the first one was killed half-way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figure import Figure
+
+FRACTIONS = (0.25, 0.5, 0.75)
+MARGIN = 0.15
+HEAVY = ("q05", "q07", "q09", "q18", "q21")
+"""Queries that take long enough to be killed in."""
+
+_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class _Place:
+    data: Path
+    home: Path
+
+    def run(self, query: str, way: str, dying: float | None = None) -> dict[str, Any] | None:
+        """Runs a program; returns what it told, or None where it has killed itself."""
+        command = [
+            *(sys.executable, "-m", "benchmarks.recovery.killed_program", query),
+            *("--data", str(self.data), "--home", str(self.home), "--way", way),
+            *(() if dying is None else ("--die-after", str(dying))),
+        ]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, start_new_session=True
+        )
+        if ended.returncode == -signal.SIGKILL:
+            return None
+        assert ended.returncode == 0, ended.stderr
+        told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+        return told
+
+
+def measure(
+    data: Path,
+    home: Path,
+    queries: Sequence[str],
+    rounds: int,
+    progress: Callable[[str], None],
+) -> list[Figure]:
+    """Kills jobs when a fraction of their task time is done, and starts them a second time.
+
+    Times are from the making of the environment to the rows, so that waiting counts. Each process
+    has run the query on plain Spark before, so that none is slower for being the first.
+
+    Args:
+        data: the directory of TPC-H's tables.
+        home: what is kept and recorded goes here.
+        queries: names of queries.
+        rounds: how many are counted.
+        progress: is told what goes on.
+
+    Returns:
+        a figure for each query and fraction, and one for each fraction over all queries.
+
+    Raises:
+        AssertionError: when a second start gives other rows.
+    """
+    figures: list[Figure] = []
+    over_all: dict[float, list[float]] = {fraction: [] for fraction in FRACTIONS}
+    for query in queries:
+        ratios: dict[float, list[float]] = {fraction: [] for fraction in FRACTIONS}
+        sides: dict[float, str] = {}
+        for number in range(rounds):
+            place = _Place(data, home / f"{query}-{number}")
+            place.home.mkdir(parents=True)
+            plain = place.run(query, "plain")
+            full = place.run(query, "recovery")
+            by_hand = place.run(query, "checkpoint")
+            assert plain and full and by_hand
+            assert plain["rows"] == full["rows"] == by_hand["rows"]
+            progress(
+                f"{query}: plain {plain['seconds']:.1f} s, recovery {full['seconds']:.1f} s, "
+                f"checkpoint() {by_hand['seconds']:.1f} s"
+            )
+            for fraction in FRACTIONS:
+                died = place.run(query, "recovery", fraction * full["task_seconds"])
+                if died is not None:
+                    progress(f"{query} ended before {fraction:.0%} of its task time was seen")
+                    continue
+                second = place.run(query, "recovery")
+                assert second is not None and second["rows"] == plain["rows"]
+                ratio = second["seconds"] / full["seconds"]
+                ratios[fraction].append(ratio)
+                recovered = second["vertices"].count("recovered")
+                sides[fraction] = (
+                    f"{second['seconds']:.1f} s / {full['seconds']:.1f} s, "
+                    f"{recovered} recovered of {len(full['vertices']) - 1}; "
+                    f"with checkpoint() {by_hand['seconds']:.1f} s, and all again"
+                )
+                progress(f"{query} killed at {fraction:.0%}: {ratio:.2f}, {sides[fraction]}")
+            shutil.rmtree(place.home)
+        for fraction, found in ratios.items():
+            if found:
+                over_all[fraction] += found
+                figures.append(_figure(query, fraction, found, sides[fraction]))
+    return figures + [
+        _figure("all", fraction, found, f"{len(queries)} queries")
+        for fraction, found in over_all.items()
+        if found
+    ]
+
+
+def _figure(query: str, fraction: float, ratios: Sequence[float], sides: str) -> Figure:
+    what = f"{query} killed at {fraction:.0%}: second start / full job"
+    return Figure(what, tuple(ratios), "ratio", 1 - fraction + MARGIN, False, sides)

@@ -1,0 +1,86 @@
+"""`python -m benchmarks.recovery.killed_program`: one start of a job, which may kill itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks import tpch
+from benchmarks.cache.session import start
+from benchmarks.recovery import by_hand
+from benchmarks.recovery.session import recovering
+
+_SECONDS_BETWEEN_LOOKS = 0.02
+
+
+def main() -> None:
+    """Runs a query once, and prints what it took as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", choices=tpch.QUERIES)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--way", choices=("plain", "recovery", "checkpoint"), required=True)
+    parser.add_argument("--die-after", type=float, help="seconds of task time")
+    arguments = parser.parse_args()
+    home = arguments.home.resolve()
+    spark = start(home / f"spark-{os.getpid()}")
+    tpch.register(spark, arguments.data)
+    text = tpch.QUERIES[arguments.query]
+    # Code is compiled and files are in memory then, as in a job that takes hours.
+    spark.sql(text).collect()
+    before = task_seconds(spark)
+    if arguments.die_after is not None:
+        threading.Thread(
+            target=die_after, args=(spark, before + arguments.die_after), daemon=True
+        ).start()
+    result = None
+    started = time.perf_counter()
+    if arguments.way == "recovery":
+        with recovering(spark, home) as env:
+            rows = env.sql(text).collect()
+            seconds = time.perf_counter() - started
+            result = env.last_job_result
+    else:
+        if arguments.way == "checkpoint":
+            spark.sparkContext.setCheckpointDir(str(home / "checkpoints"))
+            rows = by_hand.checkpointed(spark, text).collect()
+        else:
+            rows = spark.sql(text).collect()
+        seconds = time.perf_counter() - started
+    vertices = [] if result is None else [vertex.outcome.value for vertex in result.vertices]
+    told = {
+        "seconds": seconds,
+        "task_seconds": task_seconds(spark) - before,
+        "rows": sorted(map(repr, rows)),
+        "vertices": vertices,
+    }
+    print(json.dumps(told), flush=True)
+    spark.stop()
+
+
+def task_seconds(spark: SparkSession) -> float:
+    """The run time of all tasks so far, as far as Spark knows of it."""
+    context = spark.sparkContext
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # type: ignore[union-attr]
+    store = context._jsc.sc().statusStore()
+    stages = store.stageList(None, False, False, no_quantiles, None)
+    milliseconds: int = sum(stages.apply(i).executorRunTime() for i in range(stages.size()))
+    return milliseconds / 1000
+
+
+def die_after(spark: SparkSession, seconds: float) -> None:
+    """Kills this process and its JVM when the tasks have run for so long."""
+    while task_seconds(spark) < seconds:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
