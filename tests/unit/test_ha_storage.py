@@ -618,7 +618,7 @@ def test_a_job_of_a_start_that_has_recorded_nothing_yet_is_the_last_one_s(
 ) -> None:
     storage = program()
     start = storage.begin(QUERY)
-    epoch = storage._next_epoch(JobDirectory(start.directory))
+    epoch = storage.next_epoch(JobDirectory(start.directory))
     (job,) = storage.jobs()
     assert (job.epoch, job.driven, job.state.value) == (epoch, False, "recoverable")
     assert job.record is not None
@@ -653,6 +653,29 @@ def test_what_was_half_removed_is_removed_at_the_next_start(root: Path, program:
     start.directory.rename(root / ".removed-job-x-1")
     program()
     assert not (root / ".removed-job-x-1").exists()
+
+
+def test_what_is_written_after_the_end_is_removed_at_the_next_start(
+    root: Path, program: Program
+) -> None:
+    start = program().begin(QUERY)
+    start.end(JobStatus.FINISHED, keep=False)
+    start.events_directory.mkdir(parents=True)
+    assert program().jobs() == ()
+    assert not start.directory.exists()
+
+
+def test_a_program_forgets_the_jobs_that_it_has_ended(program: Program) -> None:
+    storage = program()
+    open_files = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        storage.begin(QUERY).end(JobStatus.FINISHED, keep=False)
+    assert len(os.listdir("/proc/self/fd")) == open_files
+    kept = storage.begin(WRITE)
+    kept.end(JobStatus.FINISHED, keep=True)
+    assert len(os.listdir("/proc/self/fd")) == open_files + 1
+    storage.close()
+    assert len(os.listdir("/proc/self/fd")) == open_files
 
 
 def test_a_record_says_how_it_ended_or_nothing() -> None:

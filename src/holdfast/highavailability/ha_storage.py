@@ -60,11 +60,12 @@ class HighAvailabilityStorage:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._starts: list[JobStart] = []
+        self._starts: dict[int, JobStart] = {}
         self._lock = threading.Lock()
         try:
             _make_usable(root)
-            _remove_left_over(root)
+            with one_at_a_time(root / _LOCK, _PATIENCE_SECONDS):
+                _remove_left_over(root)
             self._forget_old_jobs()
         except OSError as error:
             raise StorageError(
@@ -89,7 +90,7 @@ class HighAvailabilityStorage:
         except OSError as error:
             raise StorageError(str(self.root), f"the job can't be recorded: {error}") from error
         with self._lock:
-            self._starts.append(start)
+            self._starts[id(start)] = start
         return start
 
     def jobs(self) -> tuple[KnownJob, ...]:
@@ -109,12 +110,52 @@ class HighAvailabilityStorage:
         Those that have not ended can be gone on with. Does nothing the second time.
         """
         with self._lock:
-            starts, self._starts = self._starts, []
+            starts = tuple(self._starts.values())
         for start in starts:
             if start.ended:
                 start.remove()
             else:
                 start.let_go()
+
+    def next_epoch(self, directory: JobDirectory) -> int:
+        """Claims an epoch above all others in a job's directory, and any other's.
+
+        Raises:
+            OSError: when the disk doesn't take it.
+        """
+        # That no start of any job has had, so that none comes back when a directory has gone.
+        while True:
+            epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
+            # Another start may have been faster with a higher one.
+            if claim_epoch(directory.epochs, epoch) and directory.newest_epoch() == epoch:
+                return epoch
+
+    def newest_anywhere(self) -> int:
+        """The newest epoch of all jobs.
+
+        Raises:
+            OSError: when that can't be told.
+        """
+        return newest_epoch(self.root / _EPOCHS)
+
+    def remove_directory(self, directory: JobDirectory, epoch: int) -> None:
+        """Removes a job's directory, if this is its newest epoch.
+
+        Raises:
+            OSError: when it can't be removed.
+        """
+        with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
+            if directory.newest_epoch() != epoch:
+                return
+            # Renamed first: what is half removed must not look like a job.
+            going = self.root / f"{_REMOVED}{directory.path.name}-{epoch}"
+            directory.path.rename(going)
+        shutil.rmtree(going, ignore_errors=True)
+
+    def forget(self, start: JobStart) -> None:
+        """This program has nothing to do with a start any more."""
+        with self._lock:
+            self._starts.pop(id(start), None)
 
     def _begin(self, identity: JobIdentity, name: str) -> JobStart:
         for _ in range(_ATTEMPTS):
@@ -127,7 +168,7 @@ class HighAvailabilityStorage:
         raise FileNotFoundError(f"{directory.path} is removed again and again")
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
-        epoch = self._next_epoch(directory)
+        epoch = self.next_epoch(directory)
         left = _left_by_an_earlier_start(directory)
         previous, already_done, changed = _judged(left, directory, identity)
         if previous is None:
@@ -146,18 +187,8 @@ class HighAvailabilityStorage:
             previous=previous,
             already_done=already_done,
             changed=changed,
-            next_epoch=self._next_epoch,
-            newest_anywhere=lambda: newest_epoch(self.root / _EPOCHS),
-            remove=self._remove,
+            starts=self,
         )
-
-    def _next_epoch(self, directory: JobDirectory) -> int:
-        """Claims an epoch that no start of any job has had, so that none comes back."""
-        while True:
-            epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
-            # Another start may have been faster with a higher one.
-            if claim_epoch(directory.epochs, epoch) and directory.newest_epoch() == epoch:
-                return epoch
 
     def _directory_for(self, identity: JobIdentity) -> JobDirectory:
         own = JobDirectory.of(self.root, identity.job_id)
@@ -187,16 +218,9 @@ class HighAvailabilityStorage:
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
                 logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
-                self._remove(JobDirectory(job.directory), job.epoch)
-
-    def _remove(self, directory: JobDirectory, epoch: int) -> None:
-        with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
-            if directory.newest_epoch() != epoch:
-                return
-            # Renamed first: what is half removed must not look like a job.
-            going = self.root / f"{_REMOVED}{directory.path.name}-{epoch}"
-            directory.path.rename(going)
-        shutil.rmtree(going, ignore_errors=True)
+                # Another program that starts may be faster.
+                with suppress(FileNotFoundError):
+                    self.remove_directory(JobDirectory(job.directory), job.epoch)
 
 
 def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
@@ -289,7 +313,9 @@ def _make_usable(root: Path) -> None:
 
 
 def _remove_left_over(root: Path) -> None:
-    """Removes what somebody was killed over while removing it."""
+    """Removes what somebody was killed over while removing it, or wrote after it was removed."""
+    jobs = {directory.path: directory for directory in JobDirectory.all(root)}
     for path in root.iterdir():
-        if path.name.startswith(_REMOVED):
+        unclaimed = path in jobs and not jobs[path].epochs.exists()
+        if path.name.startswith(_REMOVED) or unclaimed:
             shutil.rmtree(path, ignore_errors=True)

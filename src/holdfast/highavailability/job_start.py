@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -30,6 +31,22 @@ from holdfast.ids import JobID
 logger = logging.getLogger(__name__)
 
 
+class Starts(Protocol):
+    """Whoever made a start, and makes and ends the others of this program."""
+
+    def next_epoch(self, directory: JobDirectory) -> int:
+        """Claims an epoch above all others in a job's directory; OSError when it can't."""
+
+    def newest_anywhere(self) -> int:
+        """The newest epoch of all jobs; OSError when that can't be told."""
+
+    def remove_directory(self, directory: JobDirectory, epoch: int) -> None:
+        """Removes a job's directory if this is its newest epoch; OSError when it can't."""
+
+    def forget(self, start: JobStart) -> None:
+        """This program has nothing to do with a start any more."""
+
+
 class JobStart:
     """A start of a job, made by `HighAvailabilityStorage.begin`. Safe for use by several threads.
 
@@ -49,10 +66,7 @@ class JobStart:
         previous: see above.
         already_done: see above.
         changed: see above.
-        next_epoch: claims a newer epoch in the job's directory; an OSError when it can't.
-        newest_anywhere: the newest epoch of all jobs; an OSError when that can't be told.
-        remove: removes the job's directory if this epoch is still its newest; an OSError when that
-            can't be done.
+        starts: whoever made it.
     """
 
     def __init__(
@@ -63,9 +77,7 @@ class JobStart:
         previous: JobRecord | None,
         already_done: bool,
         changed: bool,
-        next_epoch: Callable[[JobDirectory], int],
-        newest_anywhere: Callable[[], int],
-        remove: Callable[[JobDirectory, int], None],
+        starts: Starts,
     ) -> None:
         self.job_id: JobID = directory.job_id
         self.previous = previous
@@ -74,9 +86,7 @@ class JobStart:
         self.journal = Journal(directory, self._checked_epoch)
         self._directory = directory
         self._record = record
-        self._next_epoch = next_epoch
-        self._newest_anywhere = newest_anywhere
-        self._remove = remove
+        self._starts = starts
         self._lock = threading.RLock()
         self._alive = DriverLock(epoch_file(directory.epochs, record.epoch))
         self._recording = True
@@ -139,7 +149,7 @@ class JobStart:
                 return
             if newest == 0:
                 # Gone: whoever did that had an epoch as well, which is no longer known.
-                newest = max(self._newest_anywhere(), self.epoch + 1)
+                newest = max(self._starts.newest_anywhere(), self.epoch + 1)
         except OSError as error:
             raise StorageError(
                 str(self._directory.path),
@@ -160,7 +170,7 @@ class JobStart:
         with self._lock:
             self.check()
             try:
-                epoch = self._next_epoch(self._directory)
+                epoch = self._starts.next_epoch(self._directory)
                 self._directory.forget_events()
             except OSError as error:
                 raise StorageError(
@@ -223,6 +233,8 @@ class JobStart:
                 "status": RecordStatus.ENDED,
                 "job_status": status,
                 "ended": datetime.now(UTC),
+                # They may be large, and a program may end many jobs.
+                "sources": None,
             }
             # Also where the directory goes: that may not be possible.
             self._write(self._record.model_copy(update=ended))
@@ -233,14 +245,15 @@ class JobStart:
         """Removes the job's directory, unless a newer start has taken over, and lets go of it."""
         with self._lock:
             try:
-                self._remove(self._directory, self.epoch)
+                self._starts.remove_directory(self._directory, self.epoch)
             except OSError as error:
                 self._note(error)
-            self._alive.release()
+            self.let_go()
 
     def let_go(self) -> None:
         """This program has nothing to do with the job any more, which stays as it is recorded."""
         self._alive.release()
+        self._starts.forget(self)
 
     def _checked_epoch(self) -> int:
         self.check()

@@ -1,0 +1,246 @@
+"""Programs that begin, go on with, end and are killed over jobs, in any order.
+
+A model knows for each job what its newest start has recorded. Whatever happens: an old start is
+refused, a new one finds what the model knows, an epoch never comes back, and a written job is done
+once unless the program that did it has ended.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+)
+
+from holdfast.errors import StaleEpochError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import VertexProgress
+from holdfast.highavailability.job_start import JobStart
+
+IDENTITIES = [
+    JobIdentity(digest=str(digit) * 64, action="a", sink=sink)
+    for digit in (1, 2)
+    for sink in (None, "file:/out")
+]
+VERTICES = [str(digit) * 64 for digit in (7, 8, 9)]
+
+
+@dataclass
+class Known:
+    """What is known of a job.
+
+    Attributes:
+        newest: its newest start; None when there is no such job.
+        vertices: what is recorded of it.
+        sources: what it reads.
+        journal: its sink's journal.
+        ended: how it ended, if it did.
+        ended_by: the program that last said so.
+    """
+
+    newest: Running | None = None
+    vertices: dict[str, VertexProgress] = field(default_factory=dict)
+    sources: object = None
+    journal: str = ""
+    ended: JobStatus | None = None
+    ended_by: Program | None = None
+
+
+@dataclass(eq=False)
+class Program:
+    """A program: it lives, or was killed, or has ended."""
+
+    storage: HighAvailabilityStorage
+    starts: list[Running] = field(default_factory=list)
+    lives: bool = True
+
+
+@dataclass(eq=False)
+class Running:
+    """A start of a job."""
+
+    start: JobStart
+    program: Program
+    known: Known
+    number: int
+
+
+class JobsMachine(RuleBasedStateMachine):
+    """Several programs over one storage directory."""
+
+    programs = Bundle("programs")
+    starts = Bundle("starts")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp(), "ha")
+        self.known = {identity.job_id: Known() for identity in IDENTITIES}
+        self.newest_epoch = 0
+        self.count = 0
+        self.all_programs: list[Program] = []
+
+    def teardown(self) -> None:
+        for program in self.all_programs:
+            program.storage.close()
+        shutil.rmtree(self.root.parent)
+
+    @rule(target=programs)
+    def start_program(self) -> Program:
+        self.all_programs.append(Program(HighAvailabilityStorage(self.root)))
+        return self.all_programs[-1]
+
+    @rule(target=starts, program=programs, identity=st.sampled_from(IDENTITIES))
+    def begin(self, program: Program, identity: JobIdentity) -> object:
+        if not program.lives:
+            return multiple()
+        known = self.known[identity.job_id]
+        start = program.storage.begin(identity)
+        assert start.job_id == identity.job_id
+        assert start.epoch > self.newest_epoch
+        assert not start.changed
+        self.newest_epoch, self.count = start.epoch, self.count + 1
+        was_there = known.newest is not None
+        done = (
+            identity.sink is not None
+            and known.ended is JobStatus.FINISHED
+            and known.ended_by is not None
+            and not known.ended_by.lives
+        )
+        assert start.already_done is done
+        if was_there and (known.ended is None or done):
+            assert start.previous is not None
+            assert start.previous.vertices == known.vertices
+            assert start.previous.sources == (None if done else known.sources)
+            assert start.journal.read() == known.journal
+        else:
+            assert start.previous is None
+            known.vertices, known.sources = {}, None
+            if not was_there:
+                known.journal = ""
+        if done:
+            known.ended_by = program
+        else:
+            known.ended = known.ended_by = None
+        running = Running(start, program, known, self.count)
+        known.newest = running
+        program.starts.append(running)
+        return running
+
+    @rule(running=starts, done=st.dictionaries(st.sampled_from(VERTICES), st.integers(0, 4)))
+    def update(self, running: Running, done: dict[str, int]) -> None:
+        vertices = {key: VertexProgress(name="v", done=each, all=4) for key, each in done.items()}
+        if self.may_act(running):
+            assert running.start.update(vertices=vertices)
+            running.known.vertices = vertices
+        elif running.program.lives:
+            with pytest.raises(StaleEpochError):
+                running.start.update(vertices=vertices)
+
+    @rule(running=starts, sources=st.one_of(st.integers(0, 9), st.lists(st.text(max_size=3))))
+    def list_sources(self, running: Running, sources: object) -> None:
+        if self.may_act(running):
+            assert running.start.update(sources=sources)  # type: ignore[arg-type]
+            running.known.sources = sources
+        elif running.program.lives:
+            with pytest.raises(StaleEpochError):
+                running.start.update(sources=sources)  # type: ignore[arg-type]
+
+    @rule(running=starts, text=st.text(st.characters(codec="utf-8"), max_size=5))
+    def write_journal(self, running: Running, text: str) -> None:
+        if self.may_act(running):
+            running.start.journal.write(text)
+            running.known.journal = text
+        elif running.program.lives:
+            with pytest.raises(StaleEpochError):
+                running.start.journal.write(text)
+
+    @rule(running=starts)
+    def start_anew(self, running: Running) -> None:
+        if self.may_act(running):
+            epoch = running.start.take_fresh_epoch()
+            assert epoch == running.start.epoch > self.newest_epoch
+            self.newest_epoch = epoch
+            running.known.vertices, running.known.sources = {}, None
+        elif running.program.lives:
+            with pytest.raises(StaleEpochError):
+                running.start.take_fresh_epoch()
+
+    @rule(running=starts, status=st.sampled_from(JobStatus), keep=st.booleans())
+    def end(self, running: Running, status: JobStatus, keep: bool) -> None:
+        if self.may_act(running):
+            running.start.end(status, keep=keep)
+            if keep:
+                running.known.ended, running.known.ended_by = status, running.program
+                running.known.sources = None
+            else:
+                self.is_gone(running.known)
+        elif running.program.lives:
+            with pytest.raises(StaleEpochError):
+                running.start.end(status, keep=keep)
+
+    @rule(program=consumes(programs))
+    def kill(self, program: Program) -> None:
+        program.lives = False
+        for running in program.starts:
+            running.start.let_go()
+
+    @rule(program=consumes(programs))
+    def close(self, program: Program) -> None:
+        program.storage.close()
+        for running in program.starts:
+            known = running.known
+            if program.lives and known.newest is running and known.ended is not None:
+                self.is_gone(known)
+        program.lives = False
+
+    @invariant()
+    def whoever_is_the_newest_may_act_and_no_other(self) -> None:
+        for program in self.all_programs:
+            for running in program.starts if program.lives else ():
+                if running.known.newest is running:
+                    running.start.check()
+                else:
+                    with pytest.raises(StaleEpochError) as raised:
+                        running.start.check()
+                    assert raised.value.newest > running.start.epoch
+
+    @invariant()
+    def jobs_are_listed_as_they_are(self) -> None:
+        if not self.root.exists():
+            return
+        found = {job.job_id: job for job in HighAvailabilityStorage(self.root).jobs()}
+        there = {job_id for job_id, known in self.known.items() if known.newest is not None}
+        assert found.keys() == there
+        for job_id in there:
+            known, job = self.known[job_id], found[job_id]
+            assert known.newest is not None
+            lives = known.newest.program.lives
+            state = "ended" if known.ended else "running" if lives else "recoverable"
+            assert (job.state.value, job.driven) == (state, lives)
+            assert job.record is not None
+            assert job.record.vertices == known.vertices
+
+    def may_act(self, running: Running) -> bool:
+        return running.program.lives and running.known.newest is running
+
+    def is_gone(self, known: Known) -> None:
+        known.newest, known.ended, known.ended_by = None, None, None
+        known.vertices, known.sources, known.journal = {}, None, ""
+
+
+JobsMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestJobs = JobsMachine.TestCase
