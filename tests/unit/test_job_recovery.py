@@ -202,7 +202,7 @@ def test_a_vertex_that_was_half_done_runs_what_is_missing(program: Program) -> N
     assert second.partial(COUNTED, SPLIT, 4) is None
     assert second.progress == {JOINED: VertexProgress(JOINED, 4, 2, 2)}
 
-    assert second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
+    assert second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT)
     assert second.progress == {JOINED: VertexProgress(JOINED, 4, 2, 2)}
     published = program.left.publish(FIRST, 0, 1, 2, 3)
     second.finished(JOIN_AGAIN, JOINED, published, (1, 2))
@@ -220,6 +220,16 @@ def test_an_output_with_a_partition_that_does_not_count_is_not_gone_on_with(
     second = program.start()
     assert set(second.recovered_job.vertices[JOINED].finished) == {0, 3}
     assert second.partial(JOINED, SPLIT, 4) is None
+
+
+def test_a_vertex_that_runs_whole_though_it_need_not_is_salvaged_as_well(program: Program) -> None:
+    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    program.left.committed[FIRST] = {0}
+    second = program.start()
+    second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
+    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 0, 0)}
+    program.left.committed[SECOND] = {1, 2, 3}
+    assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (1, 2, 3), (0,))
 
 
 def test_a_vertex_that_was_not_to_be_salvaged_is_not(program: Program) -> None:

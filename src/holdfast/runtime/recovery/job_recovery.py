@@ -216,9 +216,9 @@ class JobRecovery:
             dataset_id: the dataset that it produces.
             parallelism: how many subtasks it has; any number where that isn't known yet.
             split: how they split the data; empty where that isn't fixed.
-            output: what all subtasks write to, each the partition of its own number. Without it
-                no part of an output is salvaged after a crash. It doesn't count where `partial`
-                gives something, since the missing subtasks' partitions have other numbers then.
+            output: what its subtasks write to, where all of them run, each the partition of its own
+                number. Without it no part of that is salvaged after a crash. None where only the
+                missing ones run.
 
         Returns:
             whether that is on disk.
@@ -230,11 +230,9 @@ class JobRecovery:
         if not self._coordinators.can_be_restored(dataset_id):
             split = ""
         partial = self.partial(dataset_id, split, parallelism)
-        done = 0 if partial is None else parallelism - len(partial.missing)
         if partial is None:
             self._unfinished.pop(dataset_id, None)
-        else:
-            output = None
+        done = 0 if partial is None or output is not None else parallelism - len(partial.missing)
         self._log.record(
             ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split, output)
         )
