@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from datetime import timedelta
 from pathlib import Path
 
 from holdfast.config import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     INTERMEDIATE_RESULT_DIRECTORY,
+    JOB_RECOVERY_RETENTION,
+    PREVIOUS_WORKER_RECOVERY_TIMEOUT,
     TASK_EXECUTOR_ADDRESSES,
     TASK_EXECUTOR_TOKEN_FILE,
     Configuration,
 )
 from holdfast.errors import ConfigurationError
-from holdfast.ids import ApplicationID
+from holdfast.ids import ApplicationID, JobID
+from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
 from holdfast.version import __version__
 
@@ -35,6 +43,54 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
     if not addresses:
         return EmbeddedStorage(Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY)))
+    interval, timeout = _heartbeats(configuration)
+    return TaskExecutorStorage(
+        _gateways(configuration, addresses, timeout),
+        ApplicationID.random(),
+        lease_seconds=timeout.total_seconds(),
+        heartbeat_seconds=interval.total_seconds(),
+        version=__version__,
+    )
+
+
+def recovery_storage(
+    configuration: Configuration, job_id: JobID, epoch: int, wait_for: Collection[str] = ()
+) -> RecoveryStorage:
+    """The storage for the partitions of one start of a job, where earlier starts left theirs.
+
+    Args:
+        configuration: says which task executors there are.
+        job_id: the job.
+        epoch: that of this start, above those of all earlier ones.
+        wait_for: the names of the executors that the earlier starts knew, which are waited for.
+
+    Raises:
+        StaleEpochError: when a newer start of the job has taken over.
+        ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
+        StorageError: when no executor can be reached, or the directory can't be used.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery".
+    """
+    claim = RecoveryClaim(job_id, epoch)
+    retention = configuration.get(JOB_RECOVERY_RETENTION).total_seconds()
+    addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
+    if not addresses:
+        root = Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
+        return EmbeddedRecoveryStorage(root, claim, retention_seconds=retention)
+    interval, timeout = _heartbeats(configuration)
+    return RecoveryStorage(
+        _gateways(configuration, addresses, timeout),
+        claim,
+        retention_seconds=retention,
+        heartbeat_seconds=min(interval.total_seconds(), retention / 4),
+        version=__version__,
+        wait_for=wait_for,
+        timeout_seconds=configuration.get(PREVIOUS_WORKER_RECOVERY_TIMEOUT).total_seconds(),
+    )
+
+
+def _heartbeats(configuration: Configuration) -> tuple[timedelta, timedelta]:
+    """How often they are sent, and after how long without one an executor is lost."""
     interval = configuration.get(HEARTBEAT_INTERVAL)
     timeout = configuration.get(HEARTBEAT_TIMEOUT)
     if interval >= timeout:
@@ -43,6 +99,12 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
             str(interval),
             f"expected a duration below {HEARTBEAT_TIMEOUT.key}, which is {timeout}",
         )
+    return interval, timeout
+
+
+def _gateways(
+    configuration: Configuration, addresses: Collection[str], timeout: timedelta
+) -> dict[str, TaskExecutorGateway]:
     token_file = configuration.get(TASK_EXECUTOR_TOKEN_FILE)
     token = given_token(None if token_file is None else Path(token_file), os.environ)
     if token is None:
@@ -53,10 +115,4 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
             f"it, or the environment variable {TOKEN_VARIABLE}",
         )
     timeouts = Timeouts(sign_of_life_seconds=min(_SIGN_OF_LIFE_SECONDS, timeout.total_seconds()))
-    return TaskExecutorStorage(
-        {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses},
-        ApplicationID.random(),
-        lease_seconds=timeout.total_seconds(),
-        heartbeat_seconds=interval.total_seconds(),
-        version=__version__,
-    )
+    return {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses}

@@ -268,13 +268,14 @@ class TaskExecutorStorage(IntermediateResultStorage):
         output: OutputID,
         expected: Mapping[int, WrittenPartition] | None,
         number_of_partitions: int | None,
+        first: int | None = 0,
     ) -> tuple[KeptPartition, ...]:
         """Has an executor take over what the tasks left there; compares it with what they say."""
         # Spark leaves no file of a task without rows, but for the first.
         indices = (
             None
             if expected is None
-            else sorted(index for index, each in expected.items() if each.rows or index == 0)
+            else sorted(index for index, each in expected.items() if each.rows or index == first)
         )
         try:
             found = connection.call(

@@ -13,7 +13,6 @@ from holdfast.storage.partition_directory import DATASETS, STAGING
 from holdfast.taskexecutor.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.directory_shuffle_environment import remove_file
 from holdfast.taskexecutor.idle_time import IdleTimes
-from holdfast.taskexecutor.recovery_directory import application_of_directory, is_marked
 from holdfast.taskexecutor.staged_files import committed_files
 
 logger = logging.getLogger(__name__)
@@ -63,8 +62,7 @@ class Garbage:
             return [
                 path
                 for path in self._root.iterdir()
-                if (application_of(path) is not None and not (path / LOCK).exists())
-                or (application_of_directory(path) is not None and not is_marked(path))
+                if application_of(path) is not None and not (path / LOCK).exists()
             ]
         except OSError as error:
             logger.warning("%s can't be swept: %s", self._root, error)

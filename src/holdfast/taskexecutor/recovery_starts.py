@@ -14,7 +14,6 @@ from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.recovery_directory import (
     RecoveryDirectory,
     application_of_directory,
-    is_marked,
     remove_half_removed,
     remove_start,
     start_directories,
@@ -115,8 +114,8 @@ class RecoveryStarts:
                 elif not self._has_ended(claim):
                     claimed.update(starts)
             for path in lying:
-                # What has no mark a task may still write to: that goes when nothing happens in it.
-                if is_marked(path) and application_of_directory(path) not in claimed | known:
+                # Tasks of an earlier start that still write there write for nobody.
+                if application_of_directory(path) not in claimed | known:
                     logger.info("removed %s, which no start of a job claims", path)
                     remove_start(path)
         except FileNotFoundError:

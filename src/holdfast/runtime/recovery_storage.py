@@ -1,0 +1,472 @@
+"""Keeps the partitions of one job beyond its driver, and finds them again for its next start."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from holdfast.errors import (
+    LocationsIncompleteError,
+    StaleEpochError,
+    StorageError,
+    TaskExecutorError,
+)
+from holdfast.ids import JobID
+from holdfast.runtime.previous_workers import await_previous_workers
+from holdfast.runtime.recovered_data_set import (
+    FoundPart,
+    FoundProduction,
+    RecoveredDataSet,
+    RecoveredPartition,
+    productions,
+)
+from holdfast.runtime.recovery_connection import RecoveryConnection
+from holdfast.runtime.task_executor_connection import TaskExecutorConnection
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
+from holdfast.taskexecutor.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.output_part import OutputPart
+from holdfast.taskexecutor.partition_info import (
+    PARTITIONS_LIMIT,
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+    TaskExecutorPartitionInfo,
+)
+from holdfast.taskexecutor.publication import Publication
+from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+
+logger = logging.getLogger(__name__)
+
+
+class RecoveryStorage(TaskExecutorStorage):
+    """The partitions of one job, which every start of it takes over from the one before.
+
+    From its making on nothing that an earlier start of the job does counts at the task executors.
+    Once a newer start has taken over, whatever would write, publish or look something up raises
+    StaleEpochError; what would only release is passed over.
+
+    Args:
+        executors: by name or address, each reached through its gateway.
+        claim: the job and the epoch of this start.
+        retention_seconds: how long executors keep a job's partitions after its last sign of life.
+        heartbeat_seconds: how often this process gives one.
+        version: of Holdfast.
+        wait_for: the names of the executors that earlier starts knew, see `known_executors`.
+        timeout_seconds: how long these are waited for.
+        spans_machines: whether executors are processes beside Spark's tasks.
+
+    Raises:
+        StaleEpochError: when a newer start of the job has taken over.
+        StorageError: when no executor can be reached.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery".
+    """
+
+    def __init__(
+        self,
+        executors: Mapping[str, TaskExecutorGateway],
+        claim: RecoveryClaim,
+        *,
+        retention_seconds: float,
+        heartbeat_seconds: float,
+        version: str,
+        wait_for: Collection[str] = (),
+        timeout_seconds: float = 30.0,
+        spans_machines: bool = True,
+    ) -> None:
+        self._claim = claim
+        self._starts: list[RecoveryConnection] = []
+        self._wait_for = wait_for
+        self._timeout_seconds = timeout_seconds
+        self._tracked: tuple[RecoveredPartition, ...] = ()
+        self._recovered: dict[OutputID, RecoveredDataSet] = {}
+        # What can be completed, and what datasets that are known by one output are made of.
+        self._found: dict[OutputID, FoundProduction] = {}
+        self._parts: dict[OutputID, dict[str, frozenset[OutputID]]] = {}
+        self._staged: dict[str, OutputPart] = {}
+        super().__init__(
+            executors,
+            claim.application,
+            lease_seconds=retention_seconds,
+            heartbeat_seconds=heartbeat_seconds,
+            version=version,
+            spans_machines=spans_machines,
+        )
+
+    @property
+    def known_executors(self) -> tuple[str, ...]:
+        """The names of the executors that keep partitions for this start, to be waited for by the
+        next one."""
+        return tuple(each.name for each in self._starts if each.is_registered)
+
+    def get_all_partition_with_metrics(self) -> tuple[RecoveredPartition, ...]:
+        """The partitions that earlier starts have left, as they were found at this one's begin.
+
+        Each is known by the output that its vertex was first run for, also where an output of its
+        own made up what was missing. Partitions without rows are among them where their whole
+        dataset is there.
+
+        Source: FLIP-383, `ShuffleMaster.getAllPartitionWithMetrics`.
+        """
+        return self._tracked
+
+    def recovered_outputs(self) -> Mapping[OutputID, RecoveredDataSet]:
+        """The same by outputs."""
+        return self._recovered
+
+    def stage_missing(
+        self,
+        job_id: JobID,
+        salvaged: OutputID,
+        missing: Sequence[int],
+        number_of_partitions: int,
+    ) -> StagedDataSet:
+        """A new directory for the missing partitions of an output that was recovered in part.
+
+        To be published, or discarded, like any other.
+
+        Args:
+            job_id: the job that makes them.
+            salvaged: the output, from `recovered_outputs`.
+            missing: for each task that will write there, by its place, the partition that it makes.
+            number_of_partitions: of the whole dataset.
+
+        Raises:
+            StorageError: when the output was not recovered, or the directory can't be made.
+            ValueError: when nothing is missing, or some partition twice, or one beyond the number.
+        """
+        part = OutputPart.missing_of(salvaged, missing, number_of_partitions)
+        self._production(salvaged)
+        staged = self._stage(job_id, OutputID(salvaged.dataset_id, uuid.uuid4().hex[:8]), part)
+        self._staged[staged.name] = part
+        return staged
+
+    def publish(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None = None,
+        *,
+        number_of_partitions: int | None = None,
+    ) -> KeptDataSet:
+        """Makes a fully written dataset visible, in one atomic step for each executor.
+
+        What `stage_missing` gave is published together with what it completes, as one dataset
+        known by the output that it completes.
+
+        Args:
+            staged: what has been written.
+            description: what it is.
+            written: what the tasks say, by their places; needed where the storage spans machines.
+            number_of_partitions: how many tasks wrote, where `written` doesn't tell: Spark leaves
+                no file of a task without rows, so those at the end would not be known of.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            LocationsIncompleteError: when the location of some partition can't be collected.
+            StorageError: when it can't be published; it is then still to be discarded.
+        """
+        part = self._staged.get(staged.name)
+        if part is not None:
+            return self._publish_missing(staged, description, written, part)
+        number = number_of_partitions if written is None else len(written)
+        output = OutputID.parse(staged.name)
+        found = self._finish_all(staged, written, number)
+        return self._publish_found(staged, output, description, found, number)
+
+    def publish_salvaged(
+        self,
+        job_id: JobID,
+        salvaged: OutputID,
+        description: DataSetDescription,
+        number_of_partitions: int,
+    ) -> KeptDataSet:
+        """Publishes an output of which all partitions were recovered, and that only wasn't whole.
+
+        Args:
+            job_id: the job that uses it.
+            salvaged: the output, from `recovered_outputs`.
+            description: what it is.
+            number_of_partitions: of the dataset; those that aren't there have no rows.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            LocationsIncompleteError: when an executor that holds some of it is gone.
+            StorageError: when the output was not recovered, or can't be published.
+        """
+        production = self._production(salvaged)
+        return self._publish_together(job_id, production, description, number_of_partitions)
+
+    def drop(self, outputs: Collection[OutputID]) -> None:
+        """Releases recovered outputs that nobody will use; unknown ones are no error."""
+        for output in outputs:
+            with self._lock:
+                production = self._found.pop(output, None)
+                if production is None:
+                    continue
+                self._parts.pop(output, None)
+                ids = [ResultPartitionID(output, index) for index in production.placed()]
+                self._tracker.stop_tracking_and_release_job_partitions(ids)
+                self._tracker.stop_tracking_and_release_cluster_outputs([output])
+            with suppress(StaleEpochError):
+                self._release_parts(production.parts)
+
+    def discard(self, staged: StagedDataSet) -> None:
+        self._staged.pop(staged.name, None)
+        with suppress(StaleEpochError):
+            super().discard(staged)
+
+    def end_job(self, job_id: JobID) -> None:
+        with suppress(StaleEpochError):
+            super().end_job(job_id)
+
+    def remove(self, kept: KeptDataSet) -> None:
+        with suppress(StaleEpochError):
+            super().remove(kept)
+        if kept.name is not None:
+            self._parts.pop(OutputID.parse(kept.name), None)
+
+    def release_all(self) -> None:
+        """The job has ended: everything that was kept for it goes. Nothing the second time.
+
+        What can't be reached goes when the retention is over.
+        """
+        with suppress(StaleEpochError):
+            super().close()
+
+    def close(self) -> None:
+        self.release_all()
+
+    def leave(self) -> None:
+        """Ends without releasing anything, so that the job's next start finds it."""
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
+        for connection in self._starts:
+            connection.leave()
+
+    def _connection(
+        self, name: str, gateway: TaskExecutorGateway, lease_seconds: float, version: str
+    ) -> RecoveryConnection:
+        connection = RecoveryConnection(
+            name,
+            gateway,
+            self._claim,
+            lease_seconds,
+            version,
+            self._executor_came_back,
+            may_hang=self._spans_machines,
+        )
+        self._starts.append(connection)
+        return connection
+
+    def _publication(self, files: int, number_of_partitions: int) -> Publication | None:
+        return Publication.of(files, number_of_partitions)
+
+    def _connect(self) -> None:
+        for connection in self._connections:
+            self._tracker.executor_registered(connection.name)
+        failures = await_previous_workers(self._starts, self._wait_for, self._timeout_seconds)
+        for name, failure in failures.items():
+            logger.warning("task executor %s is gone on without: %s", name, failure)
+        if len(failures) == len(self._connections):
+            raise StorageError(
+                ", ".join(failures),
+                f"no task executor can be used: {next(iter(failures.values()))}",
+            )
+        self._take_in(
+            productions(
+                FoundPart(connection.name, connection.read_root, recovered)
+                for connection in self._starts
+                if connection.name not in failures
+                for recovered in connection.found
+            )
+        )
+
+    def _take_in(self, found: Mapping[OutputID, FoundProduction]) -> None:
+        """Tracks what was found, and tells of it as it was found."""
+        whole: dict[OutputID, FoundProduction] = {}
+        for output, production in found.items():
+            published = production.whole()
+            if published is not None:
+                whole[output] = published
+                self._release_parts(set(production.parts) - set(published.parts))
+            self._found[output] = published or production
+            self._parts[output] = self._found[output].outputs_by_executor()
+            self._start_tracking(self._found[output], is_whole=published is not None)
+        self._tracked = tuple(
+            RecoveredPartition(partition_id, executor, metrics)
+            for partition_id, (executor, metrics) in self._tracker.get_all_partition_with_metrics(
+                self._claim.job_id
+            ).items()
+        )
+        present: defaultdict[OutputID, list[int]] = defaultdict(list)
+        for tracked in self._tracked:
+            present[tracked.partition_id.output].append(tracked.partition_id.index)
+        for output, production in self._found.items():
+            self._recovered[output] = RecoveredDataSet(
+                output=output,
+                kept=production.kept() if output in whole else None,
+                present=frozenset(present[output]),
+                number_of_partitions=production.number_of_partitions(),
+            )
+        for output in whole:
+            ids = [ResultPartitionID(output, index) for index in present[output]]
+            self._tracker.promote_job_partitions(self._claim.job_id, ids)
+
+    def _start_tracking(self, production: FoundProduction, *, is_whole: bool) -> None:
+        placed, number = production.placed(), production.number_of_partitions()
+        holders = {
+            index: (part.executor, PartitionMetrics(partition.bytes, partition.rows))
+            for index, (part, partition) in placed.items()
+        }
+        if is_whole and number is not None:
+            # Spark leaves no file of a task without rows.
+            nothing = (production.parts[0].executor, PartitionMetrics(0, 0))
+            holders = {index: holders.get(index, nothing) for index in range(number)}
+        for index, (executor, metrics) in holders.items():
+            partition_id = ResultPartitionID(production.output, index)
+            info = TaskExecutorPartitionInfo(partition_id, metrics, number or PARTITIONS_LIMIT)
+            self._tracker.start_tracking_partition(self._claim.job_id, executor, info)
+
+    def _production(self, output: OutputID) -> FoundProduction:
+        production = self._found.get(output)
+        if production is None:
+            raise StorageError(str(output), "expected an output that was recovered")
+        return production
+
+    def _finish_all(
+        self,
+        staged: StagedDataSet,
+        written: Sequence[WrittenPartition] | None,
+        number: int | None,
+        *,
+        first: int | None = 0,
+    ) -> dict[TaskExecutorConnection, tuple[KeptPartition, ...]]:
+        """Has the executors take over what tasks wrote; `first` leaves a file without rows too."""
+        output = OutputID.parse(staged.name)
+        if written is not None and self._spans_machines:
+            return {
+                connection: self._finish(connection, staged, output, there, number, first)
+                for connection, there in self._by_host(staged, written).items()
+            }
+        (connection,) = self._connections
+        expected = None if written is None else {each.index: each for each in written}
+        return {connection: self._finish(connection, staged, output, expected, number, first)}
+
+    def _publish_missing(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None,
+        part: OutputPart,
+    ) -> KeptDataSet:
+        originals, number = part.originals or (), part.number_of_partitions or 0
+        production = self._production(part.of)
+        if description.position_column is not None:
+            raise StorageError(str(part.of), "the order of its rows goes by where they were made")
+        if written is not None:
+            if sorted(each.index for each in written) != list(range(len(originals))):
+                raise StorageError(
+                    str(part.of), f"{len(written)} tasks wrote, expected {len(originals)}"
+                )
+            written = [replace(each, index=originals[each.index]) for each in written]
+        found = self._finish_all(staged, written, number, first=None)
+        kept = self._publish_together(staged.job_id, production, description, number, staged, found)
+        self._staged.pop(staged.name, None)
+        return kept
+
+    def _publish_together(
+        self,
+        job_id: JobID,
+        production: FoundProduction,
+        description: DataSetDescription,
+        number: int,
+        staged: StagedDataSet | None = None,
+        made: Mapping[TaskExecutorConnection, tuple[KeptPartition, ...]] | None = None,
+    ) -> KeptDataSet:
+        """Publishes what was found of a production, and what has been made of it since, as one."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        pieces = list(production.parts)
+        manifests: dict[TaskExecutorConnection, Manifest] = {}
+        for connection, partitions in (made or {}).items():
+            if staged is not None and partitions:
+                manifests[connection] = Manifest(
+                    created=created, dataset=description, partitions=partitions
+                )
+                pieces.append(_made(connection, staged, production.output, partitions))
+        together = FoundProduction(production.output, tuple(pieces))
+        indices = together.placed().keys()
+        if not all(0 <= index < number for index in indices):
+            raise StorageError(
+                str(production.output), f"it has {max(indices) + 1} partitions, expected {number}"
+            )
+        publication = Publication.of(len(indices), number)
+        for part in production.parts:
+            manifest = Manifest(
+                created=created, dataset=description, partitions=part.recovered.partitions
+            )
+            self._promote_recovered(job_id, part, manifest, publication)
+        if staged is not None:
+            self._promote(staged, OutputID.parse(staged.name), manifests, publication)
+        kept, names = together.placed_as(created, description)
+        with self._lock:
+            self._found.pop(production.output, None)
+            self._parts[production.output] = together.outputs_by_executor()
+            self._tracker.stop_tracking_and_release_job_partitions(
+                ResultPartitionID(production.output, index) for index in production.placed()
+            )
+        self._track(job_id, production.output, kept, names, number)
+        return kept
+
+    def _promote_recovered(
+        self, job_id: JobID, part: FoundPart, manifest: Manifest, publication: Publication
+    ) -> None:
+        connection = next(each for each in self._starts if each.name == part.executor)
+        output = part.recovered.output
+        try:
+            connection.ensure_job(job_id)
+            connection.call(
+                lambda gateway: gateway.promote_recovered(
+                    self.application, job_id, output, manifest, publication
+                )
+            )
+        except TaskExecutorError as error:
+            raise LocationsIncompleteError(str(part.recovered.part_of), str(error)) from error
+
+    def _parts_on(self, executor: str, output: OutputID) -> Collection[OutputID]:
+        parts = self._parts.get(output)
+        return (output,) if parts is None else parts.get(executor, ())
+
+    def _release_parts(self, parts: Collection[FoundPart]) -> None:
+        for connection in self._starts:
+            outputs = {part.recovered.output for part in parts if part.executor == connection.name}
+            if outputs:
+                connection.release(outputs)
+
+    def _executor_came_back(
+        self, connection: TaskExecutorConnection, left: Collection[OutputID]
+    ) -> None:
+        there = set(left)
+        with self._lock:
+            held = self._tracker.datasets_on(connection.name)
+            whole = {out for out in held if there.issuperset(self._parts_on(connection.name, out))}
+        super()._executor_came_back(connection, whole)
+
+
+def _made(
+    connection: TaskExecutorConnection,
+    staged: StagedDataSet,
+    whole: OutputID,
+    partitions: tuple[KeptPartition, ...],
+) -> FoundPart:
+    output = OutputID.parse(staged.name)
+    recovered = RecoveredOutput(output, whole, None, partitions, None, None)
+    return FoundPart(connection.name, connection.read_root, recovered)
