@@ -26,6 +26,7 @@ from holdfast import (
 )
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import OperatorFailedError
+from holdfast.spark.streams.tee_receipts import TeeReport
 
 NOT_KEPT, PRODUCED, READ, RUN = (
     VertexOutcome.NOT_KEPT,
@@ -193,6 +194,39 @@ def test_what_can_not_be_kept_is_answered_all_the_same(env: Environment, tally: 
     assert tally.count() == 100
     assert sum(total for _, total in collected(summed(kept))) == sum(range(100))
     assert outcomes(env) == [PRODUCED, RUN]
+
+
+def test_where_tasks_are_not_heard_of_nothing_is_kept(
+    env: Environment, tally: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = cached(env, tally, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(TeeReport, "__reduce__", lambda self: (_Mute, ()))
+        assert sum(total for _, total in collected(summed(kept))) == 45
+    assert outcomes(env) == [NOT_KEPT, RUN]
+    assert collected(kept) == list(range(10))
+    assert outcomes(env) == [PRODUCED, RUN]
+
+
+class _Mute:
+    def __call__(self, receipt: Any) -> None:
+        return
+
+
+def test_a_task_that_ran_twice_is_not_kept(
+    env: Environment, tally: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = cached(env, tally, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(TeeReport, "__reduce__", lambda self: (_Twice, (self._accumulator,)))
+        assert sum(total for _, total in collected(summed(kept))) == 45
+    assert NOT_KEPT in outcomes(env)
+
+
+class _Twice(TeeReport):
+    def __call__(self, receipt: Any) -> None:
+        super().__call__(receipt)
+        super().__call__(receipt)
 
 
 def test_a_source_that_changes_meanwhile_is_not_kept(env: Environment, tmp_path: Path) -> None:

@@ -121,6 +121,12 @@ class RecordReceiver:
             if not self._pump(current, wait=not done) and done:
                 return
 
+    def is_called(self) -> bool:
+        """Whether anybody has connected, or waits to be let in: no task before the last stage."""
+        if self._senders or self._strangers:
+            return True
+        return any(key.fileobj is self._listener for key, _ in self._selector.select(0))
+
     def wake(self) -> None:
         """Has whoever waits for records ask at once whether the job has ended."""
         with suppress(OSError):

@@ -95,6 +95,14 @@ class CollectRun:
         """
         return self._action is None or self._action.is_over()
 
+    def is_in_last_stage(self) -> bool:
+        """Whether the stages before the last one of the Spark job have ended.
+
+        Raises:
+            Exception: what it has failed with.
+        """
+        return self.is_over() or self._receiver.is_called()
+
     def stop(self) -> None:
         """Ends the Spark job, if there is one; another may begin."""
         action, self._action = self._action, None

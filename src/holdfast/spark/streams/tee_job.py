@@ -108,8 +108,8 @@ class TeeJob:
             return False
         self._run.start(frame)
         try:
-            self._partitions = int(teed.child().execute().getNumPartitions())
-            written = receipts.wait(self._partitions, self._run.is_over)
+            self._partitions = _partitions_of(teed)
+            written = receipts.wait(self._partitions, self._run.is_in_last_stage)
         except BaseException:
             self._run.stop()
             raise
@@ -157,7 +157,8 @@ class TeeJob:
         return self._runnable(self._bridge.dataframe(substituted))
 
     def _promote(self, written: list[TeeReceipt], directory: Path, published: Path) -> None:
-        if sorted(each.partition for each in written) != list(range(self._partitions)):
+        indices = sorted(each.partition for each in written)
+        if not indices or indices != list(range(self._partitions)):
             raise NotKeptError("not every task has written its partition just once")
         for each in written:
             if each.failure is not None:
@@ -191,3 +192,11 @@ def _executed_tee(frame: DataFrame) -> Any:
         children = node.children()
         waiting.extend(children.apply(index) for index in range(children.size()))
     return None
+
+
+def _partitions_of(teed: Any) -> int:
+    """How many tasks run the tee; 0 where its input can't be had, as the job itself will tell."""
+    try:
+        return int(teed.child().execute().getNumPartitions())
+    except (Py4JError, PySparkException):
+        return 0

@@ -76,11 +76,11 @@ class TeeReceipts:
         self.report = TeeReport(self._accumulator)
 
     def wait(self, partitions: int, is_over: Callable[[], bool]) -> list[TeeReceipt]:
-        """What has been said, once each partition has been spoken of.
+        """What has been said, once each partition has been spoken of, or nothing more will come.
 
         Args:
             partitions: how many there are.
-            is_over: whether nothing more will be said; raises what the job has failed with.
+            is_over: whether all tasks have ended; Spark brings what a task says before that is so.
         """
         while True:
             over = is_over()
