@@ -1,12 +1,12 @@
 """Where a plan is cut: what of it is kept while it runs, so that it need not run again.
 
 A job that starts again reads what lies below its cuts. A cut costs the writing and reading of its
-rows, and pays when the work below it is large beside that and enough is left to be done above it.
+rows; it pays when the work below it is large beside that, and much is left to be done above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from holdfast.plan.canonical_plan import CanonicalNode
@@ -20,13 +20,16 @@ class NodeFacts:
 
     Attributes:
         size: estimated bytes of its rows, as they would be kept.
-        scanned: bytes that it reads itself from sources.
+        work: estimated effort of the node itself: the bytes that it goes through, weighted by what
+            it does with them. Reading a byte of a file is 1.
         shuffles: its inputs are dealt anew to tasks.
+        lasting: another application can tell that it reads the same.
     """
 
     size: int
-    scanned: int = 0
+    work: int = 0
     shuffles: bool = False
+    lasting: bool = True
 
 
 Facts = Callable[[CanonicalNode], NodeFacts]
@@ -38,15 +41,19 @@ class CutLimits:
     """When a cut is worth it.
 
     Attributes:
-        least_saved: bytes of work that a cut must save, beside what cuts below it save.
-        greatest_part: of the saved work, which part the kept rows may be.
-        least_left: which part of the plan's whole work must be left above a cut.
+        least_saved: the work that a cut must save, beside what cuts below it save.
+        least_left: which part of the plan's work must be left above a cut.
+        most_cost: which part of the plan's work all cuts together may cost.
+        cost_of_byte: the work of writing and reading a byte of a cut.
+        cost_of_cut: the work that each cut costs beside that: a further Spark job.
         most_cuts: how many cuts a plan gets.
     """
 
     least_saved: int = 64 * MIB
-    greatest_part: float = 0.5
     least_left: float = 0.1
+    most_cost: float = 0.15
+    cost_of_byte: float = 8
+    cost_of_cut: int = 16 * MIB
     most_cuts: int = 8
 
 
@@ -55,12 +62,12 @@ def choose_cuts(
 ) -> tuple[CanonicalNode, ...]:
     """The nodes whose rows are to be kept, lower ones before those above them.
 
-    Work is counted in bytes: those that sources read, and those that go through shuffles. Nodes of
-    equal digest are one cut, found at the first of them.
+    A plan can be cut where rows are shuffled: at the shuffle's inputs, and at its result with what
+    makes that narrower. Nodes of equal digest are one cut.
 
     Args:
         root: a canonical plan, as the engine is about to run it.
-        facts: sizes, and which nodes shuffle.
+        facts: sizes and efforts.
         limits: when a cut is worth it.
 
     >>> def node(operator, *children):
@@ -69,107 +76,131 @@ def choose_cuts(
     ...         False, 0, False
     ...     )
     >>> plan = node("Sort", node("Join", node("Aggregate", node("Files")), node("More")))
-    >>> sizes = {
-    ...     "Files": NodeFacts(500 * MIB, scanned=500 * MIB),
-    ...     "More": NodeFacts(500 * MIB, scanned=500 * MIB),
-    ...     "Aggregate": NodeFacts(30 * MIB, shuffles=True),
-    ...     "Join": NodeFacts(60 * MIB, shuffles=True),
-    ...     "Sort": NodeFacts(60 * MIB),
+    >>> known = {
+    ...     "Files": NodeFacts(500 * MIB, work=500 * MIB),
+    ...     "More": NodeFacts(500 * MIB, work=500 * MIB),
+    ...     "Aggregate": NodeFacts(3 * MIB, work=500 * MIB, shuffles=True),
+    ...     "Join": NodeFacts(60 * MIB, work=500 * MIB, shuffles=True),
+    ...     "Sort": NodeFacts(60 * MIB, work=60 * MIB),
     ... }
-    >>> [cut.operator for cut in choose_cuts(plan, lambda node: sizes[node.operator])]
+    >>> [cut.operator for cut in choose_cuts(plan, lambda node: known[node.operator])]
     ['Aggregate']
     """
-    return _Choice(facts, limits or CutLimits(), root).run()
+    return _Choice(root, facts, limits or CutLimits()).run()
 
 
 class _Choice:
-    def __init__(self, facts: Facts, limits: CutLimits, root: CanonicalNode) -> None:
+    """One choice on its way: in each round the best candidate that is left is taken."""
+
+    def __init__(self, root: CanonicalNode, facts: Facts, limits: CutLimits) -> None:
+        self._root = root
         self._facts = facts
         self._limits = limits
-        self._root = root
-        self._work: dict[str, int] = {}
         self._chosen: dict[str, CanonicalNode] = {}
-        self._cuttable = _cuttable_digests(root)
+        self._below: dict[str, dict[str, CanonicalNode]] = {}
+        self._whole = self._work(root)
 
     def run(self) -> tuple[CanonicalNode, ...]:
-        whole = self._work_below(self._root, {})
-        if whole < self._limits.least_saved:
-            return ()
-        # Lower nodes come first, so that a cut is asked what it saves beside those below it.
-        for node in _post_order(self._root):
-            for candidate in self._candidates(node):
-                if self._pays(candidate, whole):
-                    self._chosen[candidate.digest] = candidate
-        return self._best()
-
-    def _candidates(self, node: CanonicalNode) -> Iterator[CanonicalNode]:
-        """At a shuffle its result, or where that is larger each of its inputs."""
-        if not self._facts(node).shuffles:
-            return
-        inputs = [each for each in node.children if self._has_shuffle_below(each)]
-        if self._facts(node).size <= sum(self._facts(each).size for each in node.children):
-            yield node
-        else:
-            yield from inputs
-
-    def _has_shuffle_below(self, node: CanonicalNode) -> bool:
-        return any(self._facts(each).shuffles for each in node.walk())
-
-    def _pays(self, node: CanonicalNode, whole: int) -> bool:
-        if node.digest in self._chosen or node.digest not in self._cuttable:
-            return False
         limits = self._limits
-        saved = self._work_below(node, self._chosen)
-        left = whole - self._work_below(node, {})
-        return (
-            saved >= limits.least_saved
-            and self._facts(node).size <= saved * limits.greatest_part
-            and left >= whole * limits.least_left
-        )
+        if self._whole < limits.least_saved:
+            return ()
+        candidates = {each.digest: each for each in self._candidates()}
+        affordable = self._whole * limits.most_cost
+        while len(self._chosen) < limits.most_cuts:
+            gains = {
+                digest: self._gain(node)
+                for digest, node in candidates.items()
+                if digest not in self._chosen and self._cost(node) <= affordable
+            }
+            best = max(gains, key=lambda digest: gains[digest], default=None)
+            if best is None or gains[best] <= 0:
+                break
+            self._chosen[best] = candidates[best]
+            affordable -= self._cost(candidates[best])
+        # The candidates stand in an order in which they can be computed.
+        return tuple(node for digest, node in candidates.items() if digest in self._chosen)
 
-    def _work_below(self, root: CanonicalNode, kept: Mapping[str, CanonicalNode]) -> int:
-        """The bytes that are read and shuffled for a node, where some below it are kept."""
-        work, seen, waiting = 0, set(), [root]
+    def _candidates(self) -> Iterator[CanonicalNode]:
+        cuttable = _cuttable_digests(self._root, self._facts)
+        above: dict[int, CanonicalNode] = {}
+        order = _post_order(self._root)
+        for node in order:
+            if len(node.children) == 1:
+                above[id(node.children[0])] = node
+        shuffled: set[int] = set()
+        for node in order:
+            if self._facts(node).shuffles:
+                shuffled.add(id(self._narrowest(node, above)))
+                shuffled.update(id(each) for each in node.children)
+        for node in order:
+            if id(node) in shuffled and node.digest in cuttable:
+                yield node
+
+    def _narrowest(self, node: CanonicalNode, above: dict[int, CanonicalNode]) -> CanonicalNode:
+        """The node or what follows it without a shuffle, whichever has the fewest bytes."""
+        best = node
+        while (following := above.get(id(node))) is not None:
+            if self._facts(following).shuffles:
+                break
+            node = following
+            if self._facts(node).size < self._facts(best).size:
+                best = node
+        return best
+
+    def _gain(self, node: CanonicalNode) -> float:
+        """The work that the cut saves a job that stops at any time, less what it costs."""
+        saved = self._saved(node)
+        until = min(
+            (self._work(each) for each in self._chosen.values() if self._is_below(node, each)),
+            default=self._whole,
+        )
+        left = until - self._work(node)
+        if saved < self._limits.least_saved or left < self._whole * self._limits.least_left:
+            return 0
+        return saved * left / self._whole - self._cost(node)
+
+    def _cost(self, node: CanonicalNode) -> float:
+        return self._facts(node).size * self._limits.cost_of_byte + self._limits.cost_of_cut
+
+    def _saved(self, root: CanonicalNode) -> int:
+        """The work below a node that no chosen cut saves already."""
+        saved, seen, waiting = 0, set(), [root]
         while waiting:
             node = waiting.pop()
-            if node.digest in seen:
+            if node.digest in seen or node.digest in self._chosen:
                 continue
             seen.add(node.digest)
-            facts = self._facts(node)
-            if node is not root and node.digest in kept:
-                work += facts.size
-                continue
-            work += facts.scanned
-            if facts.shuffles:
-                work += sum(self._facts(each).size for each in node.children)
-            waiting.extend(node.children)
-            waiting.extend(node.subqueries)
-        return work
+            saved += self._facts(node).work
+            waiting += [*node.children, *node.subqueries]
+        return saved
 
-    def _best(self) -> tuple[CanonicalNode, ...]:
-        """Those that save most, in the order in which they can be computed."""
-        saved = {
-            digest: self._work_below(
-                node, {other: each for other, each in self._chosen.items() if other != digest}
-            )
-            for digest, node in self._chosen.items()
-        }
-        most = sorted(saved, key=lambda digest: -saved[digest])[: self._limits.most_cuts]
-        return tuple(node for digest, node in self._chosen.items() if digest in most)
+    def _work(self, root: CanonicalNode) -> int:
+        """The work of a node and of all below it; what stands there twice is done once."""
+        return sum(self._facts(node).work for node in self._nodes(root).values())
+
+    def _is_below(self, node: CanonicalNode, other: CanonicalNode) -> bool:
+        return node.digest in self._nodes(other)
+
+    def _nodes(self, root: CanonicalNode) -> dict[str, CanonicalNode]:
+        found = self._below.get(root.digest)
+        if found is None:
+            found = self._below[root.digest] = {node.digest: node for node in root.walk()}
+        return found
 
 
-def _cuttable_digests(root: CanonicalNode) -> frozenset[str]:
+def _cuttable_digests(root: CanonicalNode, facts: Facts) -> frozenset[str]:
     """The digests of nodes that may be kept, wherever they stand in the plan."""
     cuttable: set[str] = set()
     never = {root.digest}
     for node in root.walk():
-        (cuttable if _may_be_kept(node) else never).add(node.digest)
+        (cuttable if _may_be_kept(node, facts) else never).add(node.digest)
     return frozenset(cuttable - never)
 
 
-def _may_be_kept(node: CanonicalNode) -> bool:
-    runnable = node.reach == 0 and node.replaceable
-    return runnable and not (node.layout_sensitive or node.ordered or node.all_doubts())
+def _may_be_kept(node: CanonicalNode, facts: Facts) -> bool:
+    if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
+        return False
+    return not node.all_doubts() and all(facts(each).lasting for each in node.walk())
 
 
 def _post_order(root: CanonicalNode) -> list[CanonicalNode]:

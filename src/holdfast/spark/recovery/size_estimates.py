@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.graph.plan_cuts import NodeFacts
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.document import LOGICAL, OperatorDocument
+from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators, file_listing
 from holdfast.plan.size_guess import RowGuess, guess_rows
 from holdfast.spark.catalyst_bridge import Query
@@ -34,6 +34,18 @@ _SHUFFLING = frozenset(
         "Window",
     )
 )
+# To read a byte of a file is 1.
+_WEIGHT_OF_SHUFFLE = 4
+_WEIGHTS = {
+    LOGICAL + "Aggregate": 1,
+    LOGICAL + "ArrowEvalPython": 20,
+    LOGICAL + "BatchEvalPython": 20,
+    LOGICAL + "Generate": 2,
+    LOGICAL + "Join": 1,
+    LOGICAL + "MapInArrow": 20,
+    LOGICAL + "MapInPandas": 20,
+}
+_RDD = EXECUTION + "LogicalRDD"
 # Where `_SHUFFLING` says what an operator deals its rows by, and needn't if there is nothing.
 _KEYS = {LOGICAL + "Aggregate": 0, LOGICAL + "Window": 1}
 _GLOBAL = {LOGICAL + "Sort": 1}
@@ -72,12 +84,21 @@ class SizeEstimates:
         found = self._facts.get(node.handle)
         if found is None:
             operator = self._operators[node.handle]
+            shuffles = self._shuffles(operator, node)
             found = self._facts[node.handle] = NodeFacts(
                 size=int(self._guess(node).rows * self._measured[node.handle].width),
-                scanned=_scanned(operator),
-                shuffles=self._shuffles(operator, node),
+                work=int(self._work(operator, node, shuffles)),
+                shuffles=shuffles,
+                lasting=operator["c"] != _RDD,
             )
         return found
+
+    def _work(self, operator: OperatorDocument, node: CanonicalNode, shuffles: bool) -> float:
+        listing = file_listing(operator)
+        if listing is not None:
+            return float(sum(length for _, length, _ in listing["files"]))
+        weight = _WEIGHT_OF_SHUFFLE if shuffles else _WEIGHTS.get(operator["c"], 0)
+        return weight * sum(self.facts(each).size for each in node.children)
 
     def _guess(self, root: CanonicalNode) -> RowGuess:
         waiting = [root]
@@ -112,11 +133,6 @@ class SizeEstimates:
 
     def _is_broadcast(self, node: CanonicalNode) -> bool:
         return self._measured[node.handle].size <= self._broadcast
-
-
-def _scanned(operator: OperatorDocument) -> int:
-    listing = file_listing(operator)
-    return 0 if listing is None else sum(length for _, length, _ in listing["files"])
 
 
 class _Measure:

@@ -1,0 +1,173 @@
+"""How a plan's rows are dealt to tasks, where that is fixed before it runs.
+
+Partitions that an earlier start has left can be completed by those that are missing, if both come
+of the very same split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.plan.canonical_plan import hash_parts
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
+from holdfast.spark.partition_reader import hadoop_path
+from holdfast.spark.per_context import PerContext
+from holdfast.storage.kept_dataset import KeptDataSet
+
+_EXECUTION = "org.apache.spark.sql.execution."
+_FILE_PARTITION = _EXECUTION + "datasources.FilePartition"
+_PARTITIONED_FILE = _EXECUTION + "datasources.PartitionedFile"
+_FILES = f"[L{_PARTITIONED_FILE};"
+_ARRAY_SEQ = "scala.collection.immutable.ArraySeq"
+_ITERATOR = "scala.collection.Iterator"
+
+_SCAN = _EXECUTION + "FileSourceScanExec"
+# Each of their partitions is made of one of their input's, whatever the other ones hold.
+_PARTITION_BY_PARTITION = frozenset(
+    _EXECUTION + name
+    for name in (
+        "ColumnarToRowExec",
+        "ExpandExec",
+        "FileSourceScanExec",
+        "FilterExec",
+        "GenerateExec",
+        "InputAdapter",
+        "ProjectExec",
+        "UnionExec",
+        "WholeStageCodegenExec",
+        "python.ArrowEvalPythonExec",
+        "python.BatchEvalPythonExec",
+        "python.MapInArrowExec",
+        "python.MapInPandasExec",
+    )
+)
+
+# No path has any of them.
+_AFTER_FIELD, _AFTER_FILE, _AFTER_PARTITION = "\x00", "\x01", "\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How rows are dealt to tasks.
+
+    Attributes:
+        text: the same for the same parts of the same files in the same tasks: 64 hexadecimal
+            digits.
+        parallelism: the number of tasks.
+    """
+
+    text: str
+    parallelism: int
+
+
+def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Split | None:
+    """The split of a plan that Spark runs in one stage over files. Runs nothing.
+
+    Args:
+        spark: the session that is to run it.
+        plan: the JVM's analyzed plan.
+        kept: datasets that it reads; they count by what they are and by their files' names, as
+            their directories are others in each start.
+
+    Returns:
+        None where a shuffle, a source other than files, or what Spark finds out while it runs
+        decides.
+    """
+    if not plan.subqueriesAll().isEmpty():
+        return None
+    execution = JvmMembers.of(spark).of_rows(spark._jsparkSession, plan).queryExecution()
+    functions = _functions.of(spark)
+    operators = execution.executedPlan().map(functions.class_name).mkString(_AFTER_FIELD)
+    if not set(operators.split(_AFTER_FIELD)) <= _PARTITION_BY_PARTITION:
+        return None
+    leaves = execution.executedPlan().collectLeaves()
+    if set(leaves.map(functions.class_name).mkString(_AFTER_FIELD).split(_AFTER_FIELD)) != {_SCAN}:
+        return None
+    texts = [
+        leaves.apply(index).inputRDD().filePartitions().map(functions.partition_text)
+        for index in range(leaves.size())
+    ]
+    parallelism = sum(text.size() for text in texts)
+    if parallelism == 0 or execution.toRdd().getNumPartitions() != parallelism:
+        return None
+    places = _places(kept)
+    scans = [_named(text.mkString(_AFTER_PARTITION), places) for text in texts]
+    return Split(hash_parts(parallelism, *scans), parallelism)
+
+
+def _places(kept: Iterable[KeptDataSet]) -> dict[str, str]:
+    """For each kept file what it is called in a split."""
+    return {
+        hadoop_path(place): f"{each.manifest.dataset.dataset_id}/{partition.file}"
+        for each in kept
+        for place, partition in zip(each.locations, each.manifest.partitions, strict=True)
+    }
+
+
+def _named(scan: str, places: dict[str, str]) -> tuple[Any, ...]:
+    partitions = []
+    for partition in scan.split(_AFTER_PARTITION) if scan else []:
+        files = [file.split(_AFTER_FIELD) for file in partition.split(_AFTER_FILE)]
+        partitions.append(tuple((places.get(path, path), *rest) for path, *rest in files))
+    return tuple(partitions)
+
+
+class _Functions:
+    """Functions of the JVM over physical plans and the partitions of scans.
+
+    Args:
+        spark: a classic session in the JVM.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        java = MethodHandles(spark)
+        name = java.to_string(
+            java.then(
+                java.method(OBJECT, "getClass", "java.lang.Class"),
+                java.method("java.lang.Class", "getName", STRING),
+            )
+        )
+        self.class_name: Any = java.scala_function(name)
+        self.partition_text: Any = java.scala_function(_partition_text(java))
+
+
+def _partition_text(java: MethodHandles) -> Any:
+    number = java.static(STRING, "valueOf", STRING, "long")
+    text = java.static(STRING, "valueOf", STRING, OBJECT)
+    path = "org.apache.hadoop.fs.Path"
+    place = java.then(java.method(_PARTITIONED_FILE, "toPath", path), java.cast(text, STRING, path))
+    fields = [java.to_string(place)]
+    for field in ("start", "length", "modificationTime"):
+        value = java.then(java.method(_PARTITIONED_FILE, field, "long"), number)
+        fields += [_AFTER_FIELD, java.to_string(value)]
+    mapped = java.bind(
+        java.method(_ITERATOR, "map", _ITERATOR, "scala.Function1"),
+        1,
+        java.scala_function(java.concat(*fields)),
+    )
+    joined = java.bind(
+        java.method("scala.collection.IterableOnceOps", "mkString", STRING, STRING), 1, _AFTER_FILE
+    )
+    return java.to_string(
+        java.then(
+            java.method(_FILE_PARTITION, "files", _FILES),
+            java.cast(
+                java.static(_ARRAY_SEQ, "unsafeWrapArray", _ARRAY_SEQ, OBJECT), _ARRAY_SEQ, _FILES
+            ),
+            java.cast(
+                java.method("scala.collection.IterableOnce", "iterator", _ITERATOR),
+                _ITERATOR,
+                _ARRAY_SEQ,
+            ),
+            mapped,
+            java.cast(joined, STRING, _ITERATOR),
+        )
+    )
+
+
+_functions = PerContext(_Functions)
