@@ -10,8 +10,10 @@ from pathlib import Path
 _BEING_MADE = ".new-"
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Writes a file, readable by its owner alone, in place of the one that was there.
+
+    When the machine stops, one of the two is there, and whole.
 
     Args:
         path: the file.
@@ -26,6 +28,15 @@ def write_durably(path: Path, content: bytes) -> None:
     except OSError:
         with_content.unlink(missing_ok=True)
         raise
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Like `write_atomically`, and it is the new one that is there when the machine stops.
+
+    Raises:
+        OSError: when the disk doesn't take it.
+    """
+    write_atomically(path, content)
     sync_directory(path.parent)
 
 

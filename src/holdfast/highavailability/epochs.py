@@ -70,13 +70,9 @@ def claim_epoch(directory: Path, epoch: int) -> bool:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        descriptor = os.open(epoch_file(directory, epoch), flags, 0o600)
+        os.close(os.open(epoch_file(directory, epoch), flags, 0o600))
     except FileExistsError:
         return False
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     sync_directory(directory)
     return True
 

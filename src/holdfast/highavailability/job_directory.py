@@ -16,7 +16,11 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from holdfast.highavailability.driver_lock import is_held
-from holdfast.highavailability.durable_files import write_durably, write_once
+from holdfast.highavailability.durable_files import (
+    write_atomically,
+    write_durably,
+    write_once,
+)
 from holdfast.highavailability.epochs import epoch_file, newest_epoch
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
@@ -110,14 +114,18 @@ class JobDirectory:
             )
             return None
 
-    def write_record(self, record: JobRecord) -> None:
+    def write_record(self, record: JobRecord, *, durably: bool = True) -> None:
         """Writes a record, in place of what the same start wrote before.
+
+        Args:
+            record: the record.
+            durably: whether it must not be the one before that is there when the machine stops.
 
         Raises:
             OSError: when the disk doesn't take it.
         """
-        content = record.model_dump_json(indent=2).encode()
-        write_durably(self._path(RECORD, record.epoch), content)
+        write = write_durably if durably else write_atomically
+        write(self._path(RECORD, record.epoch), record.model_dump_json(indent=2).encode())
 
     def write_sources(self, epoch: int, sources: JsonValue) -> None:
         """Writes what the job reads.

@@ -6,7 +6,6 @@ import logging
 import secrets
 import threading
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -181,7 +180,7 @@ class JobStart:
             self.previous = None
             anew = {"epoch": epoch, "vertices": {}, "sources": None, "sources_epoch": None}
             self._record = self._record.model_copy(update=anew)
-            self._write(self._record)
+            self._write(self._record, durably=True)
             self._directory.forget(RECORD, SOURCES, before=epoch)
             return epoch
 
@@ -215,7 +214,7 @@ class JobStart:
         }
         changes = {name: value for name, value in given.items() if value is not None}
         with self._lock:
-            return self._write(self._record.model_copy(update=changes), sources is not None)
+            return self._write(self._record.model_copy(update=changes), durably=False)
 
     def end(self, status: JobStatus, keep: bool) -> None:
         """The job has ended.
@@ -236,19 +235,28 @@ class JobStart:
                 # They may be large, and a program may end many jobs.
                 "sources": None,
             }
-            # Also where the directory goes: that may not be possible.
-            self._write(self._record.model_copy(update=ended))
+            record = self._record.model_copy(update=ended)
             if not keep:
-                self.remove()
+                self._keep_in_memory(record)
+                if self.remove():
+                    return
+            self._write(record, durably=True)
 
-    def remove(self) -> None:
-        """Removes the job's directory, unless a newer start has taken over, and lets go of it."""
+    def remove(self) -> bool:
+        """Removes the job's directory, unless a newer start has taken over, and lets go of it.
+
+        Returns:
+            whether it need not be removed any more.
+        """
         with self._lock:
+            removed = True
             try:
                 self._starts.remove_directory(self._directory, self.epoch)
             except OSError as error:
-                self._note(error)
+                logger.warning("job %s has ended, and its record stays: %s", self.job_id, error)
+                removed = False
             self.let_go()
+            return removed
 
     def let_go(self) -> None:
         """This program has nothing to do with the job any more, which stays as it is recorded."""
@@ -259,23 +267,28 @@ class JobStart:
         self.check()
         return self.epoch
 
-    def _write(self, record: JobRecord, with_sources: bool = False) -> bool:
+    def _write(self, record: JobRecord, *, durably: bool) -> bool:
         """Keeps a record in memory, and writes it where nothing has failed before."""
-        if self._recording:
-            try:
-                self.check()
-                if with_sources:
-                    record = record.model_copy(update={"sources_epoch": record.epoch})
-                    self._directory.write_sources(record.epoch, record.sources)
-                self._directory.write_record(record)
-            except (OSError, StorageError) as error:
-                self._note(error)
-        else:
-            # A disk that takes nothing may still say who has taken over.
-            with suppress(StorageError):
-                self.check()
-        self._record = record
+        before = self._record
+        self._keep_in_memory(record)
+        if not self._recording:
+            return False
+        try:
+            if record.sources is not None and record.sources is not before.sources:
+                self._directory.write_sources(record.epoch, record.sources)
+                self._record = record = record.model_copy(update={"sources_epoch": record.epoch})
+            self._directory.write_record(record, durably=durably)
+        except OSError as error:
+            self._note(error)
         return self._recording
+
+    def _keep_in_memory(self, record: JobRecord) -> None:
+        """Keeps a record in memory, unless a newer start has taken over."""
+        try:
+            self.check()
+        except StorageError as error:
+            self._note(error)
+        self._record = record
 
     def _note(self, error: Exception) -> None:
         if self._recording:
