@@ -25,6 +25,7 @@ from holdfast.api.cached_table import CachedTable
 from holdfast.api.context import RetryRefused
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.reader import TableReader
+from holdfast.api.recovery import job_records, recoverable_jobs
 from holdfast.api.storage import task_executor_storage
 from holdfast.api.stream_environment import StreamEnvironment
 from holdfast.api.stream_program import StreamProgram
@@ -54,6 +55,7 @@ from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.executor import StreamExecutor
 from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 T = TypeVar("T")
 
@@ -135,19 +137,27 @@ class Environment(StreamEnvironment):
         self._last_job_result: JobExecutionResult | None = None
         self._closed = False
         self._owner = os.getpid()
+        records = job_records(self.configuration)
         self._storage = task_executor_storage(self.configuration)
         session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
         self._bridge = CatalystBridge(self.spark, session)
         self._manager: CacheServiceManager[Query] = CacheServiceManager(self._storage)
-        runner = SparkVertexRunner(
-            self.spark,
-            self._bridge,
-            self._storage,
-            self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value,
-        )
+        runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager, self._storage, runner, lambda query: query.root
         )
+        self._recoverable = None
+        if records is not None:
+            self._recoverable = recoverable_jobs(
+                self.spark,
+                self._bridge,
+                self._master,
+                runner,
+                self._storage,
+                self._runner_over,
+                records,
+                self.configuration,
+            )
         self._stream_program = StreamProgram(
             self,
             StreamExecutor(self.spark, self._bridge, self._manager, self._master),
@@ -161,6 +171,10 @@ class Environment(StreamEnvironment):
         # Composing the plan reader takes most of a second, which the first job need not wait for.
         with suppress(Exception):
             PlanReader.of(self.spark)
+
+    def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
+        compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value
+        return SparkVertexRunner(self.spark, self._bridge, storage, compression)
 
     def _ended(self, result: JobExecutionResult) -> None:
         self._last_job_result = result
@@ -296,6 +310,8 @@ class Environment(StreamEnvironment):
         self._closed = True
         self._manager.invalidate_all()
         self._storage.close()
+        if self._recoverable is not None:
+            self._recoverable.close()
         if self._owns_session:
             self.spark.stop()
 
@@ -328,8 +344,9 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
+        jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            answer, result = self._master.run(request, action, before_retry=before_retry)
+            answer, result = jobs.run(request, action, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
         else:
@@ -350,8 +367,9 @@ class Environment(StreamEnvironment):
         if request is None:
             yield from self._run_plain(table, name, action)
             return
+        jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            for row, result in self._master.stream(request, action):
+            for row, result in jobs.stream(request, action):
                 if result is not None:
                     self._last_job_result = JobExecutionResult.of(result)
                 elif row is not None:
@@ -438,7 +456,8 @@ class Environment(StreamEnvironment):
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
-        if self._closed or not self._manager.has_computations():
+        is_asked = self._recoverable is not None or self._manager.has_computations()
+        if self._closed or not is_asked:
             return None
         try:
             query = self._bridge.query(table)

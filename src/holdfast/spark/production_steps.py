@@ -28,8 +28,17 @@ class ProductionSteps:
         """The plan to be run in place of the JVM's `plan`, with the same rows."""
         return plan
 
-    def stage(self, plan: Any, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
+    def stage(
+        self,
+        plan: Any,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        description: DataSetDescription,
+    ) -> StagedDataSet | KeptDataSet:
         """Where the partitions of the prepared plan are to be written.
+
+        Returns:
+            that; or the dataset itself, where nothing is left to be written.
 
         Raises:
             StorageError: when there is no such place.

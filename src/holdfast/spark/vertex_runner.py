@@ -123,9 +123,11 @@ class SparkVertexRunner:
             raise NotKeptError(reason(error)) from error
         plan = steps.prepared(plan)
         try:
-            staged = steps.stage(plan, job_id, dataset_id)
+            staged = steps.stage(plan, job_id, dataset_id, description)
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
+        if isinstance(staged, KeptDataSet):
+            return staged
         try:
             may_differ = plan is query.plan and not self._storage.spans_machines
             written = None

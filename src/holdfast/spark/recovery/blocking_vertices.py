@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
@@ -17,9 +18,11 @@ from holdfast.plan.substitution import find_matches
 from holdfast.plan.summary import summarize
 from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
 from holdfast.runtime.recovery.job_recovery import JobRecovery
-from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.optimized_query import Cut
+from holdfast.spark.recovery.vertex_production import VertexProduction
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -30,27 +33,37 @@ class BlockingVertices:
     """Runs vertices and keeps what comes out as job partitions, where no earlier start has.
 
     Args:
-        runner: the engine, over the storage that outlives the driver.
+        spark: the session.
+        runner: the engine, over `storage`.
+        storage: outlives the driver.
         recovery: what earlier starts have left, and what this one records.
         job_id: the job.
         check: raises when a newer start of the job has taken over.
+        changed: called when one has got further.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
 
     def __init__(
         self,
+        spark: SparkSession,
         runner: SparkVertexRunner,
+        storage: RecoveryStorage,
         recovery: JobRecovery,
         job_id: JobID,
         check: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
+        self._spark = spark
         self._runner = runner
+        self._storage = storage
         self._recovery = recovery
         self._job_id = job_id
         self._check = check
+        self._changed = changed
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._reports: dict[IntermediateDataSetID, ExecutionVertex] = {}
+        self.losses = 0
 
     def report(self) -> tuple[ExecutionVertex, ...]:
         """What became of each, in the order in which they were needed."""
@@ -68,7 +81,7 @@ class BlockingVertices:
             StaleEpochError: when a newer start of the job has taken over.
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
-        needed = _Needed(self, {cut.node.digest: cut for cut in cuts}, inputs)
+        needed = _Needed(self, cuts, inputs)
         needed.provide(query.root, below_root=False)
         return self._runner.substituted(query, query.root, needed.reads)
 
@@ -76,8 +89,157 @@ class BlockingVertices:
     def watching(self) -> Iterator[None]:
         """Tells errors inside that come from reading the vertices' results from others.
 
+        What is lost is forgotten: its vertex runs again when it is needed.
+
         Raises:
-            KeptDataLost: instead of an error that comes from the loss of one of them.
+            KeptDataLost: instead of an error that comes from the loss of one of them, or where the
+                rows that were read may be others than were kept.
         """
-        with self._runner.watching(self._kept):
-            yield
+        try:
+            with self._runner.watching(self._kept):
+                yield
+                self._check_read()
+        except KeptDataLost as lost:
+            self.losses += 1
+            self._recovery.lost(
+                [each for each in lost.damages if self._kept.pop(each, None) is not None]
+            )
+            raise
+
+    def _check_read(self) -> None:
+        changes = {key: self._storage.rewritten(kept) for key, kept in self._kept.items()}
+        damages = {key: change for key, change in changes.items() if change is not None}
+        if damages:
+            raise KeptDataLost(damages)
+
+    def available(self, dataset_id: IntermediateDataSetID) -> KeptDataSet | None:
+        """A result that is there already."""
+        kept = self._kept.get(dataset_id)
+        if kept is None:
+            kept = self._recovery.whole(dataset_id)
+            if kept is not None:
+                self._kept[dataset_id] = kept
+                self._note(dataset_id, kept, VertexOutcome.RECOVERED, len(kept.manifest.partitions))
+        return kept
+
+    def run(
+        self,
+        query: Query,
+        dataset_id: IntermediateDataSetID,
+        name: str,
+        reads: Reads,
+        prepare: Callable[[Any], Any] = lambda plan: plan,
+    ) -> KeptDataSet:
+        """Runs a vertex.
+
+        Args:
+            query: what it computes.
+            dataset_id: what that is kept as.
+            name: of the vertex, for people.
+            reads: what is read instead of being computed.
+            prepare: cuts the JVM's plan of it further.
+
+        Returns:
+            where its result lies.
+
+        Raises:
+            NotKeptError: when it can't be kept.
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        vertex_id = JobVertexID.random()
+        self._reports[dataset_id] = replace(
+            self._reports.get(dataset_id, ExecutionVertex(vertex_id, name, dataset_id)),
+            attempts=self._attempts(dataset_id) + 1,
+        )
+        steps = VertexProduction(
+            self._spark,
+            self._storage,
+            self._recovery,
+            vertex_id,
+            self._kept.values,
+            prepare,
+        )
+        try:
+            with self.watching():
+                kept = self._runner.produce(
+                    query, self._job_id, dataset_id, name, reads, steps=steps
+                )
+        except NotKeptError as error:
+            # It may be that a newer start has taken the place where it was to be kept.
+            self._check()
+            self._reports[dataset_id] = replace(
+                self._reports[dataset_id], outcome=VertexOutcome.NOT_KEPT, reason=error.reason
+            )
+            raise
+        self._recovery.finished(vertex_id, dataset_id, kept, steps.run_subtasks)
+        self._kept[dataset_id] = kept
+        self._note(dataset_id, kept, VertexOutcome.PRODUCED, steps.recovered)
+        self._changed()
+        return kept
+
+    def _attempts(self, dataset_id: IntermediateDataSetID) -> int:
+        report = self._reports.get(dataset_id)
+        return 0 if report is None else report.attempts
+
+    def _note(
+        self,
+        dataset_id: IntermediateDataSetID,
+        kept: KeptDataSet,
+        outcome: VertexOutcome,
+        recovered: int,
+    ) -> None:
+        self._reports[dataset_id] = ExecutionVertex(
+            JobVertexID.random(),
+            kept.manifest.dataset.computes,
+            dataset_id,
+            outcome,
+            partitions=len(kept.manifest.partitions),
+            bytes=kept.bytes,
+            rows=kept.rows,
+            attempts=self._attempts(dataset_id),
+            recovered=recovered,
+        )
+
+
+class _Needed:
+    """The vertices of one plan, each provided before what reads it."""
+
+    def __init__(
+        self, vertices: BlockingVertices, cuts: Iterable[Cut], inputs: SessionInputs
+    ) -> None:
+        self._vertices = vertices
+        self._cuts = {cut.node.digest: cut for cut in cuts}
+        self._inputs = inputs
+        self._kept: dict[str, KeptDataSet] = {}
+
+    def reads(self, node: CanonicalNode) -> KeptDataSet | None:
+        """Where a node's rows lie, if they have been provided."""
+        return self._kept.get(node.digest)
+
+    def provide(self, root: CanonicalNode, *, below_root: bool) -> None:
+        """Makes sure that the topmost vertices of a plan are there, as far as they can be kept."""
+        topmost = find_matches(root, lambda node: node.digest in self._cuts, below_root=below_root)
+        for digest in dict.fromkeys(node.digest for node in topmost):
+            if digest in self._kept:
+                continue
+            cut = self._cuts[digest]
+            dataset_id = IntermediateDataSetID.from_digest(self._inputs.dataset_digest(cut.node))
+            kept = self._vertices.available(dataset_id)
+            if kept is None:
+                self.provide(cut.node, below_root=True)
+                kept = self._run(cut, dataset_id)
+            if kept is not None:
+                self._kept[digest] = kept
+                continue
+            # Whoever reads it computes it, from what could be kept below.
+            del self._cuts[digest]
+            self.provide(root, below_root=below_root)
+            return
+
+    def _run(self, cut: Cut, dataset_id: IntermediateDataSetID) -> KeptDataSet | None:
+        name = summarize(cut.node)
+        try:
+            return self._vertices.run(cut.query, dataset_id, name, self.reads)
+        except NotKeptError as error:
+            logger.warning("the result of %s is not kept: %s", name, error.reason)
+            return None

@@ -1,0 +1,89 @@
+"""How an environment whose jobs outlive their driver is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.api.storage import recovery_storage
+from holdfast.config import (
+    COORDINATOR_SNAPSHOT_MIN_PAUSE,
+    EVENT_STORE_FLUSH_INTERVAL,
+    EVENT_STORE_WRITE_BUFFER_SIZE,
+    HIGH_AVAILABILITY_STORAGE_DIR,
+    JOB_RECOVERY_ENABLED,
+    JOB_RECOVERY_MIN_VERTEX_INPUT,
+    PIPELINE_NAME,
+    Configuration,
+)
+from holdfast.errors import ConfigurationError
+from holdfast.graph.plan_cuts import CutLimits
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.ids import JobID
+from holdfast.runtime.job_master import JobMaster
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
+from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+
+
+def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
+    """Where jobs are recorded; None where they are not to be recovered.
+
+    Raises:
+        ConfigurationError: when they are to be recovered, and it isn't said where to record them.
+        StorageError: when that directory can't be used.
+    """
+    if not configuration.get(JOB_RECOVERY_ENABLED):
+        return None
+    directory = configuration.get(HIGH_AVAILABILITY_STORAGE_DIR)
+    if directory is None:
+        raise ConfigurationError(
+            HIGH_AVAILABILITY_STORAGE_DIR.key,
+            None,
+            f"{JOB_RECOVERY_ENABLED.key} is set, which takes a place to record jobs in: expected "
+            f"{HIGH_AVAILABILITY_STORAGE_DIR.expected}",
+        )
+    return HighAvailabilityStorage(directory)
+
+
+def recoverable_jobs(
+    spark: SparkSession,
+    bridge: CatalystBridge,
+    master: JobMaster[Query, DataFrame],
+    runner: SparkVertexRunner,
+    storage: IntermediateResultStorage,
+    keeping: Callable[[IntermediateResultStorage], SparkVertexRunner],
+    records: HighAvailabilityStorage,
+    configuration: Configuration,
+) -> RecoverableJobs:
+    """What runs the jobs of an environment so that they outlive their driver.
+
+    Args:
+        spark: the session.
+        bridge: reads and rewrites its plans.
+        master: runs jobs.
+        runner: the engine that it runs them with.
+        storage: where it keeps what outlives jobs.
+        keeping: the same engine over another storage.
+        records: where jobs are recorded.
+        configuration: of the environment.
+    """
+
+    def storage_of(job_id: JobID, epoch: int, wait_for: Collection[str]) -> RecoveryStorage:
+        return recovery_storage(configuration, job_id, epoch, wait_for)
+
+    settings = RecoverySettings(
+        name=configuration.get(PIPELINE_NAME),
+        limits=CutLimits(least_saved=configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
+        write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
+        flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
+        snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
+    )
+    return RecoverableJobs(
+        spark, bridge, master, runner, storage, keeping, storage_of, records, settings
+    )

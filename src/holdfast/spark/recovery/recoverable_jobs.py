@@ -1,0 +1,327 @@
+"""Runs jobs that outlive their driver: each start goes on with what the earlier ones have left."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.errors import StaleEpochError, StorageError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.ids import JobID, JobVertexID
+from holdfast.runtime.execution_graph import (
+    ArchivedExecutionGraph,
+    ExecutionVertex,
+    VertexOutcome,
+)
+from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.recovery.job_digest import job_digest
+from holdfast.spark.recovery.optimized_query import OptimizedQueries
+from holdfast.spark.recovery.passing_journal import PassingJournal
+from holdfast.spark.recovery.planned_cuts import PlannedCuts
+from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
+from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.source_snapshot import SourceSnapshots
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class RecoverableJobs:
+    """Runs the jobs of an environment whose jobs are recovered. Safe for use by several threads.
+
+    A job with nothing to recover, which is neither cut nor written, is run as if there were no
+    recovery.
+
+    Args:
+        spark: the session.
+        bridge: reads and rewrites its plans.
+        master: runs jobs.
+        runner: the engine that it runs them with.
+        storage: where it keeps what outlives jobs.
+        keeping: the same engine over another storage.
+        storage_of: where the partitions of a start are kept.
+        records: where jobs are recorded.
+        settings: how they are recovered.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery".
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        bridge: CatalystBridge,
+        master: JobMaster[Query, DataFrame],
+        runner: SparkVertexRunner,
+        storage: IntermediateResultStorage,
+        keeping: Callable[[RecoveryStorage], SparkVertexRunner],
+        storage_of: StorageOf,
+        records: HighAvailabilityStorage,
+        settings: RecoverySettings,
+    ) -> None:
+        self._spark = spark
+        self._bridge = bridge
+        self._master = master
+        self._runner = runner
+        self._storage = storage
+        self._keeping = keeping
+        self._storage_of = storage_of
+        self._records = records
+        self._settings = settings
+        self._queries = OptimizedQueries(spark, bridge)
+        self._snapshots = SourceSnapshots(spark, bridge)
+        self._owner = os.getpid()
+        self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
+        self._lock = threading.Lock()
+        # A program that ends by itself has not been killed, whether it closes anything or not.
+        atexit.register(self.close)
+
+    def run(
+        self,
+        request: JobRequest[Query],
+        act: Callable[[DataFrame], T],
+        *,
+        before_retry: Callable[[], None] | None = None,
+    ) -> tuple[T, JobResult]:
+        """Runs a job whose answer goes back to the program, see `JobMaster.run`.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        begun = self._begun(request, None)
+        if begun is None:
+            return self._master.run(request, act, before_retry=before_retry)
+        recoverable, planned = begun
+        with self._lasting(recoverable, keep_record=False):
+            request, master = self._prepared(recoverable, request, planned)
+            answer, result = master.run(request, act, before_retry=before_retry)
+        return answer, recoverable.told(result)
+
+    def write(
+        self, request: JobRequest[Query], act: Callable[[DataFrame, str], object], sink: JobSink
+    ) -> JobResult:
+        """Runs a job whose rows go to a sink, exactly once over all of its starts.
+
+        Args:
+            request: what to run.
+            act: writes rows to a path.
+            sink: where they go.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            SinkError: when the target can't be written.
+        """
+        begun = self._begun(request, sink)
+        if begun is None:
+            start = SinkStart(JobID.random(), 1, PassingJournal())
+            result = _written(self._master, request, act, sink, start, lambda: None)
+            sink.forget(start)
+            return result
+        recoverable, planned = begun
+        record = recoverable.start
+        if record.already_done:
+            sink.forget(SinkStart(record.job_id, record.epoch, record.journal))
+            logger.warning(
+                "job %s (%s) was done by an earlier run of this program that was killed before it "
+                "ended, so it is not done again",
+                record.job_id,
+                request.name,
+            )
+            return _done_before(record.job_id, request.name)
+        with self._lasting(recoverable, keep_record=True):
+            request, master = self._prepared(recoverable, request, planned)
+            start = SinkStart(record.job_id, record.epoch, record.journal)
+            result = _written(master, request, act, sink, start, record.check)
+        sink.forget(start)
+        return recoverable.told(result)
+
+    def stream(
+        self, request: JobRequest[Query], act: Callable[[DataFrame], Iterator[T]]
+    ) -> Iterator[tuple[T | None, JobResult | None]]:
+        """Like `run` for an answer that comes row by row, see `JobMaster.stream`."""
+        begun = self._begun(request, None)
+        if begun is None:
+            yield from self._master.stream(request, act)
+            return
+        recoverable, planned = begun
+        with self._lasting(recoverable, keep_record=False):
+            request, master = self._prepared(recoverable, request, planned)
+            for row, result in master.stream(request, act):
+                yield row, None if result is None else recoverable.told(result)
+
+    def close(self) -> None:
+        """The program ends: that its jobs have ended need not be known any more.
+
+        Does nothing the second time, and nothing in a process that was forked off.
+        """
+        atexit.unregister(self.close)
+        if os.getpid() == self._owner:
+            self._records.close()
+
+    def _begun(
+        self, request: JobRequest[Query], sink: JobSink | None
+    ) -> tuple[RecoverableStart, PlannedCuts | None] | None:
+        """A start of the job; None where there is nothing to recover, or no way to do so."""
+        planned = self._planned(request)
+        if sink is None and (planned is None or not planned.cuts):
+            return None
+        identity = self._identity(request, sink, planned)
+        if identity is None:
+            logger.warning(
+                "job %s can't be recovered, since nothing tells it when its program starts again: "
+                "%s. Give the program a name by the key pipeline.name",
+                request.name,
+                "; ".join(request.root.all_doubts()) or "it reads an RDD",
+            )
+            return None
+        try:
+            start = self._records.begin(identity, request.name)
+        except StorageError as error:
+            logger.warning("job %s goes on without being recorded: %s", request.name, error)
+            return None
+        return RecoverableStart(start, self._storage_of, self._settings), planned
+
+    def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
+        try:
+            optimized = self._queries.of(request.query.plan)
+            cuts = self._queries.cuts(optimized, self._settings.limits)
+        except PySparkException:
+            raise
+        except Exception:
+            logger.warning("the plan of %s can't be cut", request.name, exc_info=True)
+            return None
+        return PlannedCuts(request.query, optimized, tuple(cuts))
+
+    def _identity(
+        self, request: JobRequest[Query], sink: JobSink | None, planned: PlannedCuts | None
+    ) -> JobIdentity | None:
+        digest = job_digest(self._bridge, request.query, request.inputs)
+        name = self._settings.name
+        known_by = name or digest
+        if known_by is None:
+            return None
+        where = None if sink is None else sink.identity
+        with self._lock:
+            occurrence = self._occurrences[known_by, request.name, where]
+            self._occurrences[known_by, request.name, where] += 1
+        cuts = () if planned is None else planned.cuts
+        return JobIdentity(
+            digest=digest,
+            name=name,
+            occurrence=occurrence,
+            action=request.name,
+            sink=where,
+            vertices=tuple(request.inputs.dataset_digest(cut.node) for cut in cuts),
+        )
+
+    def _prepared(
+        self,
+        recoverable: RecoverableStart,
+        request: JobRequest[Query],
+        planned: PlannedCuts | None,
+    ) -> tuple[JobRequest[Query], JobMaster[Query, DataFrame]]:
+        """The job over its first start's files, and what runs it over what there is of it."""
+        restored = recoverable.with_sources(request, self._snapshots)
+        previous = recoverable.start.previous
+        has_left = previous is not None and bool(previous.known_datasets())
+        if planned is not None and not planned.cuts and not has_left:
+            return restored, self._master
+        runner = recoverable.runner(
+            self._spark,
+            restored,
+            self._runner,
+            self._storage,
+            self._keeping,
+            self._bridge,
+            self._queries,
+            planned,
+        )
+        if runner is None:
+            return restored, self._master
+        return restored, self._master.with_runner(lambda _: runner)
+
+    @contextmanager
+    def _lasting(self, recoverable: RecoverableStart, *, keep_record: bool) -> Iterator[None]:
+        """Ends the job, unless it can be gone on with by another start."""
+        try:
+            yield
+        except StaleEpochError:
+            recoverable.let_go()
+            raise
+        except Exception:
+            if self._is_lost():
+                recoverable.let_go()
+            else:
+                recoverable.end(JobStatus.FAILED, keep_record=False)
+            raise
+        except BaseException:
+            recoverable.end(JobStatus.CANCELED, keep_record=False)
+            raise
+        recoverable.end(JobStatus.FINISHED, keep_record=keep_record)
+
+    def _is_lost(self) -> bool:
+        """Whether Spark is gone, which is no fault of the job's."""
+        try:
+            return bool(self._spark.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, OSError, AttributeError):
+            return True
+
+
+def _written(
+    master: JobMaster[Query, DataFrame],
+    request: JobRequest[Query],
+    act: Callable[[DataFrame, str], object],
+    sink: JobSink,
+    start: SinkStart,
+    check: Callable[[], None],
+) -> JobResult:
+    """Runs a job over its sink, unless an earlier start has written all of it."""
+    results: list[JobResult] = []
+
+    def write(path: str) -> None:
+        attempts = 0
+
+        def write_anew(dataframe: DataFrame) -> None:
+            nonlocal attempts
+            attempts += 1
+            if attempts > 1:
+                sink.clear()
+            act(dataframe, path)
+
+        _, result = master.run(request, write_anew)
+        results.append(result)
+
+    started = time.monotonic()
+    if write_once(sink, start, check, write):
+        return results[0]
+    return _done_before(start.job_id, request.name, time.monotonic() - started)
+
+
+def _done_before(job_id: JobID, name: str, runtime: float = 0.0) -> JobResult:
+    """The result of a job whose rows an earlier start has written."""
+    vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RECOVERED)
+    return JobResult(
+        ArchivedExecutionGraph(job_id, name, (vertex,), BlockingPersistentResultPartitionMeta()),
+        net_runtime=runtime,
+    )

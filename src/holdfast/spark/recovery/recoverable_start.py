@@ -1,0 +1,184 @@
+"""One start of a job that is recovered, from taking over what there is to letting go of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from pydantic import JsonValue
+from pyspark.sql import SparkSession
+
+from holdfast.errors import HoldfastError, StaleEpochError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.job_record import VertexProgress
+from holdfast.highavailability.job_start import JobStart
+from holdfast.ids import JobID
+from holdfast.runtime.job_master import JobRequest
+from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.recovery.job_recovery import JobRecovery
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.recovery.blocking_vertices import BlockingVertices
+from holdfast.spark.recovery.optimized_query import OptimizedQueries
+from holdfast.spark.recovery.planned_cuts import PlannedCuts
+from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
+from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+
+logger = logging.getLogger(__name__)
+
+StorageOf = Callable[[JobID, int, Collection[str]], RecoveryStorage]
+"""Where the partitions of a job's start are kept: given the job, the epoch, and the names of the
+task executors that may hold some of earlier starts."""
+
+
+class RecoverableStart:
+    """One start of a job that is recovered.
+
+    Args:
+        start: its record and its epoch.
+        storage_of: where its partitions are kept.
+        settings: how it is recovered.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery".
+    """
+
+    def __init__(self, start: JobStart, storage_of: StorageOf, settings: RecoverySettings) -> None:
+        self.start = start
+        self._storage_of = storage_of
+        self._settings = settings
+        self._storage: RecoveryStorage | None = None
+        self._recovery: JobRecovery | None = None
+        self._vertices: BlockingVertices | None = None
+
+    def with_sources(
+        self, request: JobRequest[Query], snapshots: SourceSnapshots
+    ) -> JobRequest[Query]:
+        """The job over the files that its first start listed, whatever has come since.
+
+        Where these aren't there any more as they were, the job starts anew.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        previous = self.start.previous
+        if previous is not None and previous.sources is not None and not self.start.changed:
+            restored = snapshots.restore(request.query, previous.sources)
+            if not isinstance(restored, SourcesChanged):
+                return replace(request, query=restored, root=restored.root)
+            logger.warning("job %s starts anew: %s", self.start.job_id, restored.reason)
+            self.start.take_fresh_epoch()
+        listed: list[JsonValue] = [*snapshots.snapshot(request.query)]
+        self.start.update(sources=listed)
+        return request
+
+    def runner(
+        self,
+        spark: SparkSession,
+        request: JobRequest[Query],
+        plain: SparkVertexRunner,
+        shared_with: IntermediateResultStorage,
+        keeping: Callable[[RecoveryStorage], SparkVertexRunner],
+        bridge: CatalystBridge,
+        queries: OptimizedQueries,
+        planned: PlannedCuts | None,
+    ) -> RecoveringVertexRunner | None:
+        """The engine that reads what earlier starts have left; None where nothing can be kept.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        previous = self.start.previous
+        known = () if previous is None else previous.task_executors
+        try:
+            self._storage = self._storage_of(self.start.job_id, self.start.epoch, known)
+        except StaleEpochError:
+            raise
+        except HoldfastError as error:
+            logger.warning(
+                "job %s goes on without keeping what it could be recovered from: %s",
+                self.start.job_id,
+                error,
+            )
+            return None
+        self.start.update(task_executors=self._storage.known_executors)
+        self._recovery = JobRecovery(
+            self.start,
+            self._storage,
+            write_buffer_size=self._settings.write_buffer_size,
+            flush_interval=self._settings.flush_interval,
+            min_pause=self._settings.snapshot_min_pause,
+        )
+        self._recovery.recover()
+        self._vertices = BlockingVertices(
+            spark,
+            keeping(self._storage),
+            self._storage,
+            self._recovery,
+            self.start.job_id,
+            self.start.check,
+            self._record_progress,
+        )
+        return RecoveringVertexRunner(
+            plain,
+            shared_with,
+            bridge,
+            queries,
+            self._vertices,
+            request.inputs,
+            self._settings.limits,
+            planned,
+        )
+
+    def told(self, result: JobResult) -> JobResult:
+        """The job's result under the id that it has over all starts, with all of its vertices."""
+        graph = result.execution_graph
+        cut = () if self._vertices is None else self._vertices.report()
+        *others, answering = graph.vertices
+        reported = {vertex.dataset_id: vertex for vertex in cut}
+        # What is kept beyond the job is in both, and which one ran it the latter knows.
+        told = [reported.pop(vertex.dataset_id, vertex) for vertex in others]
+        vertices = (*reported.values(), *told, answering)
+        return replace(
+            result,
+            execution_graph=replace(graph, job_id=self.start.job_id, vertices=vertices),
+        )
+
+    def end(self, status: JobStatus, *, keep_record: bool) -> None:
+        """The job has ended: nothing of it is to be recovered, and its partitions go.
+
+        Args:
+            status: how it has ended.
+            keep_record: whether it stays on record that it has, for as long as the program runs.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        self.start.end(status, keep=keep_record)
+        if self._recovery is not None:
+            self._recovery.end(status)
+        if self._storage is not None:
+            self._storage.release_all()
+
+    def let_go(self) -> None:
+        """This process has nothing to do with the job any more; another start may go on with it."""
+        if self._recovery is not None:
+            self._recovery.close()
+        if self._storage is not None:
+            self._storage.leave()
+        self.start.let_go()
+
+    def _record_progress(self) -> None:
+        assert self._recovery is not None and self._vertices is not None
+        names = {each.dataset_id: each.name for each in self._vertices.report()}
+        self.start.update(
+            vertices={
+                dataset_id.hex: VertexProgress(
+                    name=names.get(dataset_id, ""), done=progress.done, all=progress.partitions
+                )
+                for dataset_id, progress in self._recovery.progress.items()
+            }
+        )

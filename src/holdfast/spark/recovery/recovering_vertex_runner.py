@@ -1,0 +1,180 @@
+"""Runs the vertices of a job that is recovered: what an earlier start had finished is read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.errors import StorageError
+from holdfast.graph.plan_cuts import CutLimits
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.session_inputs import SessionInputs
+from holdfast.runtime.execution_graph import ExecutionVertex
+from holdfast.runtime.vertex_runner import NotKeptError, Reads
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.production_steps import ProductionSteps
+from holdfast.spark.recovery.blocking_vertices import BlockingVertices
+from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
+from holdfast.spark.recovery.planned_cuts import PlannedCuts
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.linked_data_set import link_data_set
+
+logger = logging.getLogger(__name__)
+
+# As often as a job is resubmitted over lost data before it goes on without keeping any.
+_LOSSES = 2
+
+
+class RecoveringVertexRunner:
+    """The engine of one start of a job that is recovered, see `VertexRunner`.
+
+    What Spark is about to run is cut into vertices first; the result of each is kept until the job
+    ends, or was kept by an earlier start already.
+
+    Args:
+        runner: runs what is left of a plan.
+        shared_with: where what is to outlive the job is kept.
+        bridge: makes DataFrames of plans.
+        queries: reads what Spark is about to run.
+        vertices: has the vertices' results.
+        inputs: the settings that the job runs under.
+        limits: where plans are worth cutting.
+        planned: where the job's own query is cut, if that is known.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery".
+    """
+
+    def __init__(
+        self,
+        runner: SparkVertexRunner,
+        shared_with: IntermediateResultStorage,
+        bridge: CatalystBridge,
+        queries: OptimizedQueries,
+        vertices: BlockingVertices,
+        inputs: SessionInputs,
+        limits: CutLimits,
+        planned: PlannedCuts | None,
+    ) -> None:
+        self._runner = runner
+        self._shared_with = shared_with
+        self._bridge = bridge
+        self._queries = queries
+        self._vertices = vertices
+        self._inputs = inputs
+        self._limits = limits
+        self._planned = planned
+
+    def report(self) -> tuple[ExecutionVertex, ...]:
+        """What became of the vertices that plans were cut into."""
+        return self._vertices.report()
+
+    def substituted(self, query: Query, root: CanonicalNode, reads: Reads) -> DataFrame:
+        """The query with everything kept read instead of computed, and cut into vertices.
+
+        The vertices below it are run, where no earlier start has.
+
+        Raises:
+            SubstitutionRefusedError: when Spark doesn't take the plan.
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        noted = _NotedReads(reads)
+        frame = self._runner.substituted(query, root, noted)
+        planned = self._planned
+        if planned is not None and planned.asked is query and not noted.kept:
+            return self._with_vertices(frame, planned.optimized, planned.cuts)
+        return self._cut(frame, noted)
+
+    def produce(
+        self,
+        query: Query,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        name: str,
+        reads: Reads,
+    ) -> KeptDataSet:
+        """Computes a query and keeps its result beyond the job, see `VertexRunner.produce`."""
+        noted = _NotedReads(reads)
+
+        def prepare(plan: Any) -> Any:
+            frame = self._cut(self._bridge.dataframe(plan), noted)
+            return frame._jdf.queryExecution().analyzed()
+
+        if self._shared_with.spans_machines:
+            steps = _CutFirst(self._shared_with, prepare)
+            return self._runner.produce(query, job_id, dataset_id, name, noted, steps=steps)
+        kept = self._vertices.available(dataset_id)
+        if kept is None:
+            kept = self._vertices.run(query, dataset_id, name, noted, prepare)
+        try:
+            return link_data_set(kept, self._shared_with, job_id)
+        except StorageError as error:
+            raise NotKeptError(str(error)) from error
+
+    @contextmanager
+    def watching(self, kept: Mapping[IntermediateDataSetID, KeptDataSet]) -> Iterator[None]:
+        """Tells errors that come from lost data from those of the query, see `VertexRunner`."""
+        with self._runner.watching(kept), self._vertices.watching():
+            yield
+
+    def _cut(self, frame: DataFrame, noted: _NotedReads) -> DataFrame:
+        """The query with its vertices read; the very one where it isn't cut."""
+        try:
+            query = self._queries.of(frame._jdf.queryExecution().analyzed(), noted.kept)
+            cuts = self._queries.cuts(query, self._limits)
+        except (PySparkException, Py4JError):
+            raise
+        except Exception:
+            logger.warning("a plan can't be followed, so it is run whole", exc_info=True)
+            return frame
+        return self._with_vertices(frame, query, cuts)
+
+    def _with_vertices(self, frame: DataFrame, query: Query, cuts: Sequence[Cut]) -> DataFrame:
+        lost_too_often = self._vertices.losses >= _LOSSES
+        if lost_too_often or not cuts or not _puts_out_the_same(frame, query):
+            return frame
+        return self._vertices.substituted(query, cuts, self._inputs)
+
+
+class _CutFirst(ProductionSteps):
+    """A production over a plan that is cut into vertices first."""
+
+    def __init__(self, storage: IntermediateResultStorage, prepare: Callable[[Any], Any]) -> None:
+        super().__init__(storage)
+        self._prepare = prepare
+
+    def prepared(self, plan: Any) -> Any:
+        return self._prepare(plan)
+
+
+class _NotedReads:
+    """Reads, and remembers what was read."""
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+        self._kept: dict[str, KeptDataSet] = {}
+
+    def __call__(self, node: CanonicalNode) -> KeptDataSet | None:
+        kept = self._reads(node)
+        if kept is not None:
+            self._kept[kept.manifest.dataset.dataset_id] = kept
+        return kept
+
+    @property
+    def kept(self) -> tuple[KeptDataSet, ...]:
+        """What was found to be kept."""
+        return tuple(self._kept.values())
+
+
+def _puts_out_the_same(frame: DataFrame, query: Query) -> bool:
+    """Whether columns have the same names and types, apart from what is known not to be null."""
+    optimized = query.plan.schema().asNullable()
+    return bool(frame._jdf.schema().asNullable().equals(optimized))

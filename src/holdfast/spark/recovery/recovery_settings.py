@@ -1,0 +1,27 @@
+"""How the jobs of an environment are recovered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from holdfast.graph.plan_cuts import CutLimits
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    """How jobs are recovered.
+
+    Attributes:
+        name: what the person calls the program's jobs; None where they are known by their digest.
+        limits: where plans are worth cutting.
+        write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
+        flush_interval: `job-event.store.write-buffer.flush-interval`.
+        snapshot_min_pause: `execution.batch.job-recovery.operator-coordinator-snapshot.min-pause`.
+    """
+
+    name: str | None
+    limits: CutLimits
+    write_buffer_size: int
+    flush_interval: timedelta
+    snapshot_min_pause: timedelta

@@ -1,0 +1,128 @@
+"""How a vertex's result is produced so that the next start of its job can go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.runtime.recovery.job_recovery import JobRecovery
+from holdfast.runtime.recovery.partial_vertex import PartialVertex
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.spark.production_steps import ProductionSteps
+from holdfast.spark.recovery.partial_production import some_partitions
+from holdfast.spark.recovery.split_signature import Split, split_of
+from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.taskexecutor.partition_info import OutputID
+
+
+class VertexProduction(ProductionSteps):
+    """One run of a vertex: of those partitions that an earlier start hasn't left.
+
+    It is on record where its subtasks write before the first one does.
+
+    Args:
+        spark: the session that runs it.
+        storage: outlives the driver.
+        recovery: what earlier starts have left, and what this one records.
+        vertex_id: the vertex.
+        kept: the datasets that it may read.
+        prepare: cuts its plan further.
+
+    Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1, 2 and 4.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: RecoveryStorage,
+        recovery: JobRecovery,
+        vertex_id: JobVertexID,
+        kept: Callable[[], Collection[KeptDataSet]],
+        prepare: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(storage)
+        self._spark = spark
+        self._recoverable = storage
+        self._recovery = recovery
+        self._vertex_id = vertex_id
+        self._kept = kept
+        self._prepare = prepare
+        self._split: Split | None = None
+        self._partial: PartialVertex | None = None
+
+    @property
+    def run_subtasks(self) -> Sequence[int] | None:
+        """Which subtasks have run; None: all."""
+        return None if self._partial is None else self._partial.missing
+
+    @property
+    def recovered(self) -> int:
+        """How many partitions an earlier start had left."""
+        return 0 if self._partial is None else len(self._partial.present)
+
+    def prepared(self, plan: Any) -> Any:
+        return self._prepare(plan)
+
+    def stage(
+        self,
+        plan: Any,
+        job_id: JobID,
+        dataset_id: IntermediateDataSetID,
+        description: DataSetDescription,
+    ) -> StagedDataSet | KeptDataSet:
+        # Rows that carry their place among all can't be told from a part of them.
+        if description.position_column is None:
+            self._split = split_of(self._spark, plan, self._kept())
+        if self._split is None:
+            staged = super().stage(plan, job_id, dataset_id, description)
+            self._record(dataset_id, staged)
+            return staged
+        split = self._split
+        partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
+        self._partial = partial
+        if partial is None:
+            staged = super().stage(plan, job_id, dataset_id, description)
+            self._record(dataset_id, staged)
+            return staged
+        self._record(dataset_id, None)
+        if not partial.missing:
+            return self._recoverable.publish_salvaged(
+                job_id, partial.salvaged, description, split.parallelism
+            )
+        return self._recoverable.stage_missing(
+            job_id, partial.salvaged, partial.missing, split.parallelism
+        )
+
+    def written(self, plan: Any) -> Any:
+        if self._partial is None or self._split is None:
+            return plan
+        return some_partitions(
+            self._spark, plan, self._split, self._partial.missing, tuple(self._kept())
+        )
+
+    def publish(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None,
+    ) -> KeptDataSet:
+        number = None
+        if self._split is not None and self._partial is None:
+            number = self._split.parallelism
+        return self._recoverable.publish(staged, description, written, number_of_partitions=number)
+
+    def _record(
+        self, dataset_id: IntermediateDataSetID, staged: StagedDataSet | KeptDataSet | None
+    ) -> None:
+        split = self._split
+        self._recovery.initialized(
+            self._vertex_id,
+            dataset_id,
+            1 if split is None else split.parallelism,
+            "" if split is None else split.text,
+            OutputID.parse(staged.name) if isinstance(staged, StagedDataSet) else None,
+        )
