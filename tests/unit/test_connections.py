@@ -19,6 +19,7 @@ from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.taskexecutor.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
+    ApplicationTakenOver,
     ApplicationUnregistered,
     ConnectionEvent,
     HeartbeatReceived,
@@ -200,6 +201,24 @@ def test_an_application_may_come_back_after_its_lease_and_its_jobs_may_not(
     assert connections.handle(SlotClosed(APPLICATION, JOB, OUTPUT)) == (EndConnection(JOB),)
 
 
+def test_what_was_taken_over_is_let_go_without_waiting_for_its_tasks(
+    connections: JobConnections,
+) -> None:
+    happens(
+        connections,
+        ApplicationRegistered(OTHER_APPLICATION, LEASE, now=0.0),
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+    )
+    assert connections.handle(ApplicationTakenOver(APPLICATION)) == (
+        MarkJobInactive(JOB),
+        EndConnection(JOB),
+    )
+    assert not connections.is_registered(APPLICATION)
+    assert connections.handle(ApplicationTakenOver(APPLICATION)) == ()
+    assert connections.is_registered(OTHER_APPLICATION)
+
+
 def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
     connections = JobConnections()
     happens(
@@ -372,6 +391,15 @@ class Machine(RuleBasedStateMachine):
     @rule(application=st.sampled_from(APPLICATIONS))
     def unregister(self, application: ApplicationID) -> None:
         self.tell(ApplicationUnregistered(application), application in self.alive)
+
+    @rule(application=st.sampled_from(APPLICATIONS))
+    def take_over(self, application: ApplicationID) -> None:
+        for job_id in [job_id for job_id, owner in self.owner.items() if owner == application]:
+            self.slots[job_id].clear()
+            self.held[job_id] = False
+        self.alive.pop(application, None)
+        self.tell(ApplicationTakenOver(application), True)
+        assert application not in self.owner.values()
 
     @rule(seconds=st.floats(0.0, LEASE / 3))
     def time_passes(self, seconds: float) -> None:

@@ -75,9 +75,8 @@ class ClaimFiles:
             try:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
                 file.parent.mkdir(mode=0o700, exist_ok=True)
-                _link_new(file, record)
-                break
-            except FileExistsError:
+                with suppress(FileExistsError):
+                    _link_new(file, record)
                 self.touch(claim)
                 break
             except FileNotFoundError:
