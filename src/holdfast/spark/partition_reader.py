@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.seal_label import SEAL
 from holdfast.storage.kept_dataset import KeptDataSet
 
 # A session that says otherwise must not make a kept partition's loss look like fewer rows.
@@ -33,7 +34,7 @@ _SETTINGS_OF_BATCHES = {
     "spark.sql.files.openCostInBytes": _WHOLE_FILE,
     "spark.sql.parquet.columnarReaderBatchSize": "4",
 }
-_RELATIONS = 256
+_REMEMBERED = 256
 
 # By its short name it could be the second version of it, whose plans have another form.
 PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
@@ -43,12 +44,16 @@ _FILES_IN_A_ROW = 16
 _SMALL = 4 * 1024 * 1024
 
 
+_SEAL_ALONE = frozenset({SEAL})
+
+
 @dataclass(frozen=True, slots=True)
 class _Output:
     """An attribute that the replaced node put out, by its position."""
 
     name: str
-    has_metadata: bool
+    is_plain: bool
+    """It has no metadata, but for ours, which no reader looks at."""
 
 
 class PartitionReader:
@@ -62,6 +67,7 @@ class PartitionReader:
         self._spark = spark
         self._jvm = JvmMembers.of(spark)
         self._relations: OrderedDict[tuple[tuple[str, ...], bool], Any] = OrderedDict()
+        self._readers: OrderedDict[tuple[str, bool], Any] = OrderedDict()
         self._lock = Lock()
         self._session_of_batches: Any = None
 
@@ -77,7 +83,10 @@ class PartitionReader:
         """
         attributes = node.output()
         schema = json.loads(node.schema().json())
-        outputs = [_Output(field["name"], bool(field["metadata"])) for field in schema["fields"]]
+        outputs = [
+            _Output(field["name"], field["metadata"].keys() <= _SEAL_ALONE)
+            for field in schema["fields"]
+        ]
         if self._can_take_over(kept, outputs, ids):
             return self._ordered(kept, attributes)
         return self._renamed(kept, attributes)
@@ -91,7 +100,7 @@ class PartitionReader:
             and len(set(ids)) == len(ids)
             and all(
                 output.name == column.kept_as
-                and not output.has_metadata
+                and output.is_plain
                 and column.kept_type == column.type
                 for output, column in zip(outputs, columns, strict=True)
             )
@@ -178,17 +187,31 @@ class PartitionReader:
             if key in self._relations:
                 self._relations.move_to_end(key)
                 return self._relations[key]
-        schema = self._jvm.type_from_json(json.dumps(_file_schema(kept, with_position)))
-        reader = self._session(kept).read().format(PARQUET).schema(schema)
-        for option, value in _OPTIONS.items():
-            reader = reader.option(option, value)
         paths = self._jvm.to_seq([hadoop_path(place) for place in places])
+        reader = self._file_reader(kept, with_position)
         relation = reader.load(paths).queryExecution().analyzed()
-        with self._lock:
-            self._relations[key] = relation
-            while len(self._relations) > _RELATIONS:
-                self._relations.popitem(last=False)
+        self._remember(self._relations, key, relation)
         return relation
+
+    def _remember(self, made: OrderedDict[Any, Any], key: object, what: Any) -> None:
+        with self._lock:
+            made[key] = what
+            while len(made) > _REMEMBERED:
+                made.popitem(last=False)
+
+    def _file_reader(self, kept: KeptDataSet, with_position: bool) -> Any:
+        """Spark's reader of files with these columns; it is asked for their places alone."""
+        schema = json.dumps(_file_schema(kept, with_position))
+        key = (schema, kept.manifest.dataset.seal is not None)
+        with self._lock:
+            reader = self._readers.get(key)
+        if reader is None:
+            reader = self._session(kept).read().format(PARQUET)
+            reader = reader.schema(self._jvm.type_from_json(schema))
+            for option, value in _OPTIONS.items():
+                reader = reader.option(option, value)
+            self._remember(self._readers, key, reader)
+        return reader
 
     def _session(self, kept: KeptDataSet) -> Any:
         """The session whose settings say how files are read."""

@@ -14,13 +14,11 @@ from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast.plan.kept_schema import kept_fields
 from holdfast.spark.partition_reader import PARQUET, hadoop_path
+from holdfast.spark.seal_label import SEAL
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
 
 POSITION_COLUMN = "holdfast_position"
 FILLER_COLUMN = "holdfast_filler"
-
-SEAL = "holdfast.seal"
-"""In a column's metadata: the label under which rows are sealed, see `DataSetDescription.seal`."""
 
 # What Spark writes must not depend on what the session's owner prefers for files of their own.
 _WRITE_SETTINGS = {

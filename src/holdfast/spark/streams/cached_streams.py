@@ -30,7 +30,7 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.partition_writer import SEAL
+from holdfast.spark.seal_label import SEAL
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.compiler import Flow, KeptRead, SealedFrame, StreamCompiler
 from holdfast.spark.streams.sealed_formats import SharedOutput, TaggedSealedOutput
