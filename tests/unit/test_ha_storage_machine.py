@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,66 +143,53 @@ class JobsMachine(RuleBasedStateMachine):
         self.starts.append(running)
 
     @precondition(has_starts)
-    @rule(ago=RECENT, done=st.dictionaries(st.sampled_from(VERTICES), st.integers(0, 4)))
-    def update(self, ago: int, done: dict[str, int]) -> None:
+    @rule(ago=RECENT, what=st.sampled_from(["vertices", "sources", "journal", "anew"]))
+    def record(self, ago: int, what: str) -> None:
         running = self.recent(ago)
-        vertices = {key: VertexProgress(name="v", done=each, all=4) for key, each in done.items()}
-        if self.may_act(running):
-            assert running.start.update(vertices=vertices)
-            running.known.vertices = vertices
-        elif running.program.lives:
-            with pytest.raises(StaleEpochError):
-                running.start.update(vertices=vertices)
-
-    @precondition(has_starts)
-    @rule(ago=RECENT, sources=st.one_of(st.integers(0, 9), st.lists(st.text(max_size=3))))
-    def list_sources(self, ago: int, sources: object) -> None:
-        running = self.recent(ago)
-        if self.may_act(running):
-            assert running.start.update(sources=sources)  # type: ignore[arg-type]
-            running.known.sources = sources
-        elif running.program.lives:
-            with pytest.raises(StaleEpochError):
-                running.start.update(sources=sources)  # type: ignore[arg-type]
-
-    @precondition(has_starts)
-    @rule(ago=RECENT, text=st.text(st.characters(codec="utf-8"), max_size=5))
-    def write_journal(self, ago: int, text: str) -> None:
-        running = self.recent(ago)
-        if self.may_act(running):
-            running.start.journal.write(text)
-            running.known.journal = text
-        elif running.program.lives:
-            with pytest.raises(StaleEpochError):
-                running.start.journal.write(text)
-
-    @precondition(has_starts)
-    @rule(ago=RECENT)
-    def start_anew(self, ago: int) -> None:
-        running = self.recent(ago)
-        if self.may_act(running):
-            epoch = running.start.take_fresh_epoch()
-            assert epoch == running.start.epoch > self.newest_epoch
-            self.newest_epoch = epoch
-            running.known.vertices, running.known.sources = {}, None
-        elif running.program.lives:
-            with pytest.raises(StaleEpochError):
-                running.start.take_fresh_epoch()
+        start, known = running.start, running.known
+        self.count += 1
+        vertices = {VERTICES[self.count % 3]: VertexProgress(name="v", done=self.count)}
+        act = {
+            "vertices": lambda: start.update(vertices=vertices),
+            "sources": lambda: start.update(sources=[self.count]),
+            "journal": lambda: start.journal.write(str(self.count)),
+            "anew": start.take_fresh_epoch,
+        }[what]
+        if not self.may_act(running):
+            self.is_refused(running, act)
+            return
+        assert act() in (True, None, start.epoch)
+        match what:
+            case "vertices":
+                known.vertices = vertices
+            case "sources":
+                known.sources = [self.count]
+            case "journal":
+                known.journal = str(self.count)
+            case _:
+                assert start.epoch > self.newest_epoch
+                self.newest_epoch = start.epoch
+                known.vertices, known.sources = {}, None
 
     @precondition(has_starts)
     @rule(ago=RECENT, status=st.sampled_from(JobStatus), keep=st.booleans())
     def end(self, ago: int, status: JobStatus, keep: bool) -> None:
         running = self.recent(ago)
-        if self.may_act(running):
-            running.start.end(status, keep=keep)
-            if keep:
-                running.known.ended, running.known.ended_by = status, running.program
-                running.known.sources = None
-            else:
-                self.is_gone(running.known)
-        elif running.program.lives:
-            with pytest.raises(StaleEpochError):
-                running.start.end(status, keep=keep)
+        known = running.known
+        if not self.may_act(running):
+            self.is_refused(running, lambda: running.start.end(status, keep=keep))
+            return
+        running.start.end(status, keep=keep)
+        if keep:
+            known.ended, known.ended_by, known.sources = status, running.program, None
+        else:
+            self.is_gone(known)
+
+    @rule(slot=st.integers(0, SLOTS - 1), identity=st.sampled_from(IDENTITIES))
+    def write_and_be_killed(self, slot: int, identity: JobIdentity) -> None:
+        self.begin(slot, identity)
+        self.end(0, JobStatus.FINISHED, True)
+        self.kill(slot)
 
     @rule(slot=st.integers(0, SLOTS - 1))
     def kill(self, slot: int) -> None:
@@ -245,6 +233,11 @@ class JobsMachine(RuleBasedStateMachine):
             assert job.record is not None
             assert job.record.vertices == known.vertices
 
+    def is_refused(self, running: Running, act: Callable[[], object]) -> None:
+        if running.program.lives:
+            with pytest.raises(StaleEpochError):
+                act()
+
     def recent(self, ago: int) -> Running:
         return self.starts[-1 - min(ago, len(self.starts) - 1)]
 
@@ -263,4 +256,4 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_programs_do_no_harm_to_each_other_in_any_order() -> None:
-    run_state_machine_as_test(JobsMachine, settings=settings(stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(JobsMachine, settings=settings(stateful_step_count=30, deadline=None))
