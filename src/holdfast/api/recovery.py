@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
@@ -51,6 +52,13 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
     return HighAvailabilityStorage(directory)
 
 
+def _limits(least_saved: int) -> CutLimits:
+    """When cuts are worth it; who wants them over small data does not mind the Spark jobs."""
+    usual = CutLimits()
+    part = min(1.0, least_saved / usual.least_saved)
+    return replace(usual, least_saved=least_saved, cost_of_cut=int(part * usual.cost_of_cut))
+
+
 def recoverable_jobs(
     spark: SparkSession,
     bridge: CatalystBridge,
@@ -79,7 +87,7 @@ def recoverable_jobs(
 
     settings = RecoverySettings(
         name=configuration.get(PIPELINE_NAME),
-        limits=CutLimits(least_saved=configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
+        limits=_limits(configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),

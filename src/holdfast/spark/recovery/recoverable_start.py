@@ -157,11 +157,12 @@ class RecoverableStart:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
-        self.start.end(status, keep=keep_record)
         if self._recovery is not None:
             self._recovery.end(status)
         if self._storage is not None:
             self._storage.release_all()
+        # The last step: a job that ends half-way is one that goes on.
+        self.start.end(status, keep=keep_record)
 
     def let_go(self) -> None:
         """This process has nothing to do with the job any more; another start may go on with it."""
