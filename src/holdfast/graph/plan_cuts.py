@@ -6,6 +6,7 @@ rows; it pays when the work below it is large beside that, and much is left to b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -97,6 +98,7 @@ class _Choice:
         self._facts = facts
         self._limits = limits
         self._chosen: dict[str, CanonicalNode] = {}
+        self._counted: dict[str, Counter[str]] = {}
         self._below: dict[str, dict[str, CanonicalNode]] = {}
         self._whole = self._work(root)
 
@@ -113,7 +115,7 @@ class _Choice:
                 if digest not in self._chosen and self._cost(node) <= affordable
             }
             best = max(gains, key=lambda digest: gains[digest], default=None)
-            if best is None or gains[best] <= 0:
+            if best is None or gains[best] < 0:
                 break
             self._chosen[best] = candidates[best]
             affordable -= self._cost(candidates[best])
@@ -148,7 +150,10 @@ class _Choice:
         return best
 
     def _gain(self, node: CanonicalNode) -> float:
-        """The work that the cut saves a job that stops at any time, less what it costs."""
+        """The work that the cut saves a job that stops at any time, less what it costs.
+
+        Below 0 for what isn't worth it.
+        """
         saved = self._saved(node)
         until = min(
             (self._work(each) for each in self._chosen.values() if self._is_below(node, each)),
@@ -156,7 +161,7 @@ class _Choice:
         )
         left = until - self._work(node)
         if saved < self._limits.least_saved or left < self._whole * self._limits.least_left:
-            return 0
+            return -1
         return saved * left / self._whole - self._cost(node)
 
     def _cost(self, node: CanonicalNode) -> float:
@@ -179,7 +184,14 @@ class _Choice:
         return sum(self._facts(node).work for node in self._nodes(root).values())
 
     def _is_below(self, node: CanonicalNode, other: CanonicalNode) -> bool:
-        return node.digest in self._nodes(other)
+        """Whether nobody but `other` needs the node."""
+        return self._times(other)[node.digest] == self._times(self._root)[node.digest]
+
+    def _times(self, root: CanonicalNode) -> Counter[str]:
+        """How often a digest stands below a node."""
+        if root.digest not in self._counted:
+            self._counted[root.digest] = Counter(node.digest for node in root.walk())
+        return self._counted[root.digest]
 
     def _nodes(self, root: CanonicalNode) -> dict[str, CanonicalNode]:
         found = self._below.get(root.digest)

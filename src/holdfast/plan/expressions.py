@@ -98,6 +98,12 @@ _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
 
+# The kinds of `PythonUDF` that are called once for each row; the others are handed rows in batches,
+# and see what comes together in one.
+_CALLED_BY_ROW = frozenset({100, 101})
+_PYTHON_FUNCTION = EXPRESSIONS + "PythonUDF"
+_KIND_OF_FUNCTION = 4
+
 PythonFunctionDigest = Callable[[str], str | None]
 """The digest of a Python function from its base64 pickle; None where its content can't be known."""
 
@@ -247,8 +253,7 @@ class ExpressionCanonicalizer:
         if name in _RANDOM or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
             self._note_volatile(name)
         self._volatile_seen += volatile
-        # A function may be handed its rows in batches, and see what comes together in one.
-        if name in _ORDER_DEPENDENT or name in _PYTHON_CALLS:
+        if name in _ORDER_DEPENDENT or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.layout_sensitive = True
         return canonical
 
@@ -367,6 +372,10 @@ def _common_id(value: Value) -> int:
     """The number in a `CommonExpressionId`."""
     number: int = value["f"][0]
     return number
+
+
+def _is_called_by_row(call: dict[str, Any]) -> bool:
+    return call["c"] == _PYTHON_FUNCTION and call["f"][_KIND_OF_FUNCTION] in _CALLED_BY_ROW
 
 
 def is_id(value: Value) -> bool:

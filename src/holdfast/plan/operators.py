@@ -49,11 +49,17 @@ class OperatorRule:
 _TRANSPARENT = OperatorRule(transparent=True, keeps_order=True)
 _LIMIT = OperatorRule(keeps_order=True, layout_sensitive=True)
 _LEAF = OperatorRule(output=Output.DESCRIBED)
+# The optimizer takes Python functions out of expressions, and gives what they return other names.
+_FUNCTIONS = OperatorRule(
+    Output.DESCRIBED, defines=frozenset({1}), keeps_order=True, names_unseen=True
+)
 
 OPERATOR_RULES: dict[str, OperatorRule] = {
     LOGICAL + name: rule
     for name, rule in {
         "Aggregate": OperatorRule(Output.NAMED_EXPRESSIONS, named=1, ignored=frozenset({3})),
+        "ArrowEvalPython": _FUNCTIONS,
+        "BatchEvalPython": _FUNCTIONS,
         "Deduplicate": OperatorRule(layout_sensitive=True),
         "Distinct": OperatorRule(),
         "Except": OperatorRule(),
