@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.data_stream import DataStream
     from holdfast.api.table import Table
+    from holdfast.runtime.recovery.job_sink import JobSink
 
 T = TypeVar("T")
 
@@ -32,7 +33,13 @@ class TableContext(Protocol):
     has to be kept is kept.
 
     Source: FLIP-36, phase 1 (the table environment of a table).
+
+    Attributes:
+        recovers_jobs: A job goes on where it stopped, when the program is started again.
     """
+
+    @property
+    def recovers_jobs(self) -> bool: ...
 
     def wrap(self, df: DataFrame) -> Table:
         """Gives the table of a plain DataFrame.
@@ -65,6 +72,32 @@ class TableContext(Protocol):
             Exception: What ``action`` raises, unless kept data were lost and the second attempt
                 succeeded. If ``before_retry`` raises :class:`RetryRefused`, the first attempt's
                 error.
+        """
+
+    def write_action(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[DataFrame, str | None], object],
+        sink: JobSink,
+    ) -> None:
+        """Runs an action whose rows go to a sink, as one job, which is recovered.
+
+        The rows are there exactly once, however often the program is killed and started again.
+
+        Args:
+            table: The table that the action is called on.
+            name: How the action is called, for the job's name.
+            action: Writes the rows of a plain DataFrame, in which every kept node is a read, to the
+                path that the sink has given; with no path, where the job can't be followed, as if
+                there were no sink. It is called a second time, with the path emptied, if kept data
+                turn out to be lost, and not at all if an earlier start has written all of it.
+            sink: Where the rows go.
+
+        Raises:
+            holdfast.errors.StaleEpochError: Another start of the job has taken over.
+            holdfast.errors.SinkError: The rows can't be written there.
+            Exception: What ``action`` raises.
         """
 
     def stream_action(

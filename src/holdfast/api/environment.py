@@ -47,6 +47,7 @@ from holdfast.runtime.cache_service_manager import CachedComputation, CacheServi
 from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.vertex_runner import KeptDataLost
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import check_keepable
@@ -328,6 +329,11 @@ class Environment(StreamEnvironment):
 
     # -- the side that tables see, see holdfast.api.context.TableContext --------------------------
 
+    @property
+    def recovers_jobs(self) -> bool:
+        """Whether a job goes on where it stopped, when the program is started again."""
+        return self._recoverable is not None and not self._closed
+
     def wrap(self, df: ParentDataFrame) -> Table:
         """The table of a plain DataFrame."""
         return Table(df, self)
@@ -354,6 +360,21 @@ class Environment(StreamEnvironment):
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
+
+    def write_action(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[ParentDataFrame, str | None], object],
+        sink: JobSink,
+    ) -> None:
+        """Runs a write as one job, see `holdfast.api.context.TableContext.write_action`."""
+        request = self._request(table, name)
+        if request is None or self._recoverable is None:
+            self._run_plain(table, name, lambda df: action(df, None))
+            return
+        result = self._recoverable.write(request, action, sink)
+        self._last_job_result = JobExecutionResult.of(result)
 
     def stream_action(
         self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]

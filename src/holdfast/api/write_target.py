@@ -10,9 +10,12 @@ the rows to one by one do the same.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.context import RetryRefused
+from holdfast.sinks.sink_mode import SinkMode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,14 +28,31 @@ _HADOOP_PATH = "org.apache.hadoop.fs.Path"
 _COMMITTER_VERSION = "mapreduce.fileoutputcommitter.algorithm.version"
 
 
+@dataclass(frozen=True, slots=True)
+class FilesWrite:
+    """A write of files to a directory that this machine sees as its own.
+
+    Attributes:
+        directory: The directory, an absolute path.
+        mode: What becomes of what it holds.
+        dynamic_partitions: Mode "overwrite" replaces only the partitions that are written.
+    """
+
+    directory: Path
+    mode: SinkMode
+    dynamic_partitions: bool
+
+
 class WriteTarget:
     """The target of a write, which a second attempt may simply write again.
 
     Attributes:
         settled: Spark answers the write without reading the table, because of what the target is.
+        files: What is written where, if that is files to a local or shared directory.
     """
 
     settled = False
+    files: FilesWrite | None = None
 
     def before_retry(self) -> None:
         """Undoes what a failed attempt left behind.
@@ -115,6 +135,13 @@ def target_of_save(session: SparkSession, java_writer: Any, path: str | None) ->
     """
     option = session._jvm.scala.Option  # type: ignore[union-attr]
     command = java_writer.saveCommand(option.apply(path))
+    target = _target_of_save_command(session, java_writer, command)
+    if _simple_name(command) == _FILE_COMMAND:
+        target.files = _files_write(command)
+    return target
+
+
+def _target_of_save_command(session: SparkSession, java_writer: Any, command: Any) -> WriteTarget:
     if _simple_name(command) == _FILE_COMMAND:
         if command.mode().toString() in ("ErrorIfExists", "Ignore"):
             output = command.outputPath()
@@ -203,6 +230,17 @@ def target_of_table(session: SparkSession, java_writer: Any, query: Any, name: s
             _refuse_own_source(session, query, path, metadata)
         return DirectoryTarget(session, path, is_new=True, files_before=None)
     return _directory(session, java_writer, path)
+
+
+def _files_write(command: Any) -> FilesWrite | None:
+    location = command.outputPath().toUri()
+    if location.getScheme() != "file":
+        return None
+    return FilesWrite(
+        Path(location.getPath()),
+        SinkMode(command.mode().toString()),
+        command.dynamicPartitionOverwrite(),
+    )
 
 
 def _target_of_command(session: SparkSession, java_writer: Any, command: Any) -> WriteTarget:

@@ -16,6 +16,7 @@ from holdfast.api.members import (
     MemberKind,
     members_of,
 )
+from holdfast.api.recoverable_write import WriterCall, sink_of_write, staged_calls
 from holdfast.api.write_target import (
     UnrepeatableTarget,
     WriteTarget,
@@ -24,13 +25,13 @@ from holdfast.api.write_target import (
     target_of_save,
     target_of_table,
 )
+from holdfast.errors import SinkTargetExistsError
+from holdfast.sinks.directory_sink import DirectorySink
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from holdfast.api.table import Table
-
-_Call = tuple[str, tuple[Any, ...]]
 
 
 class TableWriter(DataFrameWriter):
@@ -39,6 +40,10 @@ class TableWriter(DataFrameWriter):
     If kept data are lost while it writes, the write starts again from nothing. It does not where
     rows of the first attempt stay behind and would be written twice (JDBC, sources that take rows
     one by one, Hadoop's committer version 2): there the first attempt's error surfaces.
+
+    Where jobs are recovered, files of any format that go to a directory of a local or shared file
+    system are written beside it, and are made its contents in one step, exactly once, however often
+    the program is killed and started again.
 
     Args:
         table: The table to write.
@@ -144,7 +149,7 @@ class _JobWriter:
         self._open_writer = open_writer
         self._writing_calls = writing_calls
         self._target_of = target_of
-        self._recorded: list[_Call] = []
+        self._recorded: list[WriterCall] = []
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("__"):
@@ -158,7 +163,7 @@ class _JobWriter:
             getattr(self.java_writer, method)(*args), self.java_writer, ((method, args),)
         )
 
-    def continued(self, result: Any, asked: Any, calls: tuple[_Call, ...]) -> Any:
+    def continued(self, result: Any, asked: Any, calls: tuple[WriterCall, ...]) -> Any:
         """Gives what the caller goes on with after these calls: this writer, a clause, a value."""
         if type(result) is not type(asked):
             return result
@@ -172,22 +177,39 @@ class _JobWriter:
 
     def _write(self, method: str, *args: Any) -> None:
         target = self._target_of(self, method, args)
-        if target.settled:
+        name, calls = f"{self._opened_by}.{method}", (*self._recorded, (method, args))
+        sink = None
+        if self.table._holdfast_context.recovers_jobs:
+            sink = sink_of_write(name, self.java_writer, target, calls)
+        if sink is not None:
+            self._write_once(name, calls, sink)
+        elif target.settled:
             getattr(self.java_writer, method)(*args)
-            return
-        calls = (*self._recorded, (method, args))
-        self.table._holdfast_context.run_action(
-            self.table,
-            f"{self._opened_by}.{method}",
-            lambda df: _replay(self._open_writer(df), calls),
-            before_retry=target.before_retry,
-        )
+        else:
+            self.table._holdfast_context.run_action(
+                self.table,
+                name,
+                lambda df: _replay(self._open_writer(df), calls),
+                before_retry=target.before_retry,
+            )
+
+    def _write_once(self, name: str, calls: tuple[WriterCall, ...], sink: DirectorySink) -> None:
+        def act(df: DataFrame, path: str | None = None) -> None:
+            written = calls if path is None else staged_calls(calls, path)
+            _replay(self._open_writer(df), written)
+
+        try:
+            self.table._holdfast_context.write_action(self.table, name, act, sink)
+        except SinkTargetExistsError:
+            # Spark says so in its own words.
+            _replay(self.java_writer, calls[-1:])
+        self.table.sparkSession.catalog.refreshByPath(f"file:{sink.target}")
 
 
 class _JobMergeClause:
     """A ``when...`` of a merge, whose calls go back to the writer it belongs to."""
 
-    def __init__(self, writer: _JobWriter, java_clause: Any, calls: tuple[_Call, ...]) -> None:
+    def __init__(self, writer: _JobWriter, java_clause: Any, calls: tuple[WriterCall, ...]) -> None:
         self._writer = writer
         self._java_clause = java_clause
         self._calls = calls
@@ -202,7 +224,7 @@ class _JobMergeClause:
         return self._writer.continued(result, self._java_clause, (*self._calls, (method, args)))
 
 
-def _replay(java_object: Any, calls: tuple[_Call, ...]) -> None:
+def _replay(java_object: Any, calls: tuple[WriterCall, ...]) -> None:
     for method, args in calls:
         java_object = getattr(java_object, method)(*args)
 

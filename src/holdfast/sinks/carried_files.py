@@ -27,11 +27,15 @@ class CarriedFiles:
         into: the directory that is to be published; it holds what has been written.
         replaces_partitions: what a directory of the target holds is left out where files have been
             written to the same directory, as in a dynamic partition overwrite.
+        without: the name of a file of the target that is never carried.
     """
 
-    def __init__(self, target: Path, into: Path, *, replaces_partitions: bool) -> None:
+    def __init__(
+        self, target: Path, into: Path, *, replaces_partitions: bool, without: str = ""
+    ) -> None:
         self._target = target
         self._into = into
+        self._without = without
         written = FileTree.of(into)
         self._written = written.files.keys()
         self._replaced: frozenset[str] = frozenset()
@@ -51,6 +55,7 @@ class CarriedFiles:
             OSError: something can't be read or written.
         """
         found = FileTree.of(self._target)
+        found.files.pop(self._without, None)
         changed = found.directories != self.directories
         for path, carried in list(self.files.items()):
             if found.files.get(path) != carried.before:

@@ -74,6 +74,8 @@ class CommitMarker(BaseModel):
         """
         # Not pydantic's own JSON, which replaces what is no UTF-8 in the names of files.
         text = json.dumps(self.model_dump())
+        # Into a file of its own: one that is there may be a link to that of another start.
+        self.remove(directory, token)
         self.path(directory, token).write_text(text, encoding="ascii")
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +47,12 @@ class DirectorySink:
 
     Rows are written to a hidden directory beside the target, on the same file system. To publish
     them, what the target holds is linked into that directory where the mode keeps it, and then the
-    two are exchanged by one rename. A reader that lists the target sees one or the other. A file in
-    the new directory says whose it is, so that a start that was killed right after the rename is
-    known to have published; the job's journal knows that file's name.
+    two are exchanged by one rename. A file in the new directory says whose it is, so that a start
+    that was killed right after the rename is known to have published; the job's journal knows that
+    file's name.
+
+    Who lists the target sees one or the other. Who opens files later that were listed before finds
+    them where the mode keeps them, and where it replaces them does not, as with Spark's own writes.
 
     Whoever is to publish renames the directory first, and asks then whether another start has taken
     over. A new start takes its epoch first, and renames the earlier ones' directories then. So an
@@ -67,6 +71,8 @@ class DirectorySink:
         how: whatever else tells this write from others to the same directory, for `identity`.
         ordinal: which of the job's sinks it is, where there are several.
         renames: how directories are put in their place.
+        grace_seconds: for how long the files stay that the target held before, for a reader that
+            has opened the directory and is about to list it.
 
     Example:
         >>> import tempfile
@@ -96,6 +102,7 @@ class DirectorySink:
         how: str = "",
         ordinal: int = 0,
         renames: DirectoryRenames | None = None,
+        grace_seconds: float = 0.1,
     ) -> None:
         self.target = target
         self.mode = mode
@@ -104,6 +111,7 @@ class DirectorySink:
         self._how = how
         self._ordinal = ordinal
         self._renames = KernelRenames() if renames is None else renames
+        self._grace_seconds = grace_seconds
         self._opened: _Opened | None = None
 
     @property
@@ -192,6 +200,8 @@ class DirectorySink:
             check()
             raise SinkError(str(self.target), str(error)) from error
         self._opened = None
+        if published is not None and opened.path(StageState.SEALED).exists():
+            time.sleep(self._grace_seconds)
         self._clean(opened, published)
 
     def abort(self) -> None:
@@ -256,7 +266,13 @@ class DirectorySink:
         """Gives what has been published; None where the mode leaves the target as it is."""
         target, sealed = opened.names.target, opened.path(StageState.SEALED)
         os.rename(opened.path(StageState.WRITTEN), sealed)
-        carried = CarriedFiles(target, sealed, replaces_partitions=self._replaces_partitions)
+        carried = CarriedFiles(
+            target,
+            sealed,
+            replaces_partitions=self._replaces_partitions,
+            # Should another start have published meanwhile, what it says of itself stays its own.
+            without=CommitMarker.path(sealed, opened.token).name,
+        )
         for _ in range(_ATTEMPTS):
             exists = os.path.lexists(target)
             if exists and not self._takes_existing():

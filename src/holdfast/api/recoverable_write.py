@@ -1,0 +1,88 @@
+"""Writes of files that are there exactly once, however often the job is started."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Any
+
+from holdfast.api.write_target import WriteTarget
+from holdfast.sinks.directory_sink import DirectorySink
+from holdfast.sinks.unpublishable import why_unpublishable
+
+__all__ = ["WriterCall", "sink_of_write", "staged_calls"]
+
+logger = logging.getLogger(__name__)
+
+WriterCall = tuple[str, tuple[Any, ...]]
+"""A call of one of Spark's writers: the method, and what it was given."""
+
+_DISCARDING = "noop"
+
+
+def sink_of_write(
+    name: str, java_writer: Any, target: WriteTarget, calls: tuple[WriterCall, ...]
+) -> DirectorySink | None:
+    """Gives the sink that writes exactly once.
+
+    Args:
+        name: How the write is called, for the log.
+        java_writer: Spark's writer, format and mode set.
+        target: Where it goes.
+        calls: What sets the writer up, and the writing call.
+
+    Returns:
+        The sink; None where there is none for such a target, which the log then says.
+    """
+    files = target.files
+    if files is None:
+        if not _discards(java_writer) and not target.settled:
+            _warn(name, "its target is no directory of files that this machine can rename")
+        return None
+    reason = why_unpublishable(files.directory)
+    if reason is not None:
+        _warn(name, f"of {files.directory}: {reason}")
+        return None
+    # Options can hold secrets, which have no place in the job's record.
+    setup = hashlib.sha256(repr([(method, [*map(str, args)]) for method, args in calls]).encode())
+    return DirectorySink(
+        files.directory,
+        files.mode,
+        dynamic_partitions=files.dynamic_partitions,
+        how=f"{java_writer.source()} {setup.hexdigest()[:12]}",
+    )
+
+
+def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, ...]:
+    """Gives the calls that write the same to an empty directory instead.
+
+    Args:
+        calls: What sets the writer up, and the writing call.
+        path: The directory, an absolute path.
+
+    Example:
+        >>> staged_calls((("option", ("path", "out")), ("save", (None,))), "/stage")
+        (('mode', ('append',)), ('save', ('file:/stage',)))
+    """
+    setup = tuple(
+        (method, args)
+        for method, args in calls[:-1]
+        if not (method == "option" and args[0].lower() == "path")
+    )
+    # Spark takes what follows the scheme as it is, with blanks and per cent signs.
+    return (*setup, ("mode", ("append",)), ("save", (f"file:{path}",)))
+
+
+def _discards(java_writer: Any) -> bool:
+    """Whether the rows go nowhere."""
+    source = getattr(java_writer, "source", None)
+    return source is not None and str(source()).lower() == _DISCARDING
+
+
+def _warn(name: str, why: str) -> None:
+    logger.warning(
+        "%s writes as Spark does: rows may be written twice if the driver is killed while it "
+        "writes and the program is started again, because %s",
+        name,
+        why,
+    )
