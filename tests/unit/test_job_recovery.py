@@ -258,7 +258,7 @@ def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program
     first.finished(JOIN, JOINED, published)
     assert first.progress == {JOINED: VertexProgress(JOINED, 6, 6, 0)}
     recovered = program.start().recovered_job.vertices[JOINED]
-    assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, (1, 3, 4))
+    assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, ())
 
 
 def test_a_dataset_without_a_name_is_refused(program: Program) -> None:

@@ -168,7 +168,11 @@ def _vertex(
     chosen = next((output for output in valid if output in named), valid[0] if valid else None)
     disregarded: tuple[int, ...] = ()
     if chosen is not None:
-        finished: dict[int, OutputID | None] = dict.fromkeys(range(vertex.parallelism), chosen)
+        # Those that are said to have left nothing have still left nothing.
+        finished: dict[int, OutputID | None] = {
+            subtask: chosen if vertex.finished.get(subtask, chosen) else None
+            for subtask in range(vertex.parallelism)
+        }
     else:
         disregarded = tuple(sorted(vertex.unsnapshotted))
         finished = _finished(vertex, present)
