@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from holdfast.errors import StaleEpochError
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
@@ -171,10 +172,16 @@ class BlockingVertices:
                 self._reports[dataset_id], outcome=VertexOutcome.NOT_KEPT, reason=error.reason
             )
             raise
-        self._recovery.finished(vertex_id, dataset_id, kept, steps.run_subtasks)
         self._kept[dataset_id] = kept
         self._note(dataset_id, kept, VertexOutcome.PRODUCED, steps.recovered)
-        self._changed()
+        try:
+            self._recovery.finished(vertex_id, dataset_id, kept, steps.run_subtasks)
+            self._changed()
+        except StaleEpochError:
+            raise
+        except Exception:
+            # It is there to be read, and only this start will know.
+            logger.warning("that %s is kept is not recorded", name, exc_info=True)
         return kept
 
     def _attempts(self, dataset_id: IntermediateDataSetID) -> int:

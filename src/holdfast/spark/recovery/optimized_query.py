@@ -12,6 +12,7 @@ from holdfast.graph.plan_cuts import CutLimits, choose_cuts
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.recovery.kept_sources import KeptSources
 from holdfast.spark.recovery.size_estimates import SizeEstimates
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -84,10 +85,9 @@ class OptimizedQueries:
             query: what `of` gave.
             limits: when a cut is worth it.
         """
-        if sum(length for _, length, _ in query.root.source_files()) == 0:
-            return []
         estimates = SizeEstimates(self._spark, query)
         return [
             Cut(node, self.part(query, node))
             for node in choose_cuts(query.root, estimates.facts, limits)
+            if is_keepable(self._spark, query.reading.node(node.handle))
         ]

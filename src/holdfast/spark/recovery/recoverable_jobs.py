@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from py4j.protocol import Py4JError
@@ -35,11 +36,12 @@ from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.optimized_query import OptimizedQueries
-from holdfast.spark.recovery.passing_journal import PassingJournal
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
+from holdfast.spark.recovery.started_job import StartedJob
+from holdfast.spark.recovery.stream_identity import StreamIdentity
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
@@ -109,14 +111,9 @@ class RecoverableJobs:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
-        begun = self._begun(request, None)
-        if begun is None:
-            return self._master.run(request, act, before_retry=before_retry)
-        recoverable, planned = begun
-        with self._lasting(recoverable, keep_record=False):
-            request, master = self._prepared(recoverable, request, planned)
-            answer, result = master.run(request, act, before_retry=before_retry)
-        return answer, recoverable.told(result)
+        with self.started(request) as job:
+            answer, result = job.master.run(job.request, act, before_retry=before_retry)
+        return answer, job.told(result)
 
     def write(
         self, request: JobRequest[Query], act: Callable[[DataFrame, str], object], sink: JobSink
@@ -132,43 +129,75 @@ class RecoverableJobs:
             StaleEpochError: when a newer start of the job has taken over.
             SinkError: when the target can't be written.
         """
-        begun = self._begun(request, sink)
+        with self.started(request, sink=sink.identity) as job:
+            result = _written(job, act, sink)
+        sink.forget(job.sink_start)
+        return job.told(result)
+
+    def stream(
+        self, request: JobRequest[Query], act: Callable[[DataFrame], Iterator[T]]
+    ) -> Iterator[tuple[T | None, JobResult | None]]:
+        """Like `run` for an answer that comes row by row, see `JobMaster.stream`."""
+        with self.started(request) as job:
+            for row, result in job.master.stream(job.request, act):
+                yield row, None if result is None else job.told(result)
+
+    @contextmanager
+    def started(
+        self,
+        request: JobRequest[Query],
+        *,
+        sink: str | None = None,
+        stream: StreamIdentity | None = None,
+    ) -> Iterator[StartedJob]:
+        """Begins a job, or goes on with it; ends it, unless another start can go on with it.
+
+        Args:
+            request: what to run.
+            sink: where its rows go and how; None where they go back to the program.
+            stream: what the job is known by, where it is one of streams, whose vertices are marked
+                already.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        begun = self._begun(request, sink, stream)
         if begun is None:
-            start = SinkStart(JobID.random(), 1, PassingJournal())
-            result = _written(self._master, request, act, sink, start, lambda: None)
-            sink.forget(start)
-            return result
+            yield StartedJob.unrecorded(request, self._master)
+            return
         recoverable, planned = begun
         record = recoverable.start
+        sink_start = SinkStart(record.job_id, record.epoch, record.journal)
         if record.already_done:
-            sink.forget(SinkStart(record.job_id, record.epoch, record.journal))
             logger.warning(
                 "job %s (%s) was done by an earlier run of this program that was killed before it "
                 "ended, so it is not done again",
                 record.job_id,
                 request.name,
             )
-            return _done_before(record.job_id, request.name)
-        with self._lasting(recoverable, keep_record=True):
-            request, master = self._prepared(recoverable, request, planned)
-            start = SinkStart(record.job_id, record.epoch, record.journal)
-            result = _written(master, request, act, sink, start, record.check)
-        sink.forget(start)
-        return recoverable.told(result)
-
-    def stream(
-        self, request: JobRequest[Query], act: Callable[[DataFrame], Iterator[T]]
-    ) -> Iterator[tuple[T | None, JobResult | None]]:
-        """Like `run` for an answer that comes row by row, see `JobMaster.stream`."""
-        begun = self._begun(request, None)
-        if begun is None:
-            yield from self._master.stream(request, act)
+            yield StartedJob(
+                request,
+                self._master,
+                sink_start,
+                record.check,
+                recoverable.told,
+                already_done=True,
+            )
             return
-        recoverable, planned = begun
-        with self._lasting(recoverable, keep_record=False):
-            request, master = self._prepared(recoverable, request, planned)
-            for row, result in master.stream(request, act):
-                yield row, None if result is None else recoverable.told(result)
+        with self._lasting(recoverable, keep_record=sink is not None):
+            try:
+                restored, master = self._prepared(recoverable, request, planned)
+            except StaleEpochError:
+                raise
+            except Exception:
+                logger.warning(
+                    "job %s (%s) is run whole, since it can't be gone on with",
+                    record.job_id,
+                    request.name,
+                    exc_info=True,
+                )
+                restored, master = request, self._master
+            yield StartedJob(restored, master, sink_start, record.check, recoverable.told)
 
     def close(self) -> None:
         """The program ends: that its jobs have ended need not be known any more.
@@ -180,13 +209,13 @@ class RecoverableJobs:
             self._records.close()
 
     def _begun(
-        self, request: JobRequest[Query], sink: JobSink | None
+        self, request: JobRequest[Query], sink: str | None, stream: StreamIdentity | None
     ) -> tuple[RecoverableStart, PlannedCuts | None] | None:
         """A start of the job; None where there is nothing to recover, or no way to do so."""
-        planned = self._planned(request)
-        if sink is None and (planned is None or not planned.cuts):
+        planned = self._planned(request) if stream is None else None
+        if sink is None and stream is None and (planned is None or not planned.cuts):
             return None
-        identity = self._identity(request, sink, planned)
+        identity = self._identity(request, sink, stream, planned)
         if identity is None:
             logger.warning(
                 "job %s can't be recovered, since nothing tells it when its program starts again: "
@@ -200,9 +229,13 @@ class RecoverableJobs:
         except StorageError as error:
             logger.warning("job %s goes on without being recorded: %s", request.name, error)
             return None
-        return RecoverableStart(start, self._storage_of, self._settings), planned
+        settings = self._settings
+        if stream is not None:
+            settings = replace(settings, limits=None)
+        return RecoverableStart(start, self._storage_of, settings), planned
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
+        assert self._settings.limits is not None
         try:
             optimized = self._queries.of(request.query.plan)
             cuts = self._queries.cuts(optimized, self._settings.limits)
@@ -214,25 +247,32 @@ class RecoverableJobs:
         return PlannedCuts(request.query, optimized, tuple(cuts))
 
     def _identity(
-        self, request: JobRequest[Query], sink: JobSink | None, planned: PlannedCuts | None
+        self,
+        request: JobRequest[Query],
+        sink: str | None,
+        stream: StreamIdentity | None,
+        planned: PlannedCuts | None,
     ) -> JobIdentity | None:
-        digest = job_digest(self._bridge, request.query, request.inputs)
+        if stream is None:
+            digest = job_digest(self._bridge, request.query, request.inputs)
+            cuts = () if planned is None else planned.cuts
+            vertices = tuple(request.inputs.dataset_digest(cut.node) for cut in cuts)
+        else:
+            digest, vertices = stream.digest, stream.vertices
         name = self._settings.name
         known_by = name or digest
         if known_by is None:
             return None
-        where = None if sink is None else sink.identity
         with self._lock:
-            occurrence = self._occurrences[known_by, request.name, where]
-            self._occurrences[known_by, request.name, where] += 1
-        cuts = () if planned is None else planned.cuts
+            occurrence = self._occurrences[known_by, request.name, sink]
+            self._occurrences[known_by, request.name, sink] += 1
         return JobIdentity(
             digest=digest,
             name=name,
             occurrence=occurrence,
             action=request.name,
-            sink=where,
-            vertices=tuple(request.inputs.dataset_digest(cut.node) for cut in cuts),
+            sink=sink,
+            vertices=vertices,
         )
 
     def _prepared(
@@ -288,14 +328,7 @@ class RecoverableJobs:
             return True
 
 
-def _written(
-    master: JobMaster[Query, DataFrame],
-    request: JobRequest[Query],
-    act: Callable[[DataFrame, str], object],
-    sink: JobSink,
-    start: SinkStart,
-    check: Callable[[], None],
-) -> JobResult:
+def _written(job: StartedJob, act: Callable[[DataFrame, str], object], sink: JobSink) -> JobResult:
     """Runs a job over its sink, unless an earlier start has written all of it."""
     results: list[JobResult] = []
 
@@ -309,16 +342,16 @@ def _written(
                 sink.clear()
             act(dataframe, path)
 
-        _, result = master.run(request, write_anew)
+        _, result = job.master.run(job.request, write_anew)
         results.append(result)
 
     started = time.monotonic()
-    if write_once(sink, start, check, write):
+    if not job.already_done and write_once(sink, job.sink_start, job.check, write):
         return results[0]
-    return _done_before(start.job_id, request.name, time.monotonic() - started)
+    return _done_before(job.sink_start.job_id, job.request.name, time.monotonic() - started)
 
 
-def _done_before(job_id: JobID, name: str, runtime: float = 0.0) -> JobResult:
+def _done_before(job_id: JobID, name: str, runtime: float) -> JobResult:
     """The result of a job whose rows an earlier start has written."""
     vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RECOVERED)
     return JobResult(

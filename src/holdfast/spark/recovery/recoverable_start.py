@@ -157,10 +157,16 @@ class RecoverableStart:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
-        if self._recovery is not None:
-            self._recovery.end(status)
-        if self._storage is not None:
-            self._storage.release_all()
+        try:
+            if self._recovery is not None:
+                self._recovery.end(status)
+            if self._storage is not None:
+                self._storage.release_all()
+        except StaleEpochError:
+            raise
+        except (HoldfastError, OSError):
+            # It goes when the retention is over.
+            logger.warning("job %s leaves partitions behind", self.start.job_id, exc_info=True)
         # The last step: a job that ends half-way is one that goes on.
         self.start.end(status, keep=keep_record)
 

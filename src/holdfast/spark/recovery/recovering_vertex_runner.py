@@ -47,7 +47,7 @@ class RecoveringVertexRunner:
         queries: reads what Spark is about to run.
         vertices: has the vertices' results.
         inputs: the settings that the job runs under.
-        limits: where plans are worth cutting.
+        limits: where plans are worth cutting; None where they are not cut.
         planned: where the job's own query is cut, if that is known.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
@@ -61,7 +61,7 @@ class RecoveringVertexRunner:
         queries: OptimizedQueries,
         vertices: BlockingVertices,
         inputs: SessionInputs,
-        limits: CutLimits,
+        limits: CutLimits | None,
         planned: PlannedCuts | None,
     ) -> None:
         self._runner = runner
@@ -127,6 +127,8 @@ class RecoveringVertexRunner:
 
     def _cut(self, frame: DataFrame, noted: _NotedReads) -> DataFrame:
         """The query with its vertices read; the very one where it isn't cut."""
+        if self._limits is None:
+            return frame
         try:
             query = self._queries.of(frame._jdf.queryExecution().analyzed(), noted.kept)
             cuts = self._queries.cuts(query, self._limits)

@@ -14,14 +14,14 @@ class RecoverySettings:
 
     Attributes:
         name: what the person calls the program's jobs; None where they are known by their digest.
-        limits: where plans are worth cutting.
+        limits: where plans are worth cutting; None where they are not cut.
         write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
         flush_interval: `job-event.store.write-buffer.flush-interval`.
         snapshot_min_pause: `execution.batch.job-recovery.operator-coordinator-snapshot.min-pause`.
     """
 
     name: str | None
-    limits: CutLimits
+    limits: CutLimits | None
     write_buffer_size: int
     flush_interval: timedelta
     snapshot_min_pause: timedelta

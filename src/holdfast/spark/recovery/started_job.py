@@ -1,0 +1,45 @@
+"""A job that has begun, or goes on: what runs it from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql.classic.dataframe import DataFrame
+
+from holdfast.ids import JobID
+from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.recovery.job_sink import SinkStart
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.recovery.passing_journal import PassingJournal
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """A start of a job.
+
+    Attributes:
+        request: what to run.
+        master: runs it.
+        sink_start: what its sinks have to know.
+        check: raises when another start has taken over.
+        told: completes the result.
+        already_done: an earlier run of the program has ended this very job, so that it is not to be
+            run: its sinks are told to forget it, and that is all.
+    """
+
+    request: JobRequest[Query]
+    master: JobMaster[Query, DataFrame]
+    sink_start: SinkStart
+    check: Callable[[], None]
+    told: Callable[[JobResult], JobResult]
+    already_done: bool = False
+
+    @classmethod
+    def unrecorded(
+        cls, request: JobRequest[Query], master: JobMaster[Query, DataFrame]
+    ) -> StartedJob:
+        """A job that can't be recovered."""
+        start = SinkStart(JobID.random(), 1, PassingJournal())
+        return cls(request, master, start, lambda: None, lambda result: result)
