@@ -18,6 +18,7 @@ from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.vertex_runner import SparkVertexRunner
@@ -210,6 +211,24 @@ def test_what_comes_out_differently_is_not_cut(
 ) -> None:
     df = spark.sql(f"SELECT count(*) FROM ({query}) JOIN buyers ON true")
     assert applications("one").cuts(df) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "keepable"),
+    [
+        (["id", "array(id) a"], True),
+        ([], True),
+        (["id", "make_interval(1) i"], False),
+        (["array(from_json('{}', '')) s"], False),
+        (["null n"], True),
+    ],
+    ids=["plain", "none", "interval", "struct without fields", "void"],
+)
+def test_only_what_can_be_kept_is_cut(
+    spark: SparkSession, columns: list[str], keepable: bool
+) -> None:
+    plan = spark.range(3).selectExpr(*columns)._jdf.queryExecution().analyzed()
+    assert is_keepable(spark, plan) == keepable
 
 
 def test_rows_of_this_application_alone_are_not_cut(
