@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
 from holdfast.errors import (
     StaleEpochError,
+    StorageError,
+    TaskExecutorError,
     TaskExecutorUnreachableError,
     UnknownApplicationError,
 )
@@ -97,6 +100,17 @@ class RecoveryConnection(TaskExecutorConnection):
             # Taken over, or lost with its directory: it is the executor who knows.
             self.connect()
             raise
+
+    def look_again(self) -> None:
+        """Asks an executor that doesn't know this start any more whether there is a newer one.
+
+        Raises:
+            StaleEpochError: when there is.
+        """
+        self.refuse_if_stale()
+        if isinstance(self._unreachable, UnknownApplicationError):
+            with suppress(TaskExecutorError, StorageError):
+                self.connect()
 
     def heartbeat(self, hits: Mapping[OutputID, int]) -> None:
         """Renews the lease; does nothing more once a newer start has taken over."""

@@ -174,6 +174,8 @@ class RecoveryStorage(TaskExecutorStorage):
             LocationsIncompleteError: when the location of some partition can't be collected.
             StorageError: when it can't be published; it is then still to be discarded.
         """
+        for connection in self._starts:
+            connection.look_again()
         part = self._staged.get(staged.name)
         if part is not None:
             return self._publish_missing(staged, description, written, part)
@@ -202,6 +204,8 @@ class RecoveryStorage(TaskExecutorStorage):
             LocationsIncompleteError: when an executor that holds some of it is gone.
             StorageError: when the output was not recovered, or can't be published.
         """
+        for connection in self._starts:
+            connection.look_again()
         production = self._production(salvaged)
         return self._publish_together(job_id, production, description, number_of_partitions)
 
