@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,16 +27,22 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.recovery.job_sink import write_once
 from holdfast.runtime.vertex_runner import VertexRunner
+from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
+from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
 from holdfast.spark.streams.compiler import Flow, KeptRead, StreamCompiler
 from holdfast.spark.streams.sink_formats import LINES
 from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, is_on_this_machine, run_of
+from holdfast.spark.streams.sink_targets import exactly_once
+from holdfast.spark.streams.stream_job_digest import stream_identity
 from holdfast.spark.streams.table_formats import RowOutput
 from holdfast.spark.streams.task_errors import told_as_themselves
 from holdfast.spark.streams.tee_job import TeeJob
@@ -58,6 +65,7 @@ class StreamExecutor:
         bridge: reads and rewrites its plans.
         manager: what is cached and what is kept.
         master: runs jobs.
+        recoverable: runs them so that they outlive their driver; None where they don't.
     """
 
     def __init__(
@@ -66,11 +74,19 @@ class StreamExecutor:
         bridge: CatalystBridge,
         manager: CacheServiceManager[Query],
         master: JobMaster[Query, DataFrame],
+        recoverable: RecoverableJobs | None = None,
     ) -> None:
         self._spark = spark
         self._bridge = bridge
         self._master = master
-        self._caches = CachedStreams(spark, bridge, manager)
+        self._recoverable = recoverable
+        self._caches = CachedStreams(
+            spark,
+            bridge,
+            manager,
+            key=None if recoverable is None else recoverable.seal_key,
+            blocking=recoverable is not None,
+        )
 
     def execute(
         self, job_name: str, sinks: Sequence[SinkTransformation], default_parallelism: int
@@ -101,18 +117,37 @@ class StreamExecutor:
                 frames.append(flow.to(run.output, _LINE_COLUMNS))
             temporary = stack.enter_context(self._caches.sharing(shared, sinks))
             request = self._request(job_name, self._united(frames))
-            waiting = list(range(len(runs)))
-
-            def act(substituted: DataFrame) -> None:
-                parts = self._parts(substituted, request.root, len(runs))
-                while waiting:
-                    runs[waiting[0]].run(parts[waiting[0]])
-                    del waiting[0]
-
-            # What has been written can't be taken back, so that nothing is checked afterwards.
-            _, result = self._master.run(request, act, before_retry=lambda: None)
+            targets = self._targets(flows)
+            with self._started(request, flows, temporary, targets) as job:
+                result = self._run(job, runs, targets)
+        for target in filter(None, targets):
+            target.forget(job.sink_start)
         self._caches.refresh(sinks)
-        return _without(result, temporary)
+        return _without(job.told(result), temporary)
+
+    def _run(
+        self, job: StartedJob, runs: Sequence[SinkRun], targets: Sequence[DirectorySink | None]
+    ) -> JobResult:
+        """Runs the sinks of a job that have not ended in an earlier start of it."""
+        waiting = [] if job.already_done else list(range(len(runs)))
+
+        def act(substituted: DataFrame) -> None:
+            parts = self._parts(substituted, job.request.root, len(runs))
+            while waiting:
+                index = waiting[0]
+                write = partial(runs[index].run, parts[index])
+                target = targets[index]
+                if target is None:
+                    write()
+                else:
+                    write_once(target, job.sink_start, job.check, write)
+                del waiting[0]
+
+        if not waiting:
+            return done_before(job)
+        # What has been written can't be taken back, so that nothing is checked afterwards.
+        _, result = job.master.run(job.request, act, before_retry=lambda: None)
+        return result
 
     def collect(
         self,
@@ -147,8 +182,11 @@ class StreamExecutor:
             temporary = stack.enter_context(self._caches.sharing(shared, [sink]))
             frame = flow.to(run.output, _LINE_COLUMNS)
             request = self._request(job_name, frame)
-            tee = self._tee(request, compiler.kept_reads, run)
-            master = self._master
+            job = stack.enter_context(self._started(request, [("", sink, flow)], temporary, []))
+            request, master = job.request, job.master
+            tee = None
+            if self._recoverable is None:
+                tee = self._tee(request, compiler.kept_reads, run)
             if tee is not None:
                 stack.callback(tee.close)
                 master = master.with_runner(lambda runner: _teeing(runner, tee))
@@ -165,7 +203,7 @@ class StreamExecutor:
                         yield record
             assert result is not None
         self._caches.refresh([sink])
-        on_result(_without(result, temporary))
+        on_result(_without(job.told(result), temporary))
 
     # -- caches -----------------------------------------------------------------------------------
 
@@ -239,6 +277,31 @@ class StreamExecutor:
         ]
         return flows, compiler, shared
 
+    def _targets(self, flows: Sequence[tuple[str, object, Flow]]) -> list[DirectorySink | None]:
+        """For each sink what publishes its records exactly once, where jobs are recovered."""
+        if self._recoverable is None:
+            return [None] * len(flows)
+        return [
+            exactly_once(self._spark, sink, name, ordinal)
+            for ordinal, (name, sink, _) in enumerate(flows)
+        ]
+
+    def _started(
+        self,
+        request: JobRequest[Query],
+        flows: Sequence[tuple[str, object, Flow]],
+        temporary: Iterable[IntermediateDataSetID],
+        targets: Iterable[DirectorySink | None],
+    ) -> AbstractContextManager[StartedJob]:
+        """Begins a job, or goes on with it."""
+        if self._recoverable is None:
+            return nullcontext(StartedJob.unrecorded(request, self._master))
+        identity = stream_identity(
+            self._bridge, request.inputs, [(sink, flow) for _, sink, flow in flows], temporary
+        )
+        where = "; ".join(target.identity for target in targets if target is not None)
+        return self._recoverable.started(request, sink=where or None, stream=identity)
+
     def _tee(
         self, request: JobRequest[Query], reads: Iterable[KeptRead], run: CollectRun
     ) -> TeeJob | None:
@@ -293,8 +356,8 @@ def _columns_of(schema: StructType | str) -> StructType:
 
 
 def _teeing(runner: VertexRunner[Query, DataFrame], tee: TeeJob) -> VertexRunner[Query, DataFrame]:
-    assert isinstance(runner, SparkVertexRunner)
-    return TeeingVertexRunner(runner, tee)
+    """A runner that may answer by the tee; another engine's stays as it is."""
+    return TeeingVertexRunner(runner, tee) if isinstance(runner, SparkVertexRunner) else runner
 
 
 def _parallelism(transformation: Transformation) -> int | None:

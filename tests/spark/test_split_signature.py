@@ -1,0 +1,166 @@
+"""Partitions that an earlier start has left are completed by those that are missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.partition_writer import PartitionWriter, describe
+from holdfast.spark.recovery.partial_production import PartialProduction, SplitChangedError
+from holdfast.spark.recovery.split_signature import Split, split_of
+from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+
+
+@pytest.fixture(scope="module")
+def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("split")
+    df = spark.range(600).selectExpr("id", "id % 3 AS k", "array(id, id + 1) AS pair")
+    df.repartition(5).write.parquet(str(home / "flat"))
+    df.write.partitionBy("k").orc(str(home / "by_k"))
+    return home
+
+
+@pytest.fixture
+def many_tasks(settings: Any) -> Iterator[None]:
+    """Each file is a task of its own."""
+    with settings({"spark.sql.files.openCostInBytes": str(1 << 40)}):
+        yield
+
+
+def plan_of(df: Any) -> Any:
+    return df._jdf.queryExecution().analyzed()
+
+
+def split(spark: SparkSession, df: Any, kept: tuple[KeptDataSet, ...] = ()) -> Split | None:
+    return split_of(spark, plan_of(df), kept)
+
+
+def description_of(df: Any, *, ordered: bool = False) -> DataSetDescription:
+    return describe("ab" * 32, "a test", df._jdf.schema().json(), ordered, "4")
+
+
+QUERIES = {
+    "a scan": lambda read: read,
+    "rows of some files": lambda read: read.where("id % 3 = 1").selectExpr("id * 2 AS twice", "k"),
+    "more rows": lambda read: read.select("k", F.explode("pair").alias("each")),
+    "a function": lambda read: read.withColumn("n", F.udf(lambda n: n + 1, "long")("id")),
+    "numbers by seed": lambda read: read.withColumn("r", F.rand(7)),
+    "a union": lambda read: read.unionByName(read.selectExpr("id + 1000 AS id", "k", "pair")),
+    "nothing": lambda read: read.where("id < 0"),
+}
+
+
+@pytest.mark.parametrize("source", ["flat", "by_k"])
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_missing_partitions_are_those_of_a_whole_run(
+    spark: SparkSession, files: Path, tmp_path: Path, many_tasks: None, source: str, query: Any
+) -> None:
+    reader = spark.read.parquet if source == "flat" else spark.read.orc
+    df = query(reader(str(files / source)))
+    found = split(spark, df)
+    assert found is not None and found.parallelism >= 3
+    description = description_of(df)
+    writer = PartitionWriter(spark, "zstd")
+    writer.write(plan_of(df), description, tmp_path / "whole", {})
+    missing = [1, found.parallelism - 1]
+    again = query(reader(str(files / source)))
+    PartialProduction(spark, writer).write(
+        plan_of(again), description, tmp_path / "part", {}, found, missing
+    )
+    whole, part = by_index(spark, tmp_path / "whole"), by_index(spark, tmp_path / "part")
+    assert set(part) <= {0, 1}
+    for place, index in enumerate(missing):
+        assert part.get(place, []) == whole.get(index, [])
+
+
+def by_index(spark: SparkSession, directory: Path) -> dict[int, list[str]]:
+    """The rows of each partition, by what the file's name says."""
+    found = {}
+    for file in directory.glob("part-*"):
+        index = int(file.name.split("-")[1])
+        found[index] = [repr(row) for row in spark.read.parquet(str(file)).collect()]
+    return {index: rows for index, rows in found.items() if rows}
+
+
+def test_the_same_files_are_split_the_same(
+    spark: SparkSession, files: Path, settings: Any, many_tasks: None
+) -> None:
+    found = split(spark, spark.read.parquet(str(files / "flat")))
+    assert found is not None and found.parallelism == 5
+    assert split(spark, spark.read.parquet(str(files / "flat"))) == found
+    with settings({"spark.sql.files.openCostInBytes": "1"}):
+        assert split(spark, spark.read.parquet(str(files / "flat"))) != found
+    file = next((files / "flat").glob("part-*"))
+    os.utime(file, (file.stat().st_atime, file.stat().st_mtime + 5))
+    assert split(spark, spark.read.parquet(str(files / "flat"))) != found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda read: read.groupBy("k").count(),
+        lambda read: read.join(read.selectExpr("id", "k AS j"), "id"),
+        lambda read: read.join(F.broadcast(read.selectExpr("id", "k AS j")), "id"),
+        lambda read: read.orderBy("id"),
+        lambda read: read.limit(3),
+        lambda read: read.coalesce(1),
+        lambda read: read.where(F.expr("id = (SELECT max(v.id) FROM VALUES (1) AS v(id))")),
+        lambda read: read.sparkSession.range(10),
+        lambda read: read.union(read.sparkSession.range(10).selectExpr("id", "id", "array(id)")),
+    ],
+    ids=["group", "join", "broadcast", "order", "limit", "coalesce", "subquery", "range", "mixed"],
+)
+def test_what_is_decided_otherwise_has_no_split(
+    spark: SparkSession, files: Path, query: Any
+) -> None:
+    assert split(spark, query(spark.read.parquet(str(files / "flat")))) is None
+
+
+def test_kept_partitions_count_by_what_they_are(
+    spark: SparkSession, files: Path, tmp_path: Path
+) -> None:
+    bridge = CatalystBridge(spark, "one")
+    storage = EmbeddedStorage(tmp_path / "kept")
+    runner = SparkVertexRunner(spark, bridge, storage, "zstd")
+    query = bridge.query(spark.read.parquet(str(files / "flat")))
+    kept = runner.produce(
+        query, JobID.random(), IntermediateDataSetID("cd" * 32), "a test", lambda _: None
+    )
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for partition, place in zip(kept.manifest.partitions, kept.locations, strict=True):
+        os.link(place, moved / partition.file)
+    elsewhere = kept.model_copy(update={"directories": (str(moved),), "holders": ()})
+    splits = []
+    for each in (kept, elsewhere):
+        read = runner.substituted(query, query.root, lambda _, each=each: each)
+        splits.append(split(spark, read.where("id > 3"), (each,)))
+        assert splits[-1] != split(spark, read.where("id > 3"))
+    assert splits[0] is not None and splits[0] == splits[1]
+    storage.close()
+
+
+def test_another_split_is_refused(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    df = spark.read.parquet(str(files / "flat"))
+    found = split(spark, df)
+    assert found is not None
+    production = PartialProduction(spark, PartitionWriter(spark, "zstd"))
+    other = Split("00" * 32, found.parallelism)
+    for plan, description, before in (
+        (plan_of(df), description_of(df), other),
+        (plan_of(df.groupBy("k").count()), description_of(df), found),
+        (plan_of(df), description_of(df, ordered=True), found),
+    ):
+        with pytest.raises(SplitChangedError):
+            production.write(plan, description, tmp_path / "part", {}, before, [0])
+    assert not (tmp_path / "part").exists()
