@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,7 @@ class _Executors:
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self._tracker = JobMasterPartitionTracker()
+        self._partitions: list[_Partition] = []
 
     def register(self) -> None:
         """All report what they have."""
@@ -92,17 +94,20 @@ class _Executors:
             self._tracker.executor_registered(executor_id)
             for info in infos:
                 start(_JOB, executor_id, info)
+        found = self._tracker.get_all_partition_with_metrics(_JOB)
+        self._partitions = [
+            _Partition(partition_id, metrics) for partition_id, (_, metrics) in found.items()
+        ]
 
     def get_all_partition_with_metrics(self) -> Collection[_Partition]:
-        """As the tracker has them."""
-        found = self._tracker.get_all_partition_with_metrics(_JOB)
-        return [_Partition(partition_id, metrics) for partition_id, (_, metrics) in found.items()]
+        """As the tracker had them."""
+        return self._partitions
 
     def recovered_outputs(self) -> Mapping[OutputID, _Output]:
         """The same by outputs."""
-        present: dict[OutputID, set[int]] = {}
-        for partition_id in self._tracker.get_all_partition_with_metrics(_JOB):
-            present.setdefault(partition_id.output, set()).add(partition_id.index)
+        present: defaultdict[OutputID, set[int]] = defaultdict(set)
+        for partition in self._partitions:
+            present[partition.partition_id.output].add(partition.partition_id.index)
         return {output: _Output(None, frozenset(found)) for output, found in present.items()}
 
 
