@@ -161,7 +161,9 @@ class Environment(StreamEnvironment):
             )
         self._stream_program = StreamProgram(
             self,
-            StreamExecutor(self.spark, self._bridge, self._manager, self._master),
+            StreamExecutor(
+                self.spark, self._bridge, self._manager, self._master, self._recoverable
+            ),
             self.spark.sparkContext.defaultParallelism,
             is_closed=lambda: self._closed,
             on_result=self._ended,

@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,15 +21,8 @@ from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_identity import JobIdentity
-from holdfast.ids import JobID, JobVertexID
-from holdfast.runtime.execution_graph import (
-    ArchivedExecutionGraph,
-    ExecutionVertex,
-    VertexOutcome,
-)
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
-from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -40,10 +32,11 @@ from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
-from holdfast.spark.recovery.started_job import StartedJob
+from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+from holdfast.streaming.sealing import SealKey
 
 T = TypeVar("T")
 
@@ -199,6 +192,11 @@ class RecoverableJobs:
                 restored, master = request, self._master
             yield StartedJob(restored, master, sink_start, record.check, recoverable.told)
 
+    @property
+    def seal_key(self) -> SealKey:
+        """What the batches of streams are sealed with, the same at each start of a program."""
+        return SealKey(self._records.seal_key())
+
     def close(self) -> None:
         """The program ends: that its jobs have ended need not be known any more.
 
@@ -345,16 +343,6 @@ def _written(job: StartedJob, act: Callable[[DataFrame, str], object], sink: Job
         _, result = job.master.run(job.request, write_anew)
         results.append(result)
 
-    started = time.monotonic()
     if not job.already_done and write_once(sink, job.sink_start, job.check, write):
         return results[0]
-    return _done_before(job.sink_start.job_id, job.request.name, time.monotonic() - started)
-
-
-def _done_before(job_id: JobID, name: str, runtime: float) -> JobResult:
-    """The result of a job whose rows an earlier start has written."""
-    vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RECOVERED)
-    return JobResult(
-        ArchivedExecutionGraph(job_id, name, (vertex,), BlockingPersistentResultPartitionMeta()),
-        net_runtime=runtime,
-    )
+    return done_before(job)

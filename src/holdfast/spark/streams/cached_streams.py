@@ -87,15 +87,24 @@ class CachedStreams:
         spark: the session.
         bridge: reads its plans.
         manager: what is cached and what is kept.
+        key: what batches are sealed with; one that nobody else has when None.
+        blocking: what is dealt anew to subtasks is kept for the length of a job as well.
     """
 
     def __init__(
-        self, spark: SparkSession, bridge: CatalystBridge, manager: CacheServiceManager[Query]
+        self,
+        spark: SparkSession,
+        bridge: CatalystBridge,
+        manager: CacheServiceManager[Query],
+        *,
+        key: SealKey | None = None,
+        blocking: bool = False,
     ) -> None:
         self._spark = spark
         self._bridge = bridge
         self._manager = manager
-        self._key = SealKey.new()
+        self._key = SealKey.new() if key is None else key
+        self._blocking = blocking
         self._lock = RLock()
         self._compiled: WeakKeyDictionary[CacheTransformation, _CachedStream] = WeakKeyDictionary()
         self._forgotten: WeakSet[CacheTransformation] = WeakSet()
@@ -130,7 +139,11 @@ class CachedStreams:
             return shared[-1].sealed
 
         compiler = StreamCompiler(
-            self._spark, graph, lambda cache: self.compile(cache, default_parallelism), share
+            self._spark,
+            graph,
+            lambda cache: self.compile(cache, default_parallelism),
+            share,
+            blocking=self._blocking,
         )
         return compiler, shared
 

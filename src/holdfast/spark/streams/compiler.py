@@ -124,11 +124,14 @@ class StreamCompiler:
         graph: StreamJobGraph,
         kept: Callable[[CacheTransformation], SealedFrame],
         share: Callable[[Flow, tuple[OutputTag, ...]], SealedFrame],
+        *,
+        blocking: bool = False,
     ) -> None:
         self._spark = spark
         self._graph = graph
         self._kept = kept
         self._share = share
+        self._blocking = blocking
         self.kept_reads: list[KeptRead] = []
         self._shared: dict[int, tuple[SealedFrame, tuple[OutputTag, ...]]] = {}
         self._needed = self._needed_edges()
@@ -225,7 +228,8 @@ class StreamCompiler:
     def _outgoing(self, edge: StreamJobEdge) -> Flow:
         """What comes along an edge: a flow of its own, or one that only reads what others share."""
         source = self._graph.vertex(edge.source)
-        if len(self._needed[source.id]) <= 1 or not _is_work(source):
+        needed = self._needed[source.id]
+        if not _is_work(source) or not (len(needed) > 1 or self._blocks(needed)):
             return self.flow(source)
         if source.id not in self._shared:
             tags = tuple(
@@ -236,6 +240,10 @@ class StreamCompiler:
         channel = MAIN_CHANNEL if edge.tag is None else tags.index(edge.tag) + 1
         input = SharedInput(shared.seal, channel)
         return Flow(shared.frame, input, (), source.tail.name, source.parallelism)
+
+    def _blocks(self, edges: list[StreamJobEdge]) -> bool:
+        """Whether somebody waits for all records of a vertex before any is read."""
+        return self._blocking and any(not isinstance(edge.partitioner, Forward) for edge in edges)
 
 
 def _is_work(vertex: StreamJobVertex) -> bool:

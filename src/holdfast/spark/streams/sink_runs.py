@@ -32,11 +32,13 @@ class SinkRun(ABC):
         """What the sink's pass makes of the records."""
 
     @abstractmethod
-    def run(self, frame: DataFrame) -> None:
+    def run(self, frame: DataFrame, path: str | None = None) -> None:
         """Runs it.
 
         Args:
             frame: what comes out of the sink's pass.
+            path: an empty directory of this machine for its files to be written to; None where
+                they go to the sink's own place, or it writes none.
         """
 
     def close(self) -> None:
@@ -126,7 +128,7 @@ class _PrintRun(SinkRun):
     def output(self) -> OutputFormat:
         return self._collect.output
 
-    def run(self, frame: DataFrame) -> None:
+    def run(self, frame: DataFrame, path: str | None = None) -> None:
         with closing(self._collect.records(frame)) as records:  # type: ignore[type-var]
             for number, record in enumerate(records):
                 # A job that is resubmitted doesn't print again what has been printed.
@@ -147,9 +149,10 @@ class _FileRun(SinkRun):
     def output(self) -> OutputFormat:
         return TextOutput(self._name, self._sink.encoder)
 
-    def run(self, frame: DataFrame) -> None:
-        writer = frame.write.mode(self._sink.mode)
-        writer.text(self._sink.path, self._sink.compression or "none", "\n")
+    def run(self, frame: DataFrame, path: str | None = None) -> None:
+        writer = frame.write.mode(self._sink.mode if path is None else "append")
+        target = self._sink.path if path is None else f"file:{path}"
+        writer.text(target, self._sink.compression or "none", "\n")
 
 
 class _OwnSinkRun(SinkRun):
@@ -161,7 +164,7 @@ class _OwnSinkRun(SinkRun):
     def output(self) -> OutputFormat:
         return SinkOutput(self._name, self._sink)
 
-    def run(self, frame: DataFrame) -> None:
+    def run(self, frame: DataFrame, path: str | None = None) -> None:
         frame.collect()
 
 
