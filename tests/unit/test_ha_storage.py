@@ -293,6 +293,29 @@ def test_whoever_begins_while_the_job_ends_begins_anew(program: Program) -> None
     assert len(set(epochs)) == len(epochs) == 48
 
 
+def test_threads_may_record_at_once(program: Program) -> None:
+    start = program().begin(WRITE)
+    begin = threading.Barrier(6)
+
+    def record(number: int) -> None:
+        begin.wait()
+        for _ in range(10):
+            assert start.update(task_executors=[str(number)])
+            start.journal.write(str(number))
+            start.update(vertices={B: VertexProgress(name=str(number))}, sources=[number])
+            start.check()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(record, range(6)))
+    is_killed(start)
+    again = program().begin(WRITE)
+    assert again.previous is not None
+    assert again.previous.vertices == start.record.vertices
+    assert again.previous.task_executors == start.record.task_executors
+    assert again.previous.sources == start.record.sources
+    assert again.journal.read() in "012345"
+
+
 def test_a_job_may_start_anew_by_itself(program: Program) -> None:
     is_killed(program().begin(QUERY))
     start = program().begin(QUERY)
@@ -315,6 +338,7 @@ def test_a_job_may_start_anew_by_itself(program: Program) -> None:
 
 def test_a_written_job_is_not_done_again_after_a_kill(program: Program) -> None:
     first = program().begin(WRITE)
+    first.update(sources=["large"])
     first.end(JobStatus.FINISHED, keep=True)
     is_killed(first)
     for _ in range(3):
@@ -323,6 +347,7 @@ def test_a_written_job_is_not_done_again_after_a_kill(program: Program) -> None:
         start = storage.begin(WRITE)
         assert start.already_done
         assert start.previous is not None
+        assert start.previous.sources is None
         assert start.ended
         assert states(storage) == ["ended"]
         is_killed(start)

@@ -234,6 +234,7 @@ class JobStart:
                 "ended": datetime.now(UTC),
                 # They may be large, and a program may end many jobs.
                 "sources": None,
+                "sources_epoch": None,
             }
             record = self._record.model_copy(update=ended)
             if not keep:
