@@ -21,9 +21,11 @@ from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
+from holdfast.highavailability.seal_key import seal_key
 from holdfast.ids import JobID
 
 _EPOCHS = "epochs"
+_SEAL_KEY = "seal-key"
 _LOCK = "lock"
 _TRIED = ".tried"
 _REMOVED = ".removed-"
@@ -92,6 +94,17 @@ class HighAvailabilityStorage:
         with self._lock:
             self._starts[id(start)] = start
         return start
+
+    def seal_key(self) -> bytes:
+        """The key that kept records of streams are sealed with: the same for every program here.
+
+        Raises:
+            StorageError: when it can't be read or made.
+        """
+        try:
+            return seal_key(self.root / _SEAL_KEY)
+        except OSError as error:
+            raise StorageError(str(self.root), f"no key can be kept here: {error}") from error
 
     def jobs(self) -> tuple[KnownJob, ...]:
         """All jobs that are recorded, of all programs.

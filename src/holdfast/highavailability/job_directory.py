@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -19,15 +18,12 @@ from holdfast.highavailability.driver_lock import is_held
 from holdfast.highavailability.durable_files import (
     write_atomically,
     write_durably,
-    write_once,
 )
 from holdfast.highavailability.epochs import epoch_file, newest_epoch
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
 
-SEAL_KEY_BYTES = 32
 RECORD, SOURCES, JOURNAL = "record", "sources", "journal"
-_SEAL_KEY = "seal-key"
 _NAME = re.compile(r"job-([0-9a-f]{32})")
 _OF_AN_EPOCH = re.compile(r"([a-z]+)-([0-9]{10,19})")
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
@@ -152,22 +148,6 @@ class JobDirectory:
             OSError: when the disk doesn't take it.
         """
         write_durably(self._path(JOURNAL, epoch), text.encode("utf-8"))
-
-    def seal_key(self) -> bytes:
-        """The key that the job's kept records are sealed with, the same at each of its starts.
-
-        Raises:
-            OSError: when it can't be read or made.
-        """
-        path = self.path / _SEAL_KEY
-        if not path.exists():
-            write_once(path, secrets.token_bytes(SEAL_KEY_BYTES))
-        key = path.read_bytes()
-        if len(key) != SEAL_KEY_BYTES:
-            # What was sealed with it counts as lost.
-            key = secrets.token_bytes(SEAL_KEY_BYTES)
-            write_durably(path, key)
-        return key
 
     def forget(self, *kinds: str, before: int) -> None:
         """Removes what starts before an epoch wrote; what can't be removed does no harm."""

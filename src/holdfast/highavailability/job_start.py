@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -18,7 +17,6 @@ from holdfast.highavailability.driver_lock import DriverLock
 from holdfast.highavailability.epochs import epoch_file
 from holdfast.highavailability.job_directory import (
     RECORD,
-    SEAL_KEY_BYTES,
     SOURCES,
     JobDirectory,
 )
@@ -89,7 +87,6 @@ class JobStart:
         self._lock = threading.RLock()
         self._alive = DriverLock(epoch_file(directory.epochs, record.epoch))
         self._recording = True
-        self._seal_key: bytes | None = None
 
     @property
     def epoch(self) -> int:
@@ -120,20 +117,6 @@ class JobStart:
     def ended(self) -> bool:
         """Whether it is recorded that the job has ended."""
         return self._record.status is RecordStatus.ENDED
-
-    def seal_key(self) -> bytes:
-        """The key that the job's kept records are sealed with: 32 bytes, the same at each start.
-
-        Where it can't be read or kept, it is another one, and what was sealed counts as lost.
-        """
-        with self._lock:
-            if self._seal_key is None:
-                try:
-                    self._seal_key = self._directory.seal_key()
-                except OSError as error:
-                    self._note(error)
-                    self._seal_key = secrets.token_bytes(SEAL_KEY_BYTES)
-            return self._seal_key
 
     def check(self) -> None:
         """Makes sure that no newer start of the job has taken over.
