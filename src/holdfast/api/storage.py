@@ -10,6 +10,7 @@ from pathlib import Path
 from holdfast.config import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    HIGH_AVAILABILITY_STORAGE_DIR,
     INTERMEDIATE_RESULT_DIRECTORY,
     JOB_RECOVERY_RETENTION,
     PREVIOUS_WORKER_RECOVERY_TIMEOUT,
@@ -17,7 +18,8 @@ from holdfast.config import (
     TASK_EXECUTOR_TOKEN_FILE,
     Configuration,
 )
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StorageError
+from holdfast.highavailability.storage_identity import job_in_storage
 from holdfast.ids import ApplicationID, JobID
 from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
@@ -59,7 +61,8 @@ def recovery_storage(
     """The storage for the partitions of one start of a job, where earlier starts left theirs.
 
     Args:
-        configuration: says which task executors there are.
+        configuration: says which task executors there are, and where jobs are recorded. The same
+            job that is recorded elsewhere is another one to the executors.
         job_id: the job.
         epoch: that of this start, above those of all earlier ones.
         wait_for: the names of the executors that the earlier starts knew, which are waited for.
@@ -67,11 +70,11 @@ def recovery_storage(
     Raises:
         StaleEpochError: when a newer start of the job has taken over.
         ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
-        StorageError: when no executor can be reached, or the directory can't be used.
+        StorageError: when no executor can be reached, or a directory can't be used.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
-    claim = RecoveryClaim(job_id, epoch)
+    claim = RecoveryClaim(_job_there(configuration, job_id), epoch)
     retention = configuration.get(JOB_RECOVERY_RETENTION).total_seconds()
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
     if not addresses:
@@ -87,6 +90,16 @@ def recovery_storage(
         wait_for=wait_for,
         timeout_seconds=configuration.get(PREVIOUS_WORKER_RECOVERY_TIMEOUT).total_seconds(),
     )
+
+
+def _job_there(configuration: Configuration, job_id: JobID) -> JobID:
+    directory = configuration.get(HIGH_AVAILABILITY_STORAGE_DIR)
+    if directory is None:
+        return job_id
+    try:
+        return job_in_storage(directory, job_id)
+    except OSError as error:
+        raise StorageError(str(directory), f"jobs can't be told apart by it: {error}") from error
 
 
 def _heartbeats(configuration: Configuration) -> tuple[timedelta, timedelta]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
-from holdfast.ids import ApplicationID, JobID
+from holdfast.ids import ApplicationID, JobID, application_of_start
 
 EPOCH_LIMIT = 1 << 63
 
@@ -38,16 +37,3 @@ class RecoveryClaim:
     def application(self) -> ApplicationID:
         """The application that this start keeps its partitions under."""
         return application_of_start(self.job_id, self.epoch)
-
-
-def application_of_start(job_id: JobID, epoch: int) -> ApplicationID:
-    """The application that one start of a job keeps its partitions under.
-
-    Args:
-        job_id: the job.
-        epoch: the start's.
-
-    >>> application_of_start(JobID("00ff"), 1) == application_of_start(JobID("00ff"), 2)
-    False
-    """
-    return ApplicationID(hashlib.sha256(f"{job_id.hex}:{epoch}".encode()).hexdigest()[:32])
