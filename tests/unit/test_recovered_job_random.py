@@ -82,7 +82,7 @@ LOGS = st.builds(
     st.lists(EVENTS, max_size=14),
 )
 PARTITIONS = [ResultPartitionID(output, index) for output in OUTPUTS for index in range(4)]
-LOST = st.just(set()) | st.sets(st.sampled_from(PARTITIONS), max_size=8)
+LOST = st.just(set()) | st.sets(st.sampled_from(PARTITIONS), min_size=4, max_size=12)
 TRACKED = LOST.map(lambda lost: [Tracked(each) for each in PARTITIONS if each not in lost])
 WHOLE = st.just(()) | st.sets(st.sampled_from(OUTPUTS), max_size=2)
 
@@ -244,6 +244,7 @@ def test_another_reading_of_the_log_decides_the_same(
             assert vertex.finished == reading.finished(present)
 
 
+@MANY
 @given(LOGS, TRACKED, WHOLE)
 def test_nothing_is_trusted_that_is_not_tracked(
     log: list[JobEvent], tracked: list[Tracked], whole: Collection[OutputID]
