@@ -40,6 +40,10 @@ class Starts:
         self.storages.append(storage)
         return storage
 
+    def looked_long_ago(self) -> None:
+        """Nobody has looked for what has lapsed for a while."""
+        (self.root / RECOVERABLE / CLAIMS / ".looked-at").unlink()
+
     def files(self) -> list[str]:
         return sorted(path.name for path in self.root.rglob("part-*.parquet"))
 
@@ -282,6 +286,7 @@ def test_a_start_that_was_taken_over_is_refused_everywhere(starts: Starts) -> No
     assert whole is not None
     assert second.damage(whole) is None
     assert len(starts.files()) == 4
+    starts.looked_long_ago()
     third = starts.begin(3)
     assert len(starts.files()) == 3
     assert third.recovered_outputs().keys() == found.keys()
@@ -317,6 +322,9 @@ def test_a_job_that_nobody_goes_on_with_goes_when_its_retention_is_over(starts: 
     starts.begin(1, job=JobID("cd" * 16))
     assert len(starts.files()) == 1
     os.utime(claim, (long_ago, long_ago))
+    starts.begin(2, job=JobID("cd" * 16))
+    assert len(starts.files()) == 1
+    starts.looked_long_ago()
     starts.begin(1, job=JobID("ef" * 16))
     assert starts.files() == []
     assert not claim.exists()

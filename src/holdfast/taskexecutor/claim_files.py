@@ -20,6 +20,7 @@ from holdfast.taskexecutor.recovery_claim import EPOCH_LIMIT, RecoveryClaim
 CLAIMS = "claims"
 _CLAIM = re.compile(r"([0-9]{19})\.json")
 _JOB = re.compile(r"[0-9a-f]{1,200}")
+_LOOKED_AT = ".looked-at"
 _ATTEMPTS = 5
 _LEASE_OF_THE_UNREADABLE = 24 * 3600.0
 
@@ -148,6 +149,18 @@ class ClaimFiles:
         now = self._now()
         with suppress(OSError):
             os.utime(self._file(claim.job_id, claim.epoch), (now, now))
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether nobody has looked for what has lapsed for so long; if so, the caller does now."""
+        note, now = self._root / _LOOKED_AT, self._now()
+        # Without the note nobody has looked yet.
+        with suppress(OSError):
+            if 0 <= now - note.stat().st_mtime < seconds:
+                return False
+        with suppress(OSError):
+            note.touch(mode=0o600)
+            os.utime(note, (now, now))
+        return True
 
     def end(self, claim: RecoveryClaim) -> None:
         """Notes that a job has ended. What can't be noted expires.

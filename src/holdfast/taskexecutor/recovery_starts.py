@@ -90,12 +90,15 @@ class RecoveryStarts:
         """A start has been heard of."""
         self._claims.touch(claim)
 
-    def sweep(self, known: Set[ApplicationID]) -> None:
+    def sweep(self, known: Set[ApplicationID], every_seconds: float) -> None:
         """Removes jobs that have lapsed and directories that no claim speaks for.
 
         Args:
             known: the starts that this process serves, which it lets lapse by its own clock.
+            every_seconds: what has been looked for less than so long ago isn't looked for again.
         """
+        if not self._claims.is_due(every_seconds):
+            return
         try:
             remove_half_removed(self._root)
             # First what lies there, and then who claims it: a claim is made before a directory.

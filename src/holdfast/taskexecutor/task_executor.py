@@ -117,6 +117,7 @@ class TaskExecutor:
         self._jobs: dict[JobID, ApplicationPartitions] = {}
         # Guards the three above, and is never held while partitions are read or removed.
         self._lock = RLock()
+        self._grace_seconds = grace_seconds
         self._garbage = Garbage(root, grace_seconds, clock)
         self._sweeping = Lock()
         self._starts = RecoveryStarts(root, ClaimFiles(root, wall_clock))
@@ -378,7 +379,9 @@ class TaskExecutor:
 
     def tick(self) -> None:
         """Lets leases lapse and removes what tasks without a job, or nobody, has left behind."""
-        self._act(Tick(self._clock()))
+        steps = self._handle(Tick(self._clock()))
+        self._carry_out(steps)
+        has_lapsed = any(isinstance(step, ReleaseClusterPartitions) for step in steps)
         if not self._sweeping.acquire(blocking=False):
             return
         try:
@@ -388,15 +391,19 @@ class TaskExecutor:
                 for output in partitions.book.all(OutputState.OPEN):
                     self._sweep(partitions, output)
             self._garbage.sweep(known)
-            self.sweep_recoverable()
+            self.sweep_recoverable(0.0 if has_lapsed else self._grace_seconds)
         finally:
             self._sweeping.release()
 
-    def sweep_recoverable(self) -> None:
-        """Removes what was kept for jobs whose leases have lapsed while nobody served them."""
+    def sweep_recoverable(self, every_seconds: float = GRACE_SECONDS) -> None:
+        """Removes what was kept for jobs whose leases have lapsed while nobody served them.
+
+        Args:
+            every_seconds: does nothing when that was done less than so long ago.
+        """
         with self._lock:
             known = set(self._applications)
-        self._starts.sweep(known)
+        self._starts.sweep(known, every_seconds)
 
     def close(self) -> None:
         """Releases everything of every application, as an environment that ends wants it."""
