@@ -114,7 +114,14 @@ class CarriedFiles:
         return False
 
 
-def settle(old: Path, target: Path, files: dict[str, CarriedFile], directories: list[str]) -> None:
+def settle(
+    old: Path,
+    target: Path,
+    files: dict[str, CarriedFile],
+    directories: list[str],
+    *,
+    is_alone: bool,
+) -> None:
     """Does to a published directory what others have done to the one before, at the last moment.
 
     Does nothing where the old directory is gone, and changes nothing the second time.
@@ -124,6 +131,8 @@ def settle(old: Path, target: Path, files: dict[str, CarriedFile], directories: 
         target: the directory.
         files: what the old one held when its files were carried over.
         directories: its directories at that time.
+        is_alone: no other sink publishes to the target at this moment. Otherwise what is missing
+            from the old directory may only be on its way, and is not taken for removed.
 
     Raises:
         OSError: something can't be read or renamed.
@@ -142,7 +151,7 @@ def settle(old: Path, target: Path, files: dict[str, CarriedFile], directories: 
         carried = files.get(path)
         if carried is None or carried.before != identity:
             _move(old / path, target / path, None if carried is None else carried.now)
-    for path, carried in files.items():
+    for path, carried in files.items() if is_alone else ():
         if path in found.files or carried.now is None:
             continue
         if identity_of(target / path) == carried.now:

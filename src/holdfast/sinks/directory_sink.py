@@ -7,12 +7,14 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import SinkError, SinkTargetExistsError
 from holdfast.sinks.carried_files import CarriedFiles, take_attributes
 from holdfast.sinks.commit_marker import CommitMarker
+from holdfast.sinks.directory_lock import locked
 from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_start import SinkStart
@@ -73,6 +75,7 @@ class DirectorySink:
         renames: how directories are put in their place.
         grace_seconds: for how long the files stay that the target held before, for a reader that
             has opened the directory and is about to list it.
+        patience_seconds: for how long to wait while another sink publishes in the same directory.
 
     Example:
         >>> import tempfile
@@ -103,6 +106,7 @@ class DirectorySink:
         ordinal: int = 0,
         renames: DirectoryRenames | None = None,
         grace_seconds: float = 0.1,
+        patience_seconds: float = 5.0,
     ) -> None:
         self.target = target
         self.mode = mode
@@ -112,6 +116,7 @@ class DirectorySink:
         self._ordinal = ordinal
         self._renames = KernelRenames() if renames is None else renames
         self._grace_seconds = grace_seconds
+        self._patience_seconds = patience_seconds
         self._opened: _Opened | None = None
 
     @property
@@ -148,7 +153,8 @@ class DirectorySink:
             # Only now can no earlier start publish any more.
             marker = CommitMarker.read(target, opened.token)
             if marker is not None:
-                stages.finish(marker)
+                with self._locked(opened) as is_alone:
+                    stages.finish(marker, is_alone=is_alone)
             else:
                 stages.restore(start.epoch)
             stages.sweep(start.epoch)
@@ -194,15 +200,16 @@ class DirectorySink:
                 str(self.target), "nothing was opened: expected a call of open() before"
             )
         try:
-            published = self._publish(opened, check)
+            with self._locked(opened) as is_alone:
+                published = self._publish(opened, check)
+                self._opened = None
+                if published is not None and opened.path(StageState.SEALED).exists():
+                    time.sleep(self._grace_seconds)
+                self._clean(opened, published, is_alone=is_alone)
         except OSError as error:
             # A start that has been shut out finds its directory gone, and should say why.
             check()
             raise SinkError(str(self.target), str(error)) from error
-        self._opened = None
-        if published is not None and opened.path(StageState.SEALED).exists():
-            time.sleep(self._grace_seconds)
-        self._clean(opened, published)
 
     def abort(self) -> None:
         """Removes what was not published. Does nothing where nothing is open. Never raises."""
@@ -216,7 +223,7 @@ class DirectorySink:
             return
         # It may have been published right before whatever went wrong.
         mine = marker is not None and marker.epoch == opened.epoch
-        self._clean(opened, marker if mine else None)
+        self._clean(opened, marker if mine else None, is_alone=False)
 
     def forget(self, start: SinkStart) -> None:
         """Removes what says beside the rows that the job has published them. Never raises.
@@ -234,7 +241,8 @@ class DirectorySink:
             target, stages = opened.names.target, opened.stages
             marker = CommitMarker.read(target, opened.token)
             if marker is not None and marker.epoch <= start.epoch:
-                stages.finish(marker)
+                with self._locked(opened) as is_alone:
+                    stages.finish(marker, is_alone=is_alone)
                 CommitMarker.remove(target, opened.token)
             stages.sweep(start.epoch)
         except OSError:
@@ -307,10 +315,13 @@ class DirectorySink:
             "start the program again.",
         )
 
-    def _clean(self, opened: _Opened, published: CommitMarker | None) -> None:
+    def _locked(self, opened: _Opened) -> AbstractContextManager[bool]:
+        return locked(opened.names.target.parent, self._patience_seconds)
+
+    def _clean(self, opened: _Opened, published: CommitMarker | None, *, is_alone: bool) -> None:
         try:
             if published is not None:
-                opened.stages.finish(published)
+                opened.stages.finish(published, is_alone=is_alone)
             else:
                 opened.stages.restore(opened.epoch)
             for state in (StageState.WRITTEN, StageState.SEALED):

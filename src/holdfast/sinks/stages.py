@@ -87,14 +87,15 @@ class Stages:
                     self._renames.put(old, self._target)
                 except FileExistsError:
                     # Somebody has made the target anew meanwhile; it gets what it held before.
-                    settle(old, self._target, {}, [])
+                    settle(old, self._target, {}, [], is_alone=False)
                     self.discard(epoch, StageState.OLD)
 
-    def finish(self, marker: CommitMarker) -> None:
+    def finish(self, marker: CommitMarker, *, is_alone: bool) -> None:
         """Ends what a start has published: nothing that others did to the target is lost.
 
         Args:
             marker: what was published.
+            is_alone: no other sink publishes to the target at this moment.
 
         Raises:
             OSError: something can't be read or renamed.
@@ -102,7 +103,7 @@ class Stages:
         for state in (StageState.SEALED, StageState.FENCED, StageState.OLD):
             if marker.keeps:
                 old = self._names.path(marker.epoch, state)
-                settle(old, self._target, marker.files, marker.directories)
+                settle(old, self._target, marker.files, marker.directories, is_alone=is_alone)
             self.discard(marker.epoch, state)
 
     def sweep(self, up_to: int) -> None:
