@@ -27,7 +27,7 @@ from holdfast.errors import (
     UnknownPartitionError,
     VersionMismatchError,
 )
-from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, application_of_start
 from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.control_calls import ALL_CALLS, CONTROL_PREFIX
 from holdfast.taskexecutor.messages import REQUEST_LIMIT
@@ -416,6 +416,60 @@ def test_a_malformed_call_changes_nothing(served: Any, app: Any, call: str, body
     assert (status, answer["error"]) == (400, "MalformedRequestError")
     assert len(answer["message"]) < 1000
     assert app.outputs() == [app.output]
+
+
+JOB = JobID("ab" * 16)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"epoch": 0}, {"epoch": -1}, {"epoch": 2**63}, {"epoch": "1"}, {"epoch": 2}),
+        *({"job_id": "../../x"}, {"job_id": ""}, {"job_id": "ab" * 101}, {"job_id": "AB"}),
+        *({"lease_seconds": 0}, {"lease_seconds": -1.0}, {"application": "f" * 32}),
+    ],
+)
+def test_a_start_that_can_not_be_takes_nothing_over(
+    served: Any, app: Any, changed: dict[str, Any]
+) -> None:
+    before = sorted(served.directory.rglob("*"))
+    asked = {
+        "application": application_of_start(JOB, 1).hex,
+        "job_id": JOB.hex,
+        "epoch": 1,
+        "lease_seconds": 60.0,
+        "version": __version__,
+        **changed,
+    }
+    status, answer = control(served, "register_recovery", json.dumps(asked).encode())
+    assert (status, answer["error"]) == (400, "MalformedRequestError")
+    assert sorted(served.directory.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"whole": "../../x"}, {"whole": "1" * 64}, {"originals": []}, {"originals": [0, 0]}),
+        *({"originals": [3]}, {"originals": [-1]}, {"number_of_partitions": None}),
+        *({"number_of_partitions": 0}, {"version": 2}, {"more": 1}),
+    ],
+)
+def test_a_part_that_can_not_be_is_not_opened(
+    served: Any, app: Any, changed: dict[str, Any]
+) -> None:
+    asked = {
+        "application": app.application.hex,
+        "job_id": app.job_id.hex,
+        "output": app.output.name,
+        "part": {
+            "whole": app.output.name,
+            "originals": [0, 2],
+            "number_of_partitions": 3,
+            **changed,
+        },
+    }
+    status, answer = control(served, "open_output", json.dumps(asked).encode())
+    assert (status, answer["error"]) == (400, "MalformedRequestError")
 
 
 def test_an_overlong_call_is_refused(served: Any, app: Any, reader: Reader) -> None:

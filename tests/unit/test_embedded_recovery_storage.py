@@ -139,6 +139,12 @@ def test_what_tasks_had_committed_is_completed(starts: Starts) -> None:
     third = starts.begin(3)
     again = third.recovered_outputs()[whole].kept
     assert again is not None
+    assert third.rewritten(again) is None
+    for place, partition in enumerate(again.manifest.partitions):
+        os.utime(again.locations[place], ns=(1, 1))
+        assert third.rewritten(again) == f"partition {place} has been written to"
+        assert third.damage(again) == f"partition {place} has been written to"
+        os.utime(again.locations[place], ns=(partition.modified_ns, partition.modified_ns))
     assert rows(again) == [1, 1, 3, 2]
     assert again.manifest.partitions == kept.manifest.partitions
     assert third.damage(again) is None

@@ -232,6 +232,13 @@ class RecoveryStorage(TaskExecutorStorage):
         with suppress(StaleEpochError):
             super().end_job(job_id)
 
+    def rewritten(self, kept: KeptDataSet) -> str | None:
+        for place in range(len(kept.directories)):
+            found = super().rewritten(_in_one_place(kept, place))
+            if found is not None:
+                return found
+        return None
+
     def remove(self, kept: KeptDataSet) -> None:
         with suppress(StaleEpochError):
             super().remove(kept)
@@ -474,3 +481,17 @@ def _made(
     output = OutputID.parse(staged.name)
     recovered = RecoveredOutput(output, whole, None, partitions, None, None)
     return FoundPart(connection.name, connection.read_root, recovered)
+
+
+def _in_one_place(kept: KeptDataSet, place: int) -> KeptDataSet:
+    """What of a dataset lies in one of its directories."""
+    holders = kept.holders or (0,) * len(kept.manifest.partitions)
+    held = zip(kept.manifest.partitions, holders, strict=True)
+    partitions = tuple(partition for partition, holder in held if holder == place)
+    return kept.model_copy(
+        update={
+            "directories": (kept.directories[place],),
+            "holders": (),
+            "manifest": kept.manifest.model_copy(update={"partitions": partitions}),
+        }
+    )
