@@ -200,17 +200,20 @@ def test_functions_called_by_row_are_cut(
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT u, count(*) FROM (SELECT uuid() u, day FROM sales) GROUP BY u",
-        "SELECT day, collect_list(item) l FROM sales GROUP BY day",
-        "SELECT buyer, count(*) FROM (SELECT * FROM sales LIMIT 7) GROUP BY buyer",
+        "SELECT uuid() v FROM sales",
+        "SELECT collect_list(item) v FROM sales GROUP BY day",
+        "SELECT buyer AS v FROM sales LIMIT 7",
     ],
     ids=["nobody can repeat it", "order counts", "any rows"],
 )
 def test_what_comes_out_differently_is_not_cut(
     spark: SparkSession, shop: Path, applications: Any, query: str
 ) -> None:
-    df = spark.sql(f"SELECT count(*) FROM ({query}) JOIN buyers ON true")
-    assert applications("one").cuts(df) == []
+    counts = spark.sql(f"SELECT count(*) n FROM ({query}) GROUP BY v")
+    cuts = applications("one").cuts(counts.groupBy("n").agg(F.count("*")))
+    # What is read may be kept, and nothing that is made of it.
+    assert all(cut.node.operator in ("Project", "LogicalRelation") for cut in cuts)
+    assert all(not cut.node.layout_sensitive and not cut.node.all_doubts() for cut in cuts)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +245,10 @@ def test_rows_of_this_application_alone_are_not_cut(
 def test_a_persisted_table_is_left_alone(
     spark: SparkSession, shop: Path, applications: Any
 ) -> None:
-    held = spark.table("sales").groupBy("buyer").count().persist()
+    held = spark.sql("SELECT buyer, count(*) n FROM sales GROUP BY buyer").persist()
     try:
-        df = held.groupBy("count").count()
-        assert applications("one").cuts(df.groupBy("count").count()) == []
+        times = held.groupBy("n").agg(F.count("*").alias("times"))
+        assert applications("one").cuts(times.groupBy("times").agg(F.max("n"))) == []
     finally:
         held.unpersist(blocking=True)
 
