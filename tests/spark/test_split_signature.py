@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.vertex_runner import NotKeptError
 from holdfast.spark.catalyst_bridge import CatalystBridge
 from holdfast.spark.partition_writer import PartitionWriter, describe
-from holdfast.spark.recovery.partial_production import PartialProduction, SplitChangedError
+from holdfast.spark.recovery.partial_production import some_partitions
 from holdfast.spark.recovery.split_signature import Split, split_of
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
@@ -45,8 +46,8 @@ def split(spark: SparkSession, df: Any, kept: tuple[KeptDataSet, ...] = ()) -> S
     return split_of(spark, plan_of(df), kept)
 
 
-def description_of(df: Any, *, ordered: bool = False) -> DataSetDescription:
-    return describe("ab" * 32, "a test", df._jdf.schema().json(), ordered, "4")
+def description_of(df: Any) -> DataSetDescription:
+    return describe("ab" * 32, "a test", df._jdf.schema().json(), False, "4")
 
 
 QUERIES = {
@@ -74,9 +75,8 @@ def test_missing_partitions_are_those_of_a_whole_run(
     writer.write(plan_of(df), description, tmp_path / "whole", {})
     missing = [1, found.parallelism - 1]
     again = query(reader(str(files / source)))
-    PartialProduction(spark, writer).write(
-        plan_of(again), description, tmp_path / "part", {}, found, missing
-    )
+    part_of_it = some_partitions(spark, plan_of(again), found, missing)
+    writer.write(part_of_it, description, tmp_path / "part", {})
     whole, part = by_index(spark, tmp_path / "whole"), by_index(spark, tmp_path / "part")
     assert set(part) <= {0, 1}
     for place, index in enumerate(missing):
@@ -150,17 +150,11 @@ def test_kept_partitions_count_by_what_they_are(
     storage.close()
 
 
-def test_another_split_is_refused(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+def test_another_split_is_refused(spark: SparkSession, files: Path) -> None:
     df = spark.read.parquet(str(files / "flat"))
     found = split(spark, df)
     assert found is not None
-    production = PartialProduction(spark, PartitionWriter(spark, "zstd"))
-    other = Split("00" * 32, found.parallelism)
-    for plan, description, before in (
-        (plan_of(df), description_of(df), other),
-        (plan_of(df.groupBy("k").count()), description_of(df), found),
-        (plan_of(df), description_of(df, ordered=True), found),
-    ):
-        with pytest.raises(SplitChangedError):
-            production.write(plan, description, tmp_path / "part", {}, before, [0])
-    assert not (tmp_path / "part").exists()
+    with pytest.raises(NotKeptError):
+        some_partitions(spark, plan_of(df), Split("00" * 32, found.parallelism), [0])
+    with pytest.raises(NotKeptError):
+        some_partitions(spark, plan_of(df.groupBy("k").count()), found, [0])
