@@ -7,11 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import figure_report
+from benchmarks import figure_report, tpch
 from benchmarks.figure import Figure
-from benchmarks.recovery import log
+from benchmarks.recovery import log, speed
 
-_PARTS = ("log",)
+_LOG, _OVERHEAD, _KILLED = "log", "overhead", "killed"
+_PARTS = (_LOG, _OVERHEAD, _KILLED)
 
 
 def main() -> int:
@@ -21,6 +22,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
     parser.add_argument("--subtasks", type=int, default=log.SUBTASKS, help="of the log")
     parser.add_argument("--executors", type=int, default=log.EXECUTORS, help="of the log")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
+    parser.add_argument("--data", type=Path, help="TPC-H's tables, if they are there already")
+    parser.add_argument("--queries", help="names, comma-separated; all, or the heavy ones")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     parts = arguments.only or _PARTS
@@ -28,12 +32,25 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
         home = Path(temporary).resolve()
-        if "log" in parts:
+        if _LOG in parts:
             figures += log.measure(
                 home / "log", arguments.subtasks, arguments.executors, arguments.rounds
             )
+        if _OVERHEAD in parts or _KILLED in parts:
+            data = arguments.data or tpch.generate(arguments.output / "data", arguments.scale)
+            queries = arguments.queries.split(",") if arguments.queries else None
+        if _OVERHEAD in parts:
+            figures += speed.measure_overhead(
+                home / _OVERHEAD, data, arguments.rounds, _tell, queries
+            )
+        if _KILLED in parts:
+            figures += speed.measure_killed(home / _KILLED, data, arguments.rounds, _tell, queries)
     figure_report.write(figures, arguments.output / "recovery.json")
     return 0
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,30 +12,43 @@ from benchmarks.recovery import killed, overhead
 
 
 def measure_overhead(
-    output: Path,
+    home: Path,
     data: Path,
     rounds: int,
     progress: Callable[[str], None],
-    queries: Sequence[str] = tuple(tpch.QUERIES),
+    queries: Sequence[str] | None = None,
 ) -> list[Figure]:
-    """Recovery on against plain Spark, for TPC-H's queries; see `overhead.measure`."""
-    with tempfile.TemporaryDirectory(dir=output, prefix="run-") as temporary:
-        home = Path(temporary).resolve()
-        spark = start(home)
-        try:
-            tpch.register(spark, data)
-            return overhead.measure(spark, home, queries, rounds, progress)
-        finally:
-            spark.stop()
+    """Recovery on against plain Spark; see `overhead.measure`.
+
+    Args:
+        home: for everything that is written.
+        data: the directory of TPC-H's tables.
+        rounds: how many are counted.
+        progress: is told what goes on.
+        queries: all 22 unless told.
+    """
+    spark = start(home)
+    try:
+        tpch.register(spark, data)
+        return overhead.measure(spark, home, queries or tuple(tpch.QUERIES), rounds, progress)
+    finally:
+        spark.stop()
 
 
 def measure_killed(
-    output: Path,
+    home: Path,
     data: Path,
     rounds: int,
     progress: Callable[[str], None],
-    queries: Sequence[str] = killed.HEAVY,
+    queries: Sequence[str] | None = None,
 ) -> list[Figure]:
-    """Second starts after kills, for heavy queries; see `killed.measure`."""
-    with tempfile.TemporaryDirectory(dir=output, prefix="run-") as temporary:
-        return killed.measure(data, Path(temporary).resolve(), queries, rounds, progress)
+    """Second starts after kills; see `killed.measure`.
+
+    Args:
+        home: for everything that is written.
+        data: the directory of TPC-H's tables.
+        rounds: how many are counted.
+        progress: is told what goes on.
+        queries: the heavy ones unless told.
+    """
+    return killed.measure(data, home, queries or killed.HEAVY, rounds, progress)

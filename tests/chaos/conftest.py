@@ -49,7 +49,7 @@ def references(
     tmp_path_factory: pytest.TempPathFactory, tpch: Path, one_machine: OneMachine
 ) -> References:
     """What plain Spark gives for all programs."""
-    made = References(tmp_path_factory.mktemp("references"), tpch, one_machine, SCALE)
+    made = References(tmp_path_factory.mktemp("references"), tpch, one_machine)
     made.compute((*PROGRAMS, *STREAM_PROGRAMS, *CLUSTER_PROGRAMS))
     return made
 
@@ -66,7 +66,7 @@ def start_episode(
         data: Path = tpch,
         slowness: float = 0.0,
     ) -> Episode:
-        return Episode(program, tmp_path, data, references, place, SCALE, slowness=slowness)
+        return Episode(program, tmp_path, data, references, place, slowness=slowness)
 
     return start
 

@@ -18,6 +18,7 @@ from tests.chaos.orders import Diary, Orders
 
 ROOT = Path(__file__).parents[2]
 _STOP_SECONDS = 10
+_END_SECONDS = 120
 
 
 class Blow(enum.Enum):
@@ -26,6 +27,8 @@ class Blow(enum.Enum):
     ALL = "the driver with its JVM"
     PYTHON = "the Python process alone"
     """Its JVM notices a little later, and goes on until then."""
+    JVM = "the JVM alone"
+    """The Python process notices, and ends with an error."""
 
 
 class DriverProcess:
@@ -80,8 +83,19 @@ class DriverProcess:
         return None
 
     def strike(self, blow: Blow) -> None:
-        """Kills with SIGKILL, and returns when what was killed is gone."""
+        """Kills with SIGKILL, and returns when the Python process is gone.
+
+        Raises:
+            AssertionError: when the Python process doesn't end although its JVM is gone.
+        """
         self._family.update(descendants(self._process.pid))
+        if blow is Blow.JVM:
+            for pid in filter(_is_jvm, descendants(self._process.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            code = self.wait(_END_SECONDS)
+            assert code, f"the program ended with {code} without a JVM:\n{self.said()}"
+            return
         if blow is Blow.ALL:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -119,6 +133,12 @@ class DriverProcess:
             if _is_of_session(pid, self._process.pid):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _is_jvm(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    return False
 
 
 def _is_of_session(pid: int, session: int) -> bool:

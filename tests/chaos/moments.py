@@ -76,7 +76,7 @@ def random_moments(program: Program, count: int, chance: random.Random) -> tuple
         sights = [sight for sight in Sight if writes or sight not in _OF_SINKS]
         sight = chance.choice(sights)
         delay = chance.uniform(0, _DELAYS[sight])
-        blow = chance.choice((Blow.ALL, Blow.ALL, Blow.PYTHON))
+        blow = chance.choice((Blow.ALL, Blow.ALL, Blow.PYTHON, Blow.JVM))
         moments.append(Moment(index, sight, delay, blow))
     return tuple(moments)
 

@@ -11,14 +11,12 @@ from typing import Any, Protocol
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
-SCALE_OF_ESTIMATES = 1.0
-"""The scale at which Spark's size estimates are to look as if the data had it."""
 
 
 class Place(Protocol):
     """Where drivers run, and task executors keep partitions."""
 
-    def spark(self, scale: float) -> dict[str, str]:
+    def spark(self) -> dict[str, str]:
         """The Spark configuration of a driver."""
 
     def environment(self) -> Mapping[str, str]:
@@ -34,18 +32,18 @@ class Place(Protocol):
         """What else happens when a driver was killed."""
 
 
-def _common(scale: float) -> dict[str, str]:
-    return {
-        "spark.sql.shuffle.partitions": "4",
-        # One file is one task.
-        "spark.sql.files.maxPartitionBytes": "1g",
-        "spark.sql.files.openCostInBytes": "1g",
-        # Small data is to be planned as large data is.
-        "spark.sql.sources.fileCompressionFactor": str(max(1.0, SCALE_OF_ESTIMATES / scale)),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-    }
+_COMMON = {
+    "spark.sql.shuffle.partitions": "4",
+    # One file is one task.
+    "spark.sql.files.maxPartitionBytes": "1g",
+    "spark.sql.files.openCostInBytes": "1g",
+    # Small data is to be planned as large data is.
+    "spark.sql.autoBroadcastJoinThreshold": "1k",
+    "spark.holdfast.execution.batch.job-recovery.min-vertex-input": "1 kb",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,8 @@ class OneMachine:
 
     home: Path
 
-    def spark(self, scale: float) -> dict[str, str]:
-        return _common(scale) | {
+    def spark(self) -> dict[str, str]:
+        return _COMMON | {
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -93,8 +91,8 @@ class TwoWorkers:
     cluster: LocalCluster
     killed: int = field(default=0, init=False)
 
-    def spark(self, scale: float) -> dict[str, str]:
-        return _common(scale) | self.cluster.driver_configuration()
+    def spark(self) -> dict[str, str]:
+        return _COMMON | self.cluster.driver_configuration()
 
     def environment(self) -> Mapping[str, str]:
         return self.cluster.driver_environment()

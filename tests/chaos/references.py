@@ -23,14 +23,12 @@ class References:
         home: keeps them, as files.
         data: the directory of the data.
         place: where plain Spark runs.
-        scale: of the data.
     """
 
-    def __init__(self, home: Path, data: Path, place: Place, scale: float) -> None:
+    def __init__(self, home: Path, data: Path, place: Place) -> None:
         self._home = home
         self._data = data
         self._place = place
-        self._scale = scale
         self._rows: dict[str, Rows] = {}
 
     def compute(self, programs: Sequence[Program]) -> None:
@@ -49,7 +47,7 @@ class References:
             return
         self._home.mkdir(parents=True, exist_ok=True)
         diary = self._home / "diary"
-        settings = self._place.spark(self._scale)
+        settings = self._place.spark()
         orders = Orders(tuple(missing), self._data, self._home, diary, settings, None)
         with DriverProcess(orders, self._home, "plain", self._place.environment()) as driver:
             assert driver.wait(_SECONDS) == 0, driver.said()

@@ -92,9 +92,9 @@ def main() -> int:
         if arguments.cluster:
             place = TwoWorkers(stack.enter_context(LocalCluster(home / "cluster")))
         _say(f"plain Spark computes what {len(programs)} programs should give")
-        references = References(home / "references", tables, plain, arguments.scale)
+        references = References(home / "references", tables, plain)
         references.compute(programs)
-        soak = Soak(home, output, tables, references, place, arguments.scale)
+        soak = Soak(home, output, tables, references, place)
         soak.recovery = arguments.recovery == "on"
         scores = soak.run(programs, arguments.minutes * 60, arguments.seed)
     _report(scores, output / "soak.json", arguments.seed)
@@ -110,7 +110,6 @@ class Soak:
         tables: the directory of the data.
         references: the rows of plain Spark.
         place: where drivers run.
-        scale: of the data.
     """
 
     def __init__(
@@ -120,14 +119,12 @@ class Soak:
         tables: Path,
         references: References,
         place: Place,
-        scale: float,
     ) -> None:
         self._home = home
         self._output = output
         self._tables = tables
         self._references = references
         self._place = place
-        self._scale = scale
         self.recovery = True
 
     def run(self, programs: Sequence[Program], seconds: float, seed: int) -> dict[str, Score]:
@@ -161,7 +158,6 @@ class Soak:
             self._tables,
             self._references,
             self._place,
-            self._scale,
             recovery=self.recovery,
         )
         outcome = episode.play(moments, chance)
