@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -45,7 +46,7 @@ def program(root: Path) -> Iterator[Program]:
     started: list[HighAvailabilityStorage] = []
 
     def start() -> HighAvailabilityStorage:
-        started.append(HighAvailabilityStorage(root))
+        started.append(HighAvailabilityStorage(root, uuid.uuid4().hex))
         return started[-1]
 
     yield start
@@ -368,10 +369,41 @@ def test_a_written_job_is_done_again_when_its_program_ended(program: Program) ->
     assert (start.already_done, start.previous) == (False, None)
 
 
-def test_a_written_job_is_done_again_while_its_first_program_lives(program: Program) -> None:
-    program().begin(WRITE).end(JobStatus.FINISHED, keep=True)
-    start = program().begin(WRITE)
-    assert (start.already_done, start.previous) == (False, None)
+def test_a_written_job_is_not_done_again_while_its_first_program_hangs(program: Program) -> None:
+    hanging = program()
+    hanging.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    second = program()
+    assert second.begin(WRITE).already_done
+    # Woken up, the first one does no harm to what the second has taken over.
+    hanging.close()
+    assert program().begin(WRITE).already_done
+
+
+def test_a_written_job_is_done_again_in_the_same_process(root: Path) -> None:
+    first, second = (HighAvailabilityStorage(root, "this process") for _ in range(2))
+    first.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    assert not second.begin(WRITE).already_done
+    first.close()
+    second.close()
+
+
+def test_a_program_that_is_interrupted_leaves_what_it_has_done(program: Program) -> None:
+    storage = program()
+    storage.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    storage.close(interrupted=True)
+    assert program().begin(WRITE).already_done
+
+
+def test_a_program_ends_in_one_step_for_all_of_its_jobs(root: Path, program: Program) -> None:
+    storage = program()
+    others = [WRITE.model_copy(update={"occurrence": number}) for number in range(3)]
+    for each in others:
+        storage.begin(each).end(JobStatus.FINISHED, keep=True)
+    (run,) = (root / "programs").iterdir()
+    # As far as a program comes that is killed over its end.
+    run.unlink()
+    again = program()
+    assert not any(again.begin(each).already_done for each in others)
 
 
 @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELED])

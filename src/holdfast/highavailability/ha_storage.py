@@ -21,6 +21,12 @@ from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
+from holdfast.highavailability.program_run import (
+    THIS_PROCESS,
+    ProgramRun,
+    forget_runs,
+    was_interrupted,
+)
 from holdfast.highavailability.seal_key import seal_key
 from holdfast.ids import JobID
 
@@ -43,6 +49,7 @@ class HighAvailabilityStorage:
 
     Args:
         root: `high-availability.storageDir`; it is made, readable by its owner alone.
+        process: stands for the process of the program.
 
     Raises:
         StorageError: when it can't be used, or others can write to it.
@@ -60,14 +67,18 @@ class HighAvailabilityStorage:
     >>> storage.close()
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, process: str = THIS_PROCESS) -> None:
         self.root = root
+        self._process = process
+        self._run = ProgramRun(root, process)
         self._starts: dict[int, JobStart] = {}
         self._lock = threading.Lock()
         try:
             _make_usable(root)
             with one_at_a_time(root / _LOCK, _PATIENCE_SECONDS):
                 _remove_left_over(root)
+                records = [job.record for job in known_jobs(root) if job.record is not None]
+                forget_runs(root, {each.program for each in records if each.program is not None})
             self._forget_old_jobs()
         except OSError as error:
             raise StorageError(
@@ -117,15 +128,25 @@ class HighAvailabilityStorage:
         except OSError as error:
             raise StorageError(str(self.root), f"can't be listed: {error}") from error
 
-    def close(self) -> None:
-        """The program ends, as it should: its jobs that have ended need not be known any more.
+    def close(self, *, interrupted: bool = False) -> None:
+        """The program ends: its jobs that have ended need not be known any more.
 
         Those that have not ended can be gone on with. Does nothing the second time.
+
+        Args:
+            interrupted: it ends in the middle, so that its next start goes on with it: what it has
+                done it doesn't do again.
         """
         with self._lock:
             starts = tuple(self._starts.values())
+        if not interrupted:
+            try:
+                self._run.end()
+            except OSError as error:
+                logger.warning("%s: the program's end can't be recorded: %s", self.root, error)
+                interrupted = True
         for start in starts:
-            if start.ended:
+            if start.ended and not interrupted:
                 start.remove()
             else:
                 start.let_go()
@@ -181,12 +202,13 @@ class HighAvailabilityStorage:
         raise FileNotFoundError(f"{directory.path} is removed again and again")
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
+        self._run.begin()
         epoch = self.next_epoch(directory)
         left = _left_by_an_earlier_start(directory)
-        previous, already_done, changed = _judged(left, directory, identity)
+        previous, already_done, changed = self._judged(left, identity)
         if previous is None:
             directory.forget_events()
-        record = _record(directory.job_id, identity, name, epoch, previous, already_done)
+        record = self._record(directory.job_id, identity, name, epoch, previous, already_done)
         directory.write_record(record)
         directory.forget(RECORD, *((JOURNAL,) if changed else ()), before=epoch)
         if previous is None:
@@ -202,6 +224,61 @@ class HighAvailabilityStorage:
             changed=changed,
             starts=self,
         )
+
+    def _judged(
+        self, left: JobRecord | None, identity: JobIdentity
+    ) -> tuple[JobRecord | None, bool, bool]:
+        """What counts of an earlier start; whether the job is done; whether it has changed."""
+        if left is None:
+            return None, False, False
+        changed = left.identity.job_id != identity.job_id or left.identity.digest != identity.digest
+        if left.status is RecordStatus.RUNNING:
+            return left, False, changed
+        already_done = (
+            identity.sink is not None
+            and not changed
+            and left.job_status is JobStatus.FINISHED
+            and was_interrupted(self.root, left.program, self._process)
+        )
+        return (left if already_done else None), already_done, False
+
+    def _record(
+        self,
+        job_id: JobID,
+        identity: JobIdentity,
+        name: str,
+        epoch: int,
+        previous: JobRecord | None,
+        already_done: bool,
+    ) -> JobRecord:
+        now = datetime.now(UTC)
+        driver = Driver(host=socket.gethostname(), pid=os.getpid())
+        shown = name or identity.name or identity.action
+        if previous is None:
+            return JobRecord(
+                job_id=job_id.hex,
+                identity=identity,
+                name=shown,
+                epoch=epoch,
+                begun=now,
+                started=now,
+                driver=driver,
+                program=self._run.token,
+            )
+        # What this start may not live to find out again stays recorded.
+        changes: dict[str, object] = {
+            "identity": identity,
+            "name": shown,
+            "epoch": epoch,
+            "starts": previous.starts + 1,
+            "started": now,
+            "driver": driver,
+            "program": self._run.token,
+        }
+        if already_done:
+            # It stays ended, should this program be killed as well.
+            changes["started"] = previous.started
+        return previous.model_copy(update=changes)
 
     def _directory_for(self, identity: JobIdentity) -> JobDirectory:
         own = JobDirectory.of(self.root, identity.job_id)
@@ -247,60 +324,6 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
             why(error),
         )
         return None
-
-
-def _judged(
-    left: JobRecord | None, directory: JobDirectory, identity: JobIdentity
-) -> tuple[JobRecord | None, bool, bool]:
-    """What counts of an earlier start; whether the job is done; whether its program has changed."""
-    if left is None:
-        return None, False, False
-    changed = left.identity.job_id != identity.job_id or left.identity.digest != identity.digest
-    if left.status is RecordStatus.RUNNING:
-        return left, False, changed
-    already_done = (
-        identity.sink is not None
-        and not changed
-        and left.job_status is JobStatus.FINISHED
-        and not directory.is_driven(left.epoch)
-    )
-    return (left if already_done else None), already_done, False
-
-
-def _record(
-    job_id: JobID,
-    identity: JobIdentity,
-    name: str,
-    epoch: int,
-    previous: JobRecord | None,
-    already_done: bool,
-) -> JobRecord:
-    now = datetime.now(UTC)
-    driver = Driver(host=socket.gethostname(), pid=os.getpid())
-    shown = name or identity.name or identity.action
-    if previous is None:
-        return JobRecord(
-            job_id=job_id.hex,
-            identity=identity,
-            name=shown,
-            epoch=epoch,
-            begun=now,
-            started=now,
-            driver=driver,
-        )
-    # What this start may not live to find out again stays recorded.
-    changes: dict[str, object] = {
-        "identity": identity,
-        "name": shown,
-        "epoch": epoch,
-        "starts": previous.starts + 1,
-        "started": now,
-        "driver": driver,
-    }
-    if already_done:
-        # It stays ended, should this program be killed as well.
-        changes["started"] = previous.started
-    return previous.model_copy(update=changes)
 
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:

@@ -72,6 +72,7 @@ class JobRecord(BaseModel):
         started: when this one was.
         ended: when it ended.
         driver: who runs it, or did.
+        program: the run of the program that it is a job of.
         task_executors: the names of those that may hold partitions of it.
         vertices: how far each got, by the hexadecimal id of its dataset.
         sources_epoch: of the start that wrote what the sources are; None when none did.
@@ -96,6 +97,7 @@ class JobRecord(BaseModel):
     started: AwareDatetime
     ended: AwareDatetime | None = None
     driver: Driver
+    program: str | None = None
     task_executors: tuple[str, ...] = ()
     vertices: Mapping[str, VertexProgress] = Field(default_factory=dict)
     sources_epoch: int | None = None

@@ -52,8 +52,8 @@ class JobStart:
     Attributes:
         job_id: the job's id, the same at each of its starts.
         previous: what an earlier start left; None for a job that begins.
-        already_done: whether an earlier run of the program had ended this very job, and was killed
-            before it ended itself: what the job writes is written. For jobs with a sink alone.
+        already_done: whether an earlier run of the program has ended this very job, and has not
+            ended itself as it should: what the job writes is written. For jobs with a sink alone.
         changed: whether the program is another one than the one that left `previous`.
         journal: a small text for the job's sink.
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -87,6 +87,7 @@ class RecoverableJobs:
         self._queries = OptimizedQueries(spark, bridge)
         self._snapshots = SourceSnapshots(spark, bridge)
         self._owner = os.getpid()
+        self._interrupted = False
         self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
         self._lock = threading.Lock()
         # A program that ends by itself has not been killed, whether it closes anything or not.
@@ -204,7 +205,7 @@ class RecoverableJobs:
         """
         atexit.unregister(self.close)
         if os.getpid() == self._owner:
-            self._records.close()
+            self._records.close(interrupted=self._interrupted or self._has_lost_jvm())
 
     def _begun(
         self, request: JobRequest[Query], sink: str | None, stream: StreamIdentity | None
@@ -305,10 +306,12 @@ class RecoverableJobs:
         try:
             yield
         except StaleEpochError:
+            self._interrupted = True
             recoverable.let_go()
             raise
         except Exception:
             if self._is_lost():
+                self._interrupted = True
                 recoverable.let_go()
             else:
                 recoverable.end(JobStatus.FAILED, keep_record=False)
@@ -317,6 +320,15 @@ class RecoverableJobs:
             recoverable.end(JobStatus.CANCELED, keep_record=False)
             raise
         recoverable.end(JobStatus.FINISHED, keep_record=keep_record)
+
+    def _has_lost_jvm(self) -> bool:
+        """Whether Spark's process is gone, other than by being told to stop."""
+        try:
+            jvm: Any = self._spark._jvm
+            jvm.java.lang.System.nanoTime()
+        except (Py4JError, OSError):
+            return True
+        return False
 
     def _is_lost(self) -> bool:
         """Whether Spark is gone, which is no fault of the job's."""
