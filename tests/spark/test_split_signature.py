@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,6 @@ def test_another_split_is_refused(spark: SparkSession, files: Path) -> None:
     found = split(spark, df)
     assert found is not None
     with pytest.raises(NotKeptError):
-        some_partitions(spark, plan_of(df), Split("00" * 32, found.parallelism), [0])
+        some_partitions(spark, plan_of(df), replace(found, text="00" * 32), [0])
     with pytest.raises(NotKeptError):
         some_partitions(spark, plan_of(df.groupBy("k").count()), found, [0])

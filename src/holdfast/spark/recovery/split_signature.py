@@ -7,12 +7,13 @@ of the very same split.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from holdfast.plan.canonical_plan import hash_parts
+from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
 from holdfast.spark.partition_reader import hadoop_path
@@ -59,10 +60,12 @@ class Split:
         text: the same for the same parts of the same files in the same tasks: 64 hexadecimal
             digits.
         parallelism: the number of tasks.
+        assignment: by task what it reads, in the order in which it does.
     """
 
     text: str
     parallelism: int
+    assignment: tuple[tuple[FileSplit, ...], ...] = field(repr=False)
 
 
 def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Split | None:
@@ -97,7 +100,9 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
         return None
     places = _places(kept)
     scans = [_named(text.mkString(_AFTER_PARTITION), places) for text in texts]
-    return Split(hash_parts(parallelism, *scans), parallelism)
+    assignment = tuple(partition for scan in scans for partition in scan)
+    told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in scans)
+    return Split(hash_parts(parallelism, told), parallelism, assignment)
 
 
 def _places(kept: Iterable[KeptDataSet]) -> dict[str, str]:
@@ -109,11 +114,17 @@ def _places(kept: Iterable[KeptDataSet]) -> dict[str, str]:
     }
 
 
-def _named(scan: str, places: dict[str, str]) -> tuple[Any, ...]:
+def _named(scan: str, places: dict[str, str]) -> tuple[tuple[FileSplit, ...], ...]:
+    """A scan's partitions, in their order."""
     partitions = []
     for partition in scan.split(_AFTER_PARTITION) if scan else []:
-        files = [file.split(_AFTER_FIELD) for file in partition.split(_AFTER_FILE)]
-        partitions.append(tuple((places.get(path, path), *rest) for path, *rest in files))
+        files = partition.split(_AFTER_FILE) if partition else []
+        partitions.append(
+            tuple(
+                FileSplit(places.get(path, path), int(start), int(length), int(modified))
+                for path, start, length, modified in (file.split(_AFTER_FIELD) for file in files)
+            )
+        )
     return tuple(partitions)
 
 
@@ -142,8 +153,8 @@ def _partition_text(java: MethodHandles) -> Any:
     path = "org.apache.hadoop.fs.Path"
     place = java.then(java.method(_PARTITIONED_FILE, "toPath", path), java.cast(text, STRING, path))
     fields = [java.to_string(place)]
-    for field in ("start", "length", "modificationTime"):
-        value = java.then(java.method(_PARTITIONED_FILE, field, "long"), number)
+    for name in ("start", "length", "modificationTime"):
+        value = java.then(java.method(_PARTITIONED_FILE, name, "long"), number)
         fields += [_AFTER_FIELD, java.to_string(value)]
     mapped = java.bind(
         java.method(_ITERATOR, "map", _ITERATOR, "scala.Function1"),

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
 from holdfast.runtime.recovery_storage import RecoveryStorage
@@ -82,6 +83,7 @@ class VertexProduction(ProductionSteps):
             self._record(dataset_id, staged)
             return staged
         split = self._split
+        self._coordinate(dataset_id, split)
         partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
         self._partial = partial
         if partial is None:
@@ -114,6 +116,13 @@ class VertexProduction(ProductionSteps):
         if self._split is not None and self._partial is None:
             number = self._split.parallelism
         return self._recoverable.publish(staged, description, written, number_of_partitions=number)
+
+    def _coordinate(self, dataset_id: IntermediateDataSetID, split: Split) -> None:
+        """Has it recorded with the vertex's subtasks what each of them reads."""
+        known = self._recovery.recovered_job.by_dataset.get(dataset_id)
+        # What was recorded of another split can't be gone on with.
+        if known is None or known.split in ("", split.text):
+            self._recovery.coordinate(dataset_id, FileSplitCoordinator(lambda: split.assignment))
 
     def _record(
         self, dataset_id: IntermediateDataSetID, staged: StagedDataSet | KeptDataSet | None
