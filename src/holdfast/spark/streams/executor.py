@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
+from holdfast.functions.sink import FileSink
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.stream_graph import SinkWrite
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
@@ -39,9 +40,9 @@ from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
 from holdfast.spark.streams.compiler import Flow, KeptRead, StreamCompiler
+from holdfast.spark.streams.file_job_sink import job_sink_of
 from holdfast.spark.streams.sink_formats import LINES
 from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, is_on_this_machine, run_of
-from holdfast.spark.streams.sink_targets import exactly_once
 from holdfast.spark.streams.stream_job_digest import stream_identity
 from holdfast.spark.streams.table_formats import RowOutput
 from holdfast.spark.streams.task_errors import told_as_themselves
@@ -282,7 +283,7 @@ class StreamExecutor:
         if self._recoverable is None:
             return [None] * len(flows)
         return [
-            exactly_once(self._spark, sink, name, ordinal)
+            job_sink_of(self._spark, sink, name, ordinal) if isinstance(sink, FileSink) else None
             for ordinal, (name, sink, _) in enumerate(flows)
         ]
 
