@@ -25,7 +25,7 @@ from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Man
 from holdfast.taskexecutor.claim_files import CLAIMS
 from holdfast.taskexecutor.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.publication import Publication
 from holdfast.taskexecutor.recovered_output import RecoveredOutput
 from holdfast.taskexecutor.recovery_claim import RecoveryClaim
@@ -97,6 +97,9 @@ class Start:
             lambda: self.promote(TWO, (), Publication.of(1, 1)),
             lambda: self.executor.promote_recovered(
                 self.application, JOB, ONE, manifest(ONE, ()), Publication.of(1, 1)
+            ),
+            lambda: self.executor.link_output(
+                self.application, JOB, TWO, self.application, [ResultPartitionID(TWO, 0)]
             ),
             lambda: self.executor.release_outputs(self.application, [ONE]),
             lambda: self.executor.release_partitions(self.application, JOB, []),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.partition_link import link_partition
 
 
 def link_data_set(kept: KeptDataSet, into: IntermediateResultStorage, job_id: JobID) -> KeptDataSet:
@@ -33,7 +33,7 @@ def link_data_set(kept: KeptDataSet, into: IntermediateResultStorage, job_id: Jo
         for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
             # The files of a dataset may come from several directories, where each has its numbers.
             file = f"part-{partition.index:05d}-{name}.parquet"
-            _link(Path(location), staged.directory / file)
+            link_partition(Path(location), staged.directory / file)
         return into.publish(staged, kept.manifest.dataset)
     except OSError as error:
         into.discard(staged)
@@ -43,10 +43,3 @@ def link_data_set(kept: KeptDataSet, into: IntermediateResultStorage, job_id: Jo
     except StorageError:
         into.discard(staged)
         raise
-
-
-def _link(file: Path, link: Path) -> None:
-    os.link(file, link)
-    checksums = file.with_name(f".{file.name}.crc")
-    if checksums.exists():
-        os.link(checksums, link.with_name(f".{link.name}.crc"))

@@ -18,6 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import StorageError
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
+from holdfast.storage.partition_link import link_partition
 
 STAGING = "staging"
 DATASETS = "datasets"
@@ -104,11 +105,7 @@ class PartitionDirectory:
         try:
             os.link(directory / MANIFEST_NAME, pinned / MANIFEST_NAME)
             for partition in manifest.partitions:
-                os.link(directory / partition.file, pinned / partition.file)
-                # Hadoop's checksums lie beside the files; without them it reads unchecked.
-                checksums = f".{partition.file}.crc"
-                with suppress(FileNotFoundError):
-                    os.link(directory / checksums, pinned / checksums)
+                link_partition(directory / partition.file, pinned / partition.file)
         except OSError as error:
             logger.debug("%s is read unpinned: %s", directory, error)
             self.remove(pinned)

@@ -13,6 +13,7 @@ from holdfast.errors import (
     StorageError,
     UnknownDataSetError,
     UnknownJobError,
+    UnknownPartitionError,
 )
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
@@ -23,6 +24,11 @@ from holdfast.taskexecutor.directory_shuffle_environment import (
     remove_file,
 )
 from holdfast.taskexecutor.job_aware_shuffle_environment import JobAwareShuffleEnvironment
+from holdfast.taskexecutor.linked_files import (
+    PublishedPartition,
+    link_published,
+    refuse_part,
+)
 from holdfast.taskexecutor.output_book import Output, OutputBook, OutputState
 from holdfast.taskexecutor.output_checks import refuse_bad_indices, refuse_other_manifest
 from holdfast.taskexecutor.output_part import OutputPart
@@ -215,6 +221,21 @@ class ApplicationPartitions:
         for writer in writers:
             writer.finish()
 
+    def link(self, job_id: JobID, output_id: OutputID, found: Sequence[PublishedPartition]) -> None:
+        """Takes partitions that are published elsewhere into an open output.
+
+        Raises:
+            UnknownDataSetError: when the output is not open.
+            MalformedRequestError: when it makes a part of another one.
+            StorageError: when they aren't as they were published, or can't be linked.
+        """
+        output = self._of_job(job_id, output_id)
+        with output.working:
+            if output.state is not OutputState.OPEN or self.book.get(output_id) is not output:
+                raise _not_open(output_id)
+            refuse_part(output_id, output.part)
+            link_published(found, output.directory)
+
     def fail(self, job_id: JobID, output_id: OutputID) -> bool:
         """Gives an output up that has not been promoted.
 
@@ -311,11 +332,32 @@ class ApplicationPartitions:
         Raises:
             UnknownDataSetError: when there is no such output.
         """
+        return damage(*self._published(output_id))
+
+    def published(self, ids: Sequence[ResultPartitionID]) -> list[PublishedPartition]:
+        """Partitions of promoted outputs.
+
+        Raises:
+            UnknownDataSetError: when one of the outputs has not been promoted, or is released.
+            UnknownPartitionError: when one of the partitions does not lie here.
+        """
+        lying: dict[ResultPartitionID, PublishedPartition] = {}
+        for output_id in {each.output for each in ids}:
+            directory, manifest = self._published(output_id)
+            for partition in manifest.partitions:
+                key = ResultPartitionID(output_id, partition.index)
+                lying[key] = PublishedPartition(directory, partition)
+        missing = next((each for each in ids if each not in lying), None)
+        if missing is not None:
+            raise UnknownPartitionError(str(missing), "one that lies here and is published")
+        return [lying[each] for each in ids]
+
+    def _published(self, output_id: OutputID) -> tuple[Path, Manifest]:
         output = self.promoted(output_id)
         manifest = None if output is None else output.manifest
         if output is None or manifest is None:
             raise UnknownDataSetError(output_id.name, "an output that is promoted and not released")
-        return damage(output.directory, manifest)
+        return output.directory, manifest
 
     def promoted(self, output_id: OutputID) -> Output | None:
         """An output that can be read; None when it can't."""

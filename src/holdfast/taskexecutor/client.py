@@ -163,6 +163,23 @@ class RemoteTaskExecutor:
     def fail_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         self._ask(calls.FAIL_OUTPUT, application=application, job_id=job_id, output=output)
 
+    def link_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        source_application: ApplicationID,
+        partitions: Sequence[ResultPartitionID],
+    ) -> None:
+        self._ask(
+            calls.LINK_OUTPUT,
+            application=application,
+            job_id=job_id,
+            output=output,
+            source_application=source_application,
+            partitions=[m.Partition(output=each.output, index=each.index) for each in partitions],
+        )
+
     def promote(
         self,
         application: ApplicationID,

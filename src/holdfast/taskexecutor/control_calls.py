@@ -83,6 +83,14 @@ def _fail_output(executor: TaskExecutorGateway, asked: m.OfOutput) -> m.Nothing:
     return m.Nothing()
 
 
+def _link_output(executor: TaskExecutorGateway, asked: m.Link) -> m.Nothing:
+    partitions = [each.id() for each in asked.partitions]
+    executor.link_output(
+        asked.application, asked.job_id, asked.output, asked.source_application, partitions
+    )
+    return m.Nothing()
+
+
 def _promote(executor: TaskExecutorGateway, asked: m.Promote) -> m.Nothing:
     executor.promote(
         asked.application, asked.job_id, asked.output, asked.manifest, asked.publication
@@ -150,6 +158,7 @@ REGISTER_JOB = ControlCall("register_job", m.OfJob, m.Nothing, _register_job)
 OPEN_OUTPUT = ControlCall("open_output", m.Open, m.Directory, _open_output)
 FINISH_OUTPUT = ControlCall("finish_output", m.Finish, m.Kept, _finish_output)
 FAIL_OUTPUT = ControlCall("fail_output", m.OfOutput, m.Nothing, _fail_output)
+LINK_OUTPUT = ControlCall("link_output", m.Link, m.Nothing, _link_output)
 PROMOTE = ControlCall("promote", m.Promote, m.Nothing, _promote)
 PROMOTE_RECOVERED = ControlCall(
     "promote_recovered", m.PromoteRecovered, m.Nothing, _promote_recovered
@@ -179,6 +188,7 @@ ALL_CALLS = (
     OPEN_OUTPUT,
     FINISH_OUTPUT,
     FAIL_OUTPUT,
+    LINK_OUTPUT,
     PROMOTE,
     PROMOTE_RECOVERED,
     RELEASE_PARTITIONS,

@@ -246,6 +246,39 @@ class TaskExecutorGateway(Protocol):
         An output that has been promoted stays.
         """
 
+    def link_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        source_application: ApplicationID,
+        partitions: Sequence[ResultPartitionID],
+    ) -> None:
+        """Takes what lies here of another application's dataset into an open output.
+
+        No row is copied: each side keeps what it has for as long as it wants, whatever becomes of
+        the other. The output is still to be finished and promoted.
+
+        Args:
+            application: whose output.
+            job_id: the job that keeps it.
+            output: which output.
+            source_application: whose partitions these are; a job's, that it is recovered from.
+            partitions: of outputs of that one, of the same dataset; each keeps its index.
+
+        Raises:
+            UnknownJobError: when the job is not active.
+            UnknownDataSetError: when the output is not open; when the other application is not
+                registered here, or one of its outputs has not been promoted, or is released.
+            UnknownPartitionError: when one of the partitions does not lie here.
+            MalformedRequestError: when there are none, an index is given twice, a partition is of
+                another dataset, or the output makes a part of another one.
+            StorageError: when they aren't as they were published, or can't be linked.
+
+        Source: FLIP-36, "Step 1: Execute JOB_1": what is cached outlives the job; FLIP-383: what
+        the job is recovered from goes with it.
+        """
+
     def promote(
         self,
         application: ApplicationID,

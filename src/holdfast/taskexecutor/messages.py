@@ -129,6 +129,24 @@ class Finish(OfOutput):
     number_of_partitions: _Count | None
 
 
+class Partition(Message):
+    """Which partition."""
+
+    output: WireOutputID
+    index: _Index
+
+    def id(self) -> ResultPartitionID:
+        """The partition's id."""
+        return ResultPartitionID(self.output, self.index)
+
+
+class Link(OfOutput):
+    """Takes partitions of another application into an open output."""
+
+    source_application: WireApplicationID
+    partitions: list[Partition]
+
+
 class Promote(OfOutput):
     """Makes job partitions cluster partitions."""
 
@@ -141,17 +159,6 @@ class PromoteRecovered(OfOutput):
 
     manifest: Manifest
     publication: Publication
-
-
-class Partition(Message):
-    """Which partition."""
-
-    output: WireOutputID
-    index: _Index
-
-    def id(self) -> ResultPartitionID:
-        """The partition's id."""
-        return ResultPartitionID(self.output, self.index)
 
 
 class ReleasePartitions(OfJob):

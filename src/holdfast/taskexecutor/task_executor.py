@@ -51,6 +51,7 @@ from holdfast.taskexecutor.connection_instructions import (
 from holdfast.taskexecutor.connections import JobConnections
 from holdfast.taskexecutor.garbage import Garbage
 from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.linked_files import PublishedPartition, refuse_bad_links
 from holdfast.taskexecutor.output_book import Output, OutputState
 from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
@@ -287,6 +288,18 @@ class TaskExecutor:
         else:
             self._partitions_changed(job_id)
 
+    def link_output(
+        self,
+        application: ApplicationID,
+        job_id: JobID,
+        output: OutputID,
+        source_application: ApplicationID,
+        partitions: Sequence[ResultPartitionID],
+    ) -> None:
+        own = self._of_active_job(application, job_id)
+        refuse_bad_links(output, partitions)
+        own.link(job_id, output, self._published(source_application, partitions))
+
     def promote(
         self,
         application: ApplicationID,
@@ -455,6 +468,18 @@ class TaskExecutor:
             # By another process, which shares the directory.
             self._forget(application)
         raise UnknownApplicationError(application.hex)
+
+    def _published(
+        self, application: ApplicationID, partitions: Sequence[ResultPartitionID]
+    ) -> list[PublishedPartition]:
+        try:
+            return self._registered(application).published(partitions)
+        except UnknownApplicationError as error:
+            # Who asks is registered, and would take it for a word about itself.
+            raise UnknownDataSetError(
+                partitions[0].output.name,
+                f"one of an application that is registered, which {application.hex} is not",
+            ) from error
 
     def _start(self, application: ApplicationID) -> RecoveryPartitions:
         partitions = self._registered(application)
