@@ -17,9 +17,10 @@ import pytest
 import urllib3
 
 from holdfast.errors import LocationsIncompleteError, StaleEpochError, StorageError
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
@@ -28,6 +29,7 @@ from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
 
 JOB = JobID("ab" * 16)
+OTHER_JOB = JobID("cd" * 16)
 ROWS = 3
 SECONDS = 30.0
 # Each process resolves it by itself: one path, and a directory of its own for each node.
@@ -346,6 +348,146 @@ def test_a_part_on_an_executor_that_dies_is_not_published(pair: Cluster) -> None
     pair.nodes[1].start()
     found = pair.begin(3).recovered_outputs()[whole]
     assert (found.kept, found.present) == (None, {0, 1})
+
+
+# -- what the environment keeps as well
+
+
+@pytest.fixture
+def environment(pair: Cluster) -> Iterator[TaskExecutorStorage]:
+    """What an environment keeps with the executors of a pair."""
+    storage = TaskExecutorStorage(
+        {node.address: node.gateway() for node in pair.nodes},
+        ApplicationID.random(),
+        lease_seconds=60,
+        heartbeat_seconds=0.1,
+        version=__version__,
+    )
+    yield storage
+    storage.close()
+
+
+def places(kept: KeptDataSet) -> list[tuple[int, int]]:
+    """Of each partition the index and the directory."""
+    holders = kept.holders or (0,) * len(kept.manifest.partitions)
+    indices = [partition.index for partition in kept.manifest.partitions]
+    return list(zip(indices, holders, strict=True))
+
+
+def test_what_a_job_has_kept_stays_with_the_environment_when_it_ends(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    first = pair.begin(1)
+    staged = first.stage(JOB, dataset("1"))
+    written = pair.write(staged.directory, (0, 0), (1, 1), (3, 0))
+    # Tasks without rows leave no file.
+    rowless = [WrittenPartition(index, pair.nodes[1].host, 0) for index in (2, 4)]
+    kept = first.publish(staged, description("1"), [*written, *rowless])
+    linked = first.link_into(kept, environment, OTHER_JOB)
+    assert linked.manifest.dataset == kept.manifest.dataset
+    assert places(linked) == places(kept) == [(0, 0), (1, 1), (3, 0)]
+    assert set(linked.directories).isdisjoint(kept.directories)
+    environment.end_job(OTHER_JOB)
+    first.release_all()
+    assert environment.damage(linked) is None
+    assert [len(node.files()) for node in pair.nodes] == [2, 1]
+    for node in pair.nodes:
+        (report,) = node.gateway().report(environment.application)
+        assert report.number_of_partitions == 5
+    environment.remove(linked)
+    assert [node.files() for node in pair.nodes] == [[], []]
+
+
+def test_what_the_environment_lets_go_of_stays_with_the_job(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    first = pair.begin(1)
+    kept = pair.keep(first, "1", (0, 0), (1, 1))
+    environment.remove(first.link_into(kept, environment, OTHER_JOB))
+    assert first.damage(kept) is None
+    assert [len(node.files()) for node in pair.nodes] == [1, 1]
+
+
+def test_what_several_starts_have_made_is_linked_from_all_of_its_outputs(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    staged = pair.begin(1).stage(JOB, dataset("1"))
+    pair.write(staged.directory, (1, 0), (3, 1))
+    # An attempt that was given up for lost had written it on the other node, too.
+    pair.write(staged.directory, (3, 0))
+    whole = OutputID.parse(staged.name)
+    second = pair.begin(2)
+    missing = second.stage_missing(JOB, whole, [0, 2], 4)
+    # Of the first partition there are no rows, and no file.
+    node = pair.nodes[1]
+    pair.leave(node.seen_from_it(missing.directory), 0, rows=0)
+    pair.leave(node.seen_from_it(missing.directory), 1, rows=ROWS)
+    written = [WrittenPartition(0, node.host, 0), WrittenPartition(1, node.host, ROWS)]
+    kept = second.publish(missing, description("1"), written)
+    assert [each.index for each in kept.manifest.partitions] == [1, 2, 3]
+    third = pair.begin(3)
+    found = third.recovered_outputs()[whole].kept
+    assert found is not None
+    linked = third.link_into(found, environment, OTHER_JOB)
+    assert [each.index for each in linked.manifest.partitions] == [1, 2, 3]
+    third.release_all()
+    assert environment.damage(linked) is None
+    assert linked.rows == 3 * ROWS
+    assert sum(len(node.files()) for node in pair.nodes) == 3
+
+
+def test_a_dataset_without_rows_is_linked(pair: Cluster, environment: TaskExecutorStorage) -> None:
+    first = pair.begin(1)
+    staged = first.stage(JOB, dataset("1"))
+    pair.leave(pair.nodes[0].seen_from_it(staged.directory), 0, rows=0)
+    written = [WrittenPartition(index, pair.nodes[index].host, 0) for index in (0, 1)]
+    kept = first.publish(staged, description("1"), written)
+    linked = first.link_into(kept, environment, OTHER_JOB)
+    assert (linked.rows, places(linked)) == (0, [(0, 0)])
+    assert environment.damage(linked) is None
+
+
+def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    first = pair.begin(1)
+    kept = pair.keep(first, "1", (0, 0), (1, 1))
+    second = pair.begin(2)
+    with pytest.raises(StaleEpochError):
+        first.link_into(kept, environment, OTHER_JOB)
+    for node in pair.nodes:
+        assert node.gateway().report(environment.application) == ()
+    assert [len(node.files()) for node in pair.nodes] == [1, 1]
+    (found,) = second.recovered_outputs().values()
+    assert found.kept is not None
+    # Nor has the environment taken it for a word about itself.
+    linked = second.link_into(found.kept, environment, OTHER_JOB)
+    assert environment.damage(linked) is None
+
+
+def test_what_lies_on_an_executor_that_is_gone_is_linked_not_at_all(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    first = pair.begin(1)
+    kept = pair.keep(first, "1", (0, 0), (1, 1))
+    pair.nodes[1].kill()
+    with pytest.raises(LocationsIncompleteError):
+        first.link_into(kept, environment, OTHER_JOB)
+    gateway = pair.nodes[0].gateway()
+    assert gateway.report(environment.application) == ()
+    assert len(pair.nodes[0].files()) == 1
+
+
+def test_what_was_damaged_is_linked_not_at_all(
+    pair: Cluster, environment: TaskExecutorStorage
+) -> None:
+    first = pair.begin(1)
+    kept = pair.keep(first, "1", (0, 0), (1, 1))
+    (file,) = pair.nodes[1].directory.rglob("part-*.parquet")
+    file.unlink()
+    with pytest.raises(StorageError):
+        first.link_into(kept, environment, OTHER_JOB)
+    assert [len(node.files()) for node in pair.nodes] == [1, 0]
 
 
 # -- two live drivers

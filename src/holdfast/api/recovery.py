@@ -25,6 +25,7 @@ from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobMaster
 from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
@@ -64,7 +65,7 @@ def recoverable_jobs(
     bridge: CatalystBridge,
     master: JobMaster[Query, DataFrame],
     runner: SparkVertexRunner,
-    storage: IntermediateResultStorage,
+    storage: TaskExecutorStorage,
     keeping: Callable[[IntermediateResultStorage], SparkVertexRunner],
     records: HighAvailabilityStorage,
     configuration: Configuration,

@@ -15,8 +15,10 @@ from holdfast.errors import (
     StaleEpochError,
     StorageError,
     TaskExecutorError,
+    UnknownDataSetError,
 )
 from holdfast.ids import JobID
+from holdfast.runtime.lying_partition import LyingPartition
 from holdfast.runtime.previous_workers import await_previous_workers
 from holdfast.runtime.recovered_data_set import (
     FoundPart,
@@ -30,6 +32,7 @@ from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
+from holdfast.storage.linked_data_set import link_data_set
 from holdfast.taskexecutor.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
@@ -209,6 +212,38 @@ class RecoveryStorage(TaskExecutorStorage):
         production = self._production(salvaged)
         return self._publish_together(job_id, production, description, number_of_partitions)
 
+    def link_into(self, kept: KeptDataSet, into: TaskExecutorStorage, job_id: JobID) -> KeptDataSet:
+        """Publishes a dataset of this storage in another one too, without a copy of its rows.
+
+        Each of the two then has a life of its own: what a job was recovered from goes with it,
+        and what it has cached stays.
+
+        Args:
+            kept: the dataset.
+            into: keeps what outlives jobs, with the same task executors or on the same machine.
+            job_id: for which job it is published there.
+
+        Returns:
+            where it lies in that storage.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            LocationsIncompleteError: when an executor that holds some of it is gone.
+            StorageError: when it can't be had twice.
+
+        Source: FLIP-36, "Step 1: Execute JOB_1"; FLIP-383, "The Whole Workflow of Job Recovery".
+        """
+        try:
+            if not self._spans_machines:
+                return link_data_set(kept, into, job_id)
+            number = self._number_of_whole(kept)
+            description, lying = kept.manifest.dataset, self._lying(kept)
+            return into.publish_linked(job_id, description, self.application, lying, number)
+        except StorageError:
+            # Who has been taken over hears that from its own executors, not from the other's.
+            self.damage(kept)
+            raise
+
     def drop(self, outputs: Collection[OutputID]) -> None:
         """Releases recovered outputs that nobody will use; unknown ones are no error."""
         for output in outputs:
@@ -352,6 +387,32 @@ class RecoveryStorage(TaskExecutorStorage):
         if production is None:
             raise StorageError(str(output), "expected an output that was recovered")
         return production
+
+    def _number_of_whole(self, kept: KeptDataSet) -> int:
+        """How many partitions a dataset has, those without a file included."""
+        name = str(kept.name)
+        with self._lock:
+            try:
+                output = OutputID.parse(name)
+                if self._tracker.is_complete(output):
+                    return len(self._tracker.locations(output))
+            except (UnknownDataSetError, ValueError) as error:
+                raise StorageError(name, "expected a dataset that is kept for this job") from error
+        raise LocationsIncompleteError(name, "a task executor that held some of it was lost")
+
+    def _lying(self, kept: KeptDataSet) -> list[LyingPartition]:
+        """For each partition that has a file, of which output it is and who has it."""
+        roots = {each.read_root: each for each in self._starts if each.is_registered}
+        by_path = {root.removeprefix("file:"): each for root, each in roots.items()}
+        lying = []
+        for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
+            root, name, _ = location.rsplit("/", 2)
+            if root not in by_path:
+                raise LocationsIncompleteError(str(kept.name), f"no task executor serves {root}")
+            partition_id = ResultPartitionID(OutputID.parse(name), partition.index)
+            host = by_path[root].description.host
+            lying.append(LyingPartition(partition_id, host, partition.rows))
+        return lying
 
     def _finish_all(
         self,

@@ -18,6 +18,7 @@ from holdfast.errors import (
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
+from holdfast.runtime.lying_partition import LyingPartition
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.storage.intermediate_result_storage import (
     IntermediateResultStorage,
@@ -132,6 +133,77 @@ class TaskExecutorStorage(IntermediateResultStorage):
             }
         number = None if written is None else len(written)
         return self._publish_found(staged, output, description, found, number)
+
+    def publish_linked(
+        self,
+        job_id: JobID,
+        description: DataSetDescription,
+        source: ApplicationID,
+        partitions: Sequence[LyingPartition],
+        number_of_partitions: int,
+    ) -> KeptDataSet:
+        """Publishes a dataset of another application here as well, without a copy of its rows.
+
+        Args:
+            job_id: for which job it is published here.
+            description: what it is.
+            source: the other application, which the same task executors know.
+            partitions: those of the dataset that have a file.
+            number_of_partitions: of the whole dataset.
+
+        Raises:
+            LocationsIncompleteError: when a task executor that holds some of it doesn't answer, or
+                doesn't hold it any more.
+            StorageError: when it can't be published.
+        """
+        staged = self.stage(job_id, IntermediateDataSetID.from_digest(description.dataset_id))
+        try:
+            found = self._link_all(staged, source, partitions, number_of_partitions)
+            output = OutputID.parse(staged.name)
+            return self._publish_found(staged, output, description, found, number_of_partitions)
+        except BaseException:
+            self.discard(staged)
+            raise
+
+    def _link_all(
+        self,
+        staged: StagedDataSet,
+        source: ApplicationID,
+        partitions: Sequence[LyingPartition],
+        number_of_partitions: int,
+    ) -> dict[TaskExecutorConnection, tuple[KeptPartition, ...]]:
+        """Has the executors link what lies there; `finish` then reads what they have."""
+        output = OutputID.parse(staged.name)
+        # What has no rows needs no file, but a dataset needs one.
+        first = min((each.partition_id.index for each in partitions), default=0)
+        linked = [each for each in partitions if each.rows or each.partition_id.index == first]
+        by_host = self._by_host(staged, [each.written for each in linked])
+        for connection in by_host:
+            host = connection.description.host
+            there = [each.partition_id for each in linked if each.host == host]
+            if there:
+                self._link(connection, staged, output, source, there)
+        return {
+            connection: self._finish(connection, staged, output, there, number_of_partitions, first)
+            for connection, there in by_host.items()
+        }
+
+    def _link(
+        self,
+        connection: TaskExecutorConnection,
+        staged: StagedDataSet,
+        output: OutputID,
+        source: ApplicationID,
+        there: Sequence[ResultPartitionID],
+    ) -> None:
+        try:
+            connection.call(
+                lambda gateway: gateway.link_output(
+                    self.application, staged.job_id, output, source, there
+                )
+            )
+        except TaskExecutorError as error:
+            raise LocationsIncompleteError(str(staged.dataset_id), str(error)) from error
 
     def _publish_found(
         self,

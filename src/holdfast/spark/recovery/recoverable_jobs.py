@@ -25,6 +25,7 @@ from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.optimized_query import OptimizedQueries
@@ -35,7 +36,6 @@ from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
 from holdfast.spark.vertex_runner import SparkVertexRunner
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.streaming.sealing import SealKey
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class RecoverableJobs:
         bridge: CatalystBridge,
         master: JobMaster[Query, DataFrame],
         runner: SparkVertexRunner,
-        storage: IntermediateResultStorage,
+        storage: TaskExecutorStorage,
         keeping: Callable[[RecoveryStorage], SparkVertexRunner],
         storage_of: StorageOf,
         records: HighAvailabilityStorage,

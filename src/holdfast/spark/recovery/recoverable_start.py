@@ -18,6 +18,7 @@ from holdfast.runtime.job_master import JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.optimized_query import OptimizedQueries
@@ -26,7 +27,6 @@ from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRun
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
 from holdfast.spark.vertex_runner import SparkVertexRunner
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class RecoverableStart:
         spark: SparkSession,
         request: JobRequest[Query],
         plain: SparkVertexRunner,
-        shared_with: IntermediateResultStorage,
+        shared_with: TaskExecutorStorage,
         keeping: Callable[[RecoveryStorage], SparkVertexRunner],
         bridge: CatalystBridge,
         queries: OptimizedQueries,
@@ -124,6 +124,7 @@ class RecoverableStart:
         )
         return RecoveringVertexRunner(
             plain,
+            self._storage,
             shared_with,
             bridge,
             queries,

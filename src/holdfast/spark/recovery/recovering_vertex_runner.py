@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,22 +11,21 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.errors import StorageError
+from holdfast.errors import LocationsIncompleteError, StorageError
 from holdfast.graph.plan_cuts import CutLimits
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.execution_graph import ExecutionVertex
+from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Reads
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.production_steps import ProductionSteps
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.vertex_runner import SparkVertexRunner
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.storage.linked_data_set import link_data_set
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +41,8 @@ class RecoveringVertexRunner:
 
     Args:
         runner: runs what is left of a plan.
-        shared_with: where what is to outlive the job is kept.
+        storage: where the vertices' results are kept until the job ends.
+        shared_with: where what is to outlive the job is kept as well.
         bridge: makes DataFrames of plans.
         queries: reads what Spark is about to run.
         vertices: has the vertices' results.
@@ -56,7 +56,8 @@ class RecoveringVertexRunner:
     def __init__(
         self,
         runner: SparkVertexRunner,
-        shared_with: IntermediateResultStorage,
+        storage: RecoveryStorage,
+        shared_with: TaskExecutorStorage,
         bridge: CatalystBridge,
         queries: OptimizedQueries,
         vertices: BlockingVertices,
@@ -65,6 +66,7 @@ class RecoveringVertexRunner:
         planned: PlannedCuts | None,
     ) -> None:
         self._runner = runner
+        self._storage = storage
         self._shared_with = shared_with
         self._bridge = bridge
         self._queries = queries
@@ -108,14 +110,13 @@ class RecoveringVertexRunner:
             frame = self._cut(self._bridge.dataframe(plan), noted)
             return frame._jdf.queryExecution().analyzed()
 
-        if self._shared_with.spans_machines:
-            steps = _CutFirst(self._shared_with, prepare)
-            return self._runner.produce(query, job_id, dataset_id, name, noted, steps=steps)
         kept = self._vertices.available(dataset_id)
         if kept is None:
             kept = self._vertices.run(query, dataset_id, name, noted, prepare)
         try:
-            return link_data_set(kept, self._shared_with, job_id)
+            return self._storage.link_into(kept, self._shared_with, job_id)
+        except LocationsIncompleteError as error:
+            raise NotKeptError(str(error), incomplete=True) from error
         except StorageError as error:
             raise NotKeptError(str(error)) from error
 
@@ -144,17 +145,6 @@ class RecoveringVertexRunner:
         if lost_too_often or not cuts or not _puts_out_the_same(frame, query):
             return frame
         return self._vertices.substituted(query, cuts, self._inputs)
-
-
-class _CutFirst(ProductionSteps):
-    """A production over a plan that is cut into vertices first."""
-
-    def __init__(self, storage: IntermediateResultStorage, prepare: Callable[[Any], Any]) -> None:
-        super().__init__(storage)
-        self._prepare = prepare
-
-    def prepared(self, plan: Any) -> Any:
-        return self._prepare(plan)
 
 
 class _NotedReads:
