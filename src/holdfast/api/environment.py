@@ -100,7 +100,12 @@ class CachedDataSet:
 class Environment(StreamEnvironment):
     """The entry to Holdfast: gives Tables and streams, runs their jobs, knows what is kept.
 
-    Source: FLIP-36, phase 1 (the TableEnvironment).
+    With `execution.batch.job-recovery.enabled`, a program that was killed and is started again goes
+    on where its jobs stopped. `close()`, or the end of the program, is then what says that they
+    need not be known any more. A job whose program has been started again meanwhile ends with
+    `StaleEpochError`.
+
+    Source: FLIP-36, phase 1 (the TableEnvironment); FLIP-383.
 
     Args:
         spark: the session to work with; a local one is started when none is given, and stopped by
@@ -109,9 +114,10 @@ class Environment(StreamEnvironment):
             configuration under `spark.holdfast.`.
 
     Raises:
-        ConfigurationError: when a key is unknown or a value is not of its type.
+        ConfigurationError: when a key is unknown or a value is not of its type, or jobs are to be
+            recovered without a `high-availability.storageDir` to record them in.
         UnsupportedSessionError: when `spark` is a Spark Connect session.
-        StorageError: when the directory for kept results can't be used.
+        StorageError: when the directory for kept results can't be used, or the one for jobs.
 
     Example:
         >>> from holdfast import Environment
