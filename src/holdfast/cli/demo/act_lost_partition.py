@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame
 
 from holdfast import Environment, ResultPartitionDescriptor
 from holdfast.cli.demo.amounts import count, size
-from holdfast.cli.demo.asking_again import ask_again, show_result
+from holdfast.cli.demo.asking_again import ask_again
 from holdfast.cli.demo.comparison import Comparison
+from holdfast.cli.demo.job_result import show_job_result
 from holdfast.cli.demo.stage import Stage
 
 
@@ -35,7 +36,7 @@ def play(stage: Stage, env: Environment, hot: DataFrame, asked: Comparison) -> b
     file.unlink()
     stage.say(f"Deleted: {count(partition.rows, 'row')}, {size(partition.bytes)}, {file.name}")
     agreed = ask_again(stage, env, hot, asked, "Asked again")
-    show_result(stage, env)
+    show_job_result(stage, env.last_job_result)
     return ask_again(stage, env, hot, asked, "Asked once more") and agreed
 
 

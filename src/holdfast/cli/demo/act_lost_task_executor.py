@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame
 
 from holdfast import Environment
 from holdfast.cli.demo.amounts import count, size
-from holdfast.cli.demo.asking_again import ask_again, show_result
+from holdfast.cli.demo.asking_again import ask_again
 from holdfast.cli.demo.comparison import Comparison
+from holdfast.cli.demo.job_result import show_job_result
 from holdfast.cli.demo.partition_hosts import partition_hosts, show_hosts
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
@@ -47,7 +48,7 @@ def play(
         f"{count(lost.partitions, 'partition')}, {size(lost.bytes)}"
     )
     agreed = ask_again(stage, env, hot, asked, "Asked again")
-    show_result(stage, env)
+    show_job_result(stage, env.last_job_result)
     cluster.restart_task_executor(index)
     stage.say(f"Started again: the task executor at {address}")
     time.sleep(_SECONDS_UNTIL_FOUND)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from rich import box
-from rich.table import Table as RichTable
-from rich.text import Text
 
-from holdfast import Environment, JobExecutionResult
+from holdfast import Environment
 from holdfast.cli.demo.amounts import seconds
 from holdfast.cli.demo.answer import agree, ask
 from holdfast.cli.demo.comparison import Comparison
@@ -38,34 +35,3 @@ def ask_again(stage: Stage, env: Environment, hot: DataFrame, asked: Comparison,
         style="green" if agreed else "bold red",
     )
     return agreed
-
-
-def show_result(stage: Stage, env: Environment) -> None:
-    """Shows how the last job went.
-
-    Args:
-        stage: shows it.
-        env: the environment that ran it.
-    """
-    if env.last_job_result is not None:
-        stage.say("What env.last_job_result says:")
-        _show(stage, env.last_job_result)
-
-
-def _show(stage: Stage, result: JobExecutionResult) -> None:
-    stage.say(f"  job {result.job_id} {result.name!r}: {seconds(result.net_runtime)}")
-    table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("vertex", overflow="fold", max_width=46)
-    table.add_column("outcome")
-    for heading in ("partitions", "rows", "bytes", "attempts"):
-        table.add_column(heading, justify="right")
-    for vertex in result.vertices:
-        numbers = (vertex.partitions, vertex.rows, vertex.bytes, vertex.attempts)
-        table.add_row(
-            Text(vertex.name),
-            vertex.outcome.value,
-            *("" if number is None else f"{number:,}" for number in numbers),
-        )
-    stage.show(table)
-    for loss in result.losses:
-        stage.say(f"  lost and computed again: {loss}")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,8 +27,12 @@ _SHOWN_LOG_LINES = 8
 _SECONDS_BETWEEN_CANCELLATIONS = 0.2
 
 
-def local_session() -> SparkSession:
-    """Starts a session on this machine's cores."""
+def local_session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts a session on this machine's cores.
+
+    Args:
+        settings: further ones of Spark's.
+    """
     before = os.environ.get("SPARK_LOCAL_IP")
     # The JVM takes it from the environment it is started in.
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -43,6 +47,7 @@ def local_session() -> SparkSession:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.log.level", "ERROR")
+            .config(map=dict(settings or {}))
             .getOrCreate()
         )
     finally:
@@ -143,7 +148,7 @@ def _started(log: Path, start: Callable[[], SparkSession]) -> SparkSession:
     except (PySparkException, Py4JError, OSError) as error:
         raise DemoError(
             f"Spark does not start: {error}\nIt needs Java 17 or later, at JAVA_HOME or on the "
-            f"PATH. The end of {log}:\n{_end_of(log)}"
+            f"PATH. The end of {log}:\n{end_of_log(log)}"
         ) from error
 
 
@@ -161,6 +166,7 @@ def _standard_error_to(path: Path) -> Iterator[None]:
         os.close(mine)
 
 
-def _end_of(log: Path) -> str:
+def end_of_log(log: Path) -> str:
+    """The last lines of a log, indented; nothing where there is none."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return "\n".join(f"  {line}" for line in lines[-_SHOWN_LOG_LINES:])

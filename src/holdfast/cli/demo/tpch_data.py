@@ -28,6 +28,16 @@ def scale_name(scale: float) -> str:
     return repr(scale).removesuffix(".0")
 
 
+def tpch_folder(output: Path, scale: float) -> Path:
+    """Where the tables of a scale lie.
+
+    Args:
+        output: the folder under which all scales lie.
+        scale: how large they are, roughly in GB.
+    """
+    return output / f"tpch-{scale_name(scale)}"
+
+
 def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTable]:
     """TPC-H's tables, generated unless they are there already.
 
@@ -40,7 +50,7 @@ def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTa
         BadInputError: when there isn't room for them.
         DemoError: when they can't be generated.
     """
-    folder = output / f"tpch-{scale_name(scale)}"
+    folder = tpch_folder(output, scale)
     tables = _whole(folder)
     if tables is not None:
         stage.say(f"TPC-H at scale {scale_name(scale)} is there already: {folder}")

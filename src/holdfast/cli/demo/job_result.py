@@ -1,0 +1,43 @@
+"""What a job tells about itself, on the stage."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from holdfast import JobExecutionResult
+from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.demo.stage import Stage
+
+
+def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
+    """Shows how a job went; nothing where there was none.
+
+    Args:
+        stage: shows it.
+        result: what its environment says.
+    """
+    if result is None:
+        return
+    stage.say("What env.last_job_result says:")
+    stage.say(f"  job {result.job_id} {result.name!r}: {seconds(result.net_runtime)}")
+    recovers = any(vertex.recovered is not None for vertex in result.vertices)
+    table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("vertex", overflow="fold", max_width=46)
+    table.add_column("outcome")
+    headings = ["partitions", "rows", "bytes", "attempts", *(["recovered"] if recovers else [])]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for vertex in result.vertices:
+        numbers = [vertex.partitions, vertex.rows, vertex.bytes, vertex.attempts]
+        if recovers:
+            numbers.append(vertex.recovered)
+        table.add_row(
+            Text(vertex.name),
+            vertex.outcome.value,
+            *("" if number is None else f"{number:,}" for number in numbers),
+        )
+    stage.show(table)
+    for loss in result.losses:
+        stage.say(f"  lost and computed again: {loss}")
