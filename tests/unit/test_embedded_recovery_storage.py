@@ -22,6 +22,7 @@ from holdfast.taskexecutor.partition_info import OutputID
 from holdfast.taskexecutor.recovery_claim import RecoveryClaim
 
 JOB = JobID("ab" * 16)
+OTHER_JOB = JobID("cd" * 16)
 RETENTION = 3600.0
 
 
@@ -253,6 +254,67 @@ def test_half_written_files_and_what_tasks_made_by_themselves_are_not_found(
     second = starts.begin(2)
     assert second.recovered_outputs() == {}
     assert starts.files() == []
+
+
+# -- what the environment keeps as well
+
+
+@pytest.fixture
+def environment(starts: Starts) -> Iterator[EmbeddedStorage]:
+    """What an environment keeps on the same machine."""
+    storage = EmbeddedStorage(starts.root)
+    yield storage
+    storage.close()
+
+
+def test_what_a_job_has_kept_stays_with_the_environment_when_it_ends(
+    starts: Starts, environment: EmbeddedStorage
+) -> None:
+    staged = starts.begin(1).stage(JOB, dataset("1"))
+    write(staged.directory, 0, 2)
+    second = starts.begin(2)
+    missing = second.stage_missing(JOB, OutputID.parse(staged.name), [1], 3)
+    write(missing.directory, 0, attempt="y")
+    kept = second.publish(missing, description("1"))
+    linked = second.link_into(kept, environment, OTHER_JOB)
+    assert rows(linked) == rows(kept) == [1, 1, 3]
+    environment.end_job(OTHER_JOB)
+    second.release_all()
+    assert environment.damage(linked) is None
+    assert rows(linked) == [1, 1, 3]
+    assert len(starts.files()) == 3
+    environment.remove(linked)
+    assert starts.files() == []
+
+
+def test_what_the_environment_lets_go_of_stays_with_the_job(
+    starts: Starts, environment: EmbeddedStorage
+) -> None:
+    first = starts.begin(1)
+    kept = keep(first, "1", 0, 1, number=2)
+    environment.remove(first.link_into(kept, environment, OTHER_JOB))
+    assert first.damage(kept) is None
+    assert len(starts.files()) == 2
+
+
+def test_what_is_gone_is_linked_not_at_all(starts: Starts, environment: EmbeddedStorage) -> None:
+    first = starts.begin(1)
+    kept = keep(first, "1", 0, 1, number=2)
+    Path(kept.locations[1]).unlink()
+    with pytest.raises(StorageError, match="linked"):
+        first.link_into(kept, environment, OTHER_JOB)
+    assert len(starts.files()) == 1
+
+
+def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(
+    starts: Starts, environment: EmbeddedStorage
+) -> None:
+    first = starts.begin(1)
+    kept = keep(first, "1", 0, number=1)
+    starts.begin(2)
+    with pytest.raises(StaleEpochError):
+        first.link_into(kept, environment, OTHER_JOB)
+    assert len(starts.files()) == 1
 
 
 # -- the start before
