@@ -13,7 +13,7 @@ from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.namespaces import unshare_command
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path: Path) -> None:
     try:
         unshare_command(tmp_path)

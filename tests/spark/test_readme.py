@@ -18,14 +18,20 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_examples_run_from_the_first_to_the_last(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, block in enumerate(blocks("python")):
         exec(compile(block, f"README example {number}", "exec"), names)
     printed = capsys.readouterr().out
     assert "read from cache" in printed
     assert "== Holdfast ==" in printed
+    assert spark.read.parquet(str(tmp_path / "revenue")).count() == 1000
+    assert not list((tmp_path / "jobs").glob("job-*"))
     assert "_manifest.json" in README.read_text(encoding="utf-8")
     # The environment borrowed the suite's session, so closing it has not stopped that.
     assert spark.range(1).count() == 1
@@ -40,7 +46,9 @@ def test_the_commands_it_shows_are_targets_of_the_makefile() -> None:
 
 
 def test_every_configuration_key_is_in_its_table_with_its_description() -> None:
-    rows = re.findall(r"^\| `([a-z-]+\.[a-zA-Z.-]+)` \| (.*?) \| (.*?) \|$", README.read_text(), re.M)
+    rows = re.findall(
+        r"^\| `([a-z-]+\.[a-zA-Z.-]+)` \| (.*?) \| (.*?) \|$", README.read_text(), re.M
+    )
     assert {key for key, _, _ in rows} == {option.key for option in ALL_OPTIONS}
     for option in ALL_OPTIONS:
         shown = next(row for row in rows if row[0] == option.key)
