@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         "demo",
         help="an analyst's session on plain Spark and with cache(), side by side",
         description="Plays an analyst's session first on plain Spark and then with cache(), "
-        "compares answers and times, and shows what becomes of a lost partition.",
+        "compares answers and times, and shows what becomes of a lost partition, and of the job "
+        "of a driver that is killed.",
     )
     data = demo.add_mutually_exclusive_group()
     data.add_argument(

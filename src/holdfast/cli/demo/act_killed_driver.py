@@ -46,7 +46,7 @@ class _Ended:
     rows: pa.Table
 
 
-def play(stage: Stage, data: Path, output: Path) -> bool:
+def play(stage: Stage, data: Path, output: Path) -> bool | None:
     """Starts a driver, kills it, and starts it again.
 
     Args:
@@ -55,7 +55,8 @@ def play(stage: Stage, data: Path, output: Path) -> bool:
         output: the folder for everything that the demo leaves behind.
 
     Returns:
-        whether the rows are those of plain Spark, each once.
+        whether the rows are those of plain Spark, each once; None where each driver was done
+        before it was killed.
 
     Raises:
         DemoError: when a driver fails.
@@ -70,7 +71,7 @@ def play(stage: Stage, data: Path, output: Path) -> bool:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _play(stage: Stage, data: Path, folder: Path) -> bool:
+def _play(stage: Stage, data: Path, folder: Path) -> bool | None:
     plain = _run(stage, "plain Spark", data, DriverHome(folder / "plain"), plain=True)
     stage.say(f"On plain Spark: {_described(plain)}")
     for attempt in range(_ATTEMPTS):
@@ -90,7 +91,7 @@ def _play(stage: Stage, data: Path, folder: Path) -> bool:
         show_job_result(stage, again.report.result)
         _show_jobs(stage, home)
         return same
-    return True
+    return None
 
 
 def _kill_half_way(stage: Stage, data: Path, home: DriverHome) -> bool:

@@ -101,6 +101,8 @@ def run_demo(options: DemoOptions) -> int:
     recovered = None
     if can_be_asked(tables):
         recovered = act_killed_driver.play(stage, folder, options.output)
+    else:
+        stage.say("A driver is killed, too, where the data are TPC-H's: play it with --scale.")
     picture = options.output / "times.png"
     draw_chart(session.comparisons, f"{session.title}: an analyst's session", picture)
     return _close(stage, session, recovered, picture)
@@ -208,7 +210,5 @@ def _close(stage: Stage, session: _Session, recovered: bool | None, picture: Pat
         stage.say(f"Every answer agreed, also after {after}.", style="green")
     else:
         stage.say("Answers differ: this is a bug in Holdfast.", style="bold red")
-    if recovered is None:
-        stage.say("A driver is killed, too, where the data are TPC-H's: play it with --scale.")
     stage.say(f"The times as a picture: {picture}")
     return 0 if agreed and recovered is not False else 1

@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true", help="without Holdfast")
     arguments = parser.parse_args()
     home = DriverHome(arguments.home)
+    tables = tables_of(arguments.data)
     spark = local_session(
         {
             # Tables that are broadcast are read again sooner than they are kept.
@@ -36,7 +37,6 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     env = None if arguments.plain else Environment(spark, recovery(home))
     source = spark if env is None else env
-    tables = tables_of(arguments.data)
     for name in COLUMNS:
         tables[name].read(source).createOrReplaceTempView(name)
     started = time.perf_counter()
