@@ -54,10 +54,15 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
 
 
 def _limits(least_saved: int) -> CutLimits:
-    """When cuts are worth it; who wants them over small data does not mind the Spark jobs."""
+    """When cuts are worth it; who wants them over small data does not mind what they cost."""
     usual = CutLimits()
     part = min(1.0, least_saved / usual.least_saved)
-    return replace(usual, least_saved=least_saved, cost_of_cut=int(part * usual.cost_of_cut))
+    return replace(
+        usual,
+        least_saved=least_saved,
+        cost_of_cut=int(part * usual.cost_of_cut),
+        cost_of_byte=part * usual.cost_of_byte,
+    )
 
 
 def recoverable_jobs(
