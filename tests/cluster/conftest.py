@@ -118,7 +118,7 @@ class Driver:
 
 
 StartProgram = Callable[..., Program]
-StartDriver = Callable[[LocalCluster], Driver]
+StartDriver = Callable[..., Driver]
 DRIVER_PROGRAM = Path(__file__).with_name("driver_program.py")
 SECONDS = 60
 LEASE = "5 s"
@@ -178,13 +178,19 @@ def start_program() -> Iterator[StartProgram]:
         yield start
 
 
-def _start_driver(start: StartProgram, cluster: LocalCluster) -> Driver:
-    return Driver(start(cluster, f"LEASE = {LEASE!r}\n{DRIVER_PROGRAM.read_text()}"))
+def _start_driver(
+    start: StartProgram, cluster: LocalCluster, settings: Mapping[str, object] | None = None
+) -> Driver:
+    given = f"LEASE = {LEASE!r}\nSETTINGS = {dict(settings or {})!r}\n"
+    return Driver(start(cluster, given + DRIVER_PROGRAM.read_text()))
 
 
 @pytest.fixture
 def start_driver(start_program: StartProgram) -> StartDriver:
-    """Starts a driver that does what it is told; it ends with the test."""
+    """Starts a driver that does what it is told; it ends with the test.
+
+    `start_driver(cluster, settings)`: these are Holdfast's, beside those that every driver has.
+    """
     return functools.partial(_start_driver, start_program)
 
 

@@ -22,6 +22,7 @@ env = Environment(
         "taskexecutor.token-file": str(token_file),
         "heartbeat.interval": "500 ms",
         "heartbeat.timeout": LEASE,
+        **SETTINGS,
     },
 )
 
@@ -79,6 +80,14 @@ def executors():
 
 def slowly(df, seconds=20):
     return df.mapInPandas(lambda it: (time.sleep(seconds) or each for each in it), df.schema)
+
+
+def slowly_joined(name, path, seconds):
+    """A job that keeps a table first, and then takes a while over it."""
+    df = spark.read.parquet(path)
+    globals()[name] = env.from_dataframe(df.groupBy("k").agg(F.sum("id").alias("s"))).cache()
+    counted = df.groupBy("k").agg(F.count("w").alias("n"))
+    return rows(slowly(globals()[name], seconds).join(counted, "k"))
 
 
 def remember_stream(name):
