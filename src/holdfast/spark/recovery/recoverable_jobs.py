@@ -306,20 +306,30 @@ class RecoverableJobs:
         try:
             yield
         except StaleEpochError:
-            self._interrupted = True
-            recoverable.let_go()
+            self._let_go(recoverable)
             raise
         except Exception:
             if self._is_lost():
-                self._interrupted = True
-                recoverable.let_go()
+                self._let_go(recoverable)
             else:
-                recoverable.end(JobStatus.FAILED, keep_record=False)
+                self._end(recoverable, JobStatus.FAILED, keep_record=False)
             raise
         except BaseException:
-            recoverable.end(JobStatus.CANCELED, keep_record=False)
+            self._end(recoverable, JobStatus.CANCELED, keep_record=False)
             raise
-        recoverable.end(JobStatus.FINISHED, keep_record=keep_record)
+        self._end(recoverable, JobStatus.FINISHED, keep_record=keep_record)
+
+    def _end(self, recoverable: RecoverableStart, status: JobStatus, *, keep_record: bool) -> None:
+        try:
+            recoverable.end(status, keep_record=keep_record)
+        except StaleEpochError as error:
+            # What there is to be said of the job, its rows or its error, is said all the same.
+            logger.warning("%s", error)
+            self._let_go(recoverable)
+
+    def _let_go(self, recoverable: RecoverableStart) -> None:
+        self._interrupted = True
+        recoverable.let_go()
 
     def _has_lost_jvm(self) -> bool:
         """Whether Spark's process is gone, other than by being told to stop."""
