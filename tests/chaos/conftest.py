@@ -66,6 +66,7 @@ def start_episode(
         data: Path = tpch,
         slowness: float = 0.0,
     ) -> Episode:
+        references.compute([program])
         return Episode(program, tmp_path, data, references, place, slowness=slowness)
 
     return start

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,13 @@ from tests.chaos.programs import COLLECTED, Job, query_of
 
 _SECONDS_BETWEEN_JOBS = 0.3
 """A driver that dies after its last job dies in this time."""
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def main() -> None:
     """Does what the orders say; tells of each step in the diary."""
     logging.basicConfig(level=logging.WARNING)
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     orders = Orders.load(Path(sys.argv[1]))
     diary = Diary(orders.diary)
     spark = SparkSession.builder.config(map=dict(orders.spark)).getOrCreate()
@@ -48,6 +52,13 @@ def main() -> None:
     env.close()
     diary.tell("closed")
     spark.stop()
+
+
+def end_with(watcher: int) -> None:
+    """Ends this process and its JVM when whoever has started it is gone."""
+    while os.getppid() == watcher:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os.killpg(0, signal.SIGKILL)
 
 
 def slowed(df: DataFrame, seconds: float) -> DataFrame:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
+_COMES_BACK_EMPTY = 0.3
 
 
 class Place(Protocol):
@@ -110,8 +111,7 @@ class TwoWorkers:
         return tuple(node.directory for node in self.cluster.workers)
 
     def after_a_blow(self, chance: random.Random) -> None:
-        """Every second time a task executor is killed as well; some come back empty."""
-        if chance.random() < 0.5:
-            index = chance.randrange(len(self.cluster.workers))
-            self.cluster.restart_task_executor(index, empty=chance.random() < 0.3)
-            self.killed += 1
+        """The task executors are killed in turn; some come back empty."""
+        index = self.killed % len(self.cluster.workers)
+        self.cluster.restart_task_executor(index, empty=chance.random() < _COMES_BACK_EMPTY)
+        self.killed += 1

@@ -136,7 +136,7 @@ STREAM_PROGRAMS = (
 CLUSTER_PROGRAMS = (
     Program(
         "on the cluster",
-        (Job("q03", "parquet", "append"), Job("q09"), Job("q18", "csv", "overwrite")),
+        (Job("q09", "json", "append"), Job("q05"), Job("q18", "parquet", "overwrite")),
     ),
 )
 """Programs for the cluster of two workers."""
