@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from holdfast.cli.demo.amounts import count, seconds
 from holdfast.cli.demo.driver_home import DriverHome
 from holdfast.cli.demo.driver_process import DriverProcess
-from holdfast.cli.demo.driver_program import LEAST_INPUT
 from holdfast.cli.demo.driver_report import DriverReport
 from holdfast.cli.demo.job_result import show_job_result
 from holdfast.cli.demo.large_orders import TITLE
@@ -29,10 +28,10 @@ _VERTICES_TO_BE_DONE = 2
 _ATTEMPTS = 3
 _SECONDS_BETWEEN_LOOKS = 0.01
 
-_MEASURED = f"""\
+_MEASURED = """\
 The program is a driver of its own: a process with Spark in it, on all cores of this machine. Its
-joins shuffle, and execution.batch.job-recovery.min-vertex-input is {LEAST_INPUT}, so that it has
-something to keep of small data too. A program's time is all of its process, the start of Spark
+joins shuffle, and execution.batch.job-recovery.min-vertex-input is a sixth of lineitem, so that it
+has something to keep of small data too. A program's time is all of its process, the start of Spark
 included; its job's is from building the query until the rows are written, in a JVM that is new.\
 """
 

@@ -10,11 +10,10 @@ from holdfast import Environment
 from holdfast.cli.demo.driver_home import DriverHome
 from holdfast.cli.demo.driver_report import DriverReport
 from holdfast.cli.demo.large_orders import COLUMNS, QUERY
-from holdfast.cli.demo.parquet_folder import tables_of
+from holdfast.cli.demo.parquet_folder import ParquetTable, tables_of
 from holdfast.cli.demo.spark_session import local_session
 
-LEAST_INPUT = "1 kb"
-"""Small data is worth keeping to whoever wants to see it kept."""
+_PART_OF_LINEITEM = 6
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
         }
     )
     spark.sparkContext.setLogLevel("ERROR")
-    env = None if arguments.plain else Environment(spark, recovery(home))
+    env = None if arguments.plain else Environment(spark, recovery(home, tables["lineitem"]))
     source = spark if env is None else env
     for name in COLUMNS:
         tables[name].read(source).createOrReplaceTempView(name)
@@ -49,11 +48,17 @@ def main() -> None:
     spark.stop()
 
 
-def recovery(home: DriverHome) -> dict[str, object]:
-    """The configuration of an environment whose jobs outlive their drivers."""
+def recovery(home: DriverHome, lineitem: ParquetTable) -> dict[str, object]:
+    """The configuration of an environment whose jobs outlive their drivers.
+
+    Args:
+        home: where the driver has its files.
+        lineitem: the largest table. Whoever reads this much of it has something worth keeping,
+            however little that is.
+    """
     return {
         "execution.batch.job-recovery.enabled": True,
-        "execution.batch.job-recovery.min-vertex-input": LEAST_INPUT,
+        "execution.batch.job-recovery.min-vertex-input": f"{lineitem.bytes // _PART_OF_LINEITEM} b",
         "high-availability.storageDir": home.jobs.as_uri(),
         "intermediate-result-storage.directory": str(home.kept),
     }
