@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.mark.parametrize(
     ("program", "kills"),
-    zip((*PROGRAMS, *STREAM_PROGRAMS), (2, 2, 1, 2, 1, 1), strict=True),
+    list(zip((*PROGRAMS, *STREAM_PROGRAMS), (2, 2, 1, 2, 1, 1), strict=True)),
     ids=lambda value: value.name if isinstance(value, Program) else str(value),
 )
 def test_rows_are_there_once_however_often_a_driver_is_killed(
