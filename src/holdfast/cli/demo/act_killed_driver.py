@@ -86,7 +86,9 @@ def _play(stage: Stage, data: Path, folder: Path) -> bool | None:
             style="green" if same else "bold red",
         )
         if again.report.seconds >= plain.report.seconds:
-            stage.say("Of so little data, going on takes no less time than starting over.")
+            stage.say(
+                "That is no faster than starting over on plain Spark: this job is a short one."
+            )
         show_job_result(stage, again.report.result)
         _show_jobs(stage, home)
         return same
