@@ -183,7 +183,7 @@ class StreamExecutor:
             temporary = stack.enter_context(self._caches.sharing(shared, [sink]))
             frame = flow.to(run.output, _LINE_COLUMNS)
             request = self._request(job_name, frame)
-            job = stack.enter_context(self._started(request, [("", sink, flow)], temporary, []))
+            job = stack.enter_context(self._started(request, [("", None, flow)], temporary, []))
             request, master = job.request, job.master
             tee = None
             if self._recoverable is None:
