@@ -13,7 +13,7 @@ from tests.chaos.places import TwoWorkers
 from tests.chaos.programs import CLUSTER_PROGRAMS, Program
 
 SEED = 94
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.soak]
 
 
 @pytest.mark.parametrize("program", CLUSTER_PROGRAMS, ids=lambda program: program.name)
