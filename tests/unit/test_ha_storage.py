@@ -27,7 +27,9 @@ from holdfast.ids import JobID
 
 A, B, C, D = ("1" * 64, "2" * 64, "3" * 64, "4" * 64)
 QUERY = JobIdentity(digest=A, action="collect", vertices=(B, C))
-CHANGED = JobIdentity(digest=D, action="collect", vertices=(C, D))
+OUT = "file:/out"
+BEFORE = JobIdentity(digest=A, action="save", sink=OUT, vertices=(B, C))
+CHANGED = JobIdentity(digest=D, action="save", sink=OUT, vertices=(C, D))
 WRITE = JobIdentity(digest=A, action="save", sink="file:/out")
 DONE = VertexProgress(name="scan", done=4, all=4)
 HALF = VertexProgress(name="join", done=1, all=4)
@@ -452,8 +454,8 @@ def test_many_programs_end_at_their_own_pace(program: Program) -> None:
 
 def test_a_changed_program_goes_on_with_what_it_shares_most_with(program: Program) -> None:
     storage = program()
-    less = storage.begin(QUERY)
-    more = storage.begin(JobIdentity(digest=B, action="collect", vertices=(C, D, A)))
+    less = storage.begin(BEFORE)
+    more = storage.begin(JobIdentity(digest=B, action="save", sink=OUT, vertices=(C, D, A)))
     more.journal.write("a stage")
     for start in (less, more):
         is_killed(start)
@@ -467,14 +469,14 @@ def test_a_changed_program_goes_on_with_what_it_shares_most_with(program: Progra
 
 
 def test_a_job_is_known_by_what_it_was_cut_into_later(program: Program) -> None:
-    first = program().begin(JobIdentity(digest=A, action="collect"))
+    first = program().begin(JobIdentity(digest=A, action="save", sink=OUT))
     first.update(vertices={C: HALF})
     is_killed(first)
     assert program().begin(CHANGED).job_id == first.job_id
 
 
 def test_a_changed_program_is_found_again_by_itself(program: Program) -> None:
-    first = program().begin(QUERY)
+    first = program().begin(BEFORE)
     is_killed(first)
     is_killed(program().begin(CHANGED))
     again = program().begin(CHANGED)
@@ -482,33 +484,49 @@ def test_a_changed_program_is_found_again_by_itself(program: Program) -> None:
     assert again.previous is not None
     assert not again.changed
     # The program as it was before: its job's directory is somebody else's now.
-    original = program().begin(QUERY.model_copy(update={"vertices": ()}))
+    original = program().begin(BEFORE.model_copy(update={"vertices": ()}))
     assert original.job_id not in (first.job_id, CHANGED.job_id)
     assert original.previous is None
     again.check()
     is_killed(original)
-    assert program().begin(QUERY).job_id == original.job_id
+    assert program().begin(BEFORE).job_id == original.job_id
 
 
 def test_a_job_that_runs_is_not_taken_by_another(program: Program) -> None:
-    living = program().begin(QUERY)
+    living = program().begin(BEFORE)
     start = program().begin(CHANGED)
     assert (start.changed, start.previous, start.job_id) == (False, None, CHANGED.job_id)
     living.check()
 
 
 def test_a_job_that_ended_is_not_taken_by_another(program: Program) -> None:
-    ended = program().begin(QUERY)
+    ended = program().begin(BEFORE)
     ended.end(JobStatus.FINISHED, keep=True)
     is_killed(ended)
     assert program().begin(CHANGED).previous is None
 
 
 def test_a_job_that_shares_nothing_is_not_taken(program: Program) -> None:
-    is_killed(program().begin(QUERY))
-    start = program().begin(JobIdentity(digest=D, action="collect", vertices=(D,)))
+    is_killed(program().begin(BEFORE))
+    start = program().begin(JobIdentity(digest=D, action="save", sink=OUT, vertices=(D,)))
     assert start.previous is None
-    assert program().begin(JobIdentity(digest=B, action="collect")).previous is None
+    assert program().begin(JobIdentity(digest=B, action="save", sink=OUT)).previous is None
+
+
+@pytest.mark.parametrize("sink", [None, "file:/other"])
+def test_a_job_with_another_sink_is_another_job(program: Program, sink: str | None) -> None:
+    is_killed(program().begin(BEFORE))
+    action = "collect" if sink is None else "save"
+    another = JobIdentity(digest=D, action=action, sink=sink, vertices=(B, C))
+    assert program().begin(another).previous is None
+    same = program().begin(BEFORE)
+    assert same.previous is not None
+    assert not same.changed
+
+
+def test_an_answer_does_not_take_what_another_has_left(program: Program) -> None:
+    is_killed(program().begin(QUERY))
+    assert program().begin(QUERY.model_copy(update={"digest": D})).previous is None
 
 
 def test_a_named_job_is_found_however_it_changed(program: Program) -> None:

@@ -298,7 +298,11 @@ class HighAvailabilityStorage:
         same = [job for job in jobs if _is_of(job, identity)]
         if same:
             return max(same, key=lambda job: job.epoch)
-        abandoned = [job for job in jobs if job.state is JobState.RECOVERABLE]
+        abandoned = [
+            job
+            for job in jobs
+            if job.state is JobState.RECOVERABLE and _has_the_same_sink(job, identity)
+        ]
         best = max(abandoned, key=lambda job: (_shared(job, identity), job.epoch), default=None)
         return best if best is not None and _shared(best, identity) else None
 
@@ -328,6 +332,17 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:
     return job.record is not None and job.record.identity.job_id == identity.job_id
+
+
+def _has_the_same_sink(job: KnownJob, identity: JobIdentity) -> bool:
+    """Whether a job of another digest may be what a job was before its program changed.
+
+    Another job of the same program, which has yet to come, may share as many vertices.
+    """
+    if job.record is None or identity.sink is None:
+        return False
+    known = job.record.identity
+    return (known.action, known.sink) == (identity.action, identity.sink)
 
 
 def _shared(job: KnownJob, identity: JobIdentity) -> int:
