@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 # The others are for `make test ARGS="-m soak"`: they take longer than the suite may.
-_IN_THE_SUITE = frozenset({"brands", "words"})
+_IN_THE_SUITE = frozenset({"brands"})
 
 
 def _episodes() -> list[Any]:

@@ -12,7 +12,7 @@ from tests.chaos.moments import Moment, Sight
 from tests.chaos.programs import Job, Program
 
 SECONDS = 300
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.soak]
 ORDERS = Job("q09", "json", "append")
 PARTS = Job("q16", "parquet", "append", ("p_size",))
 
