@@ -16,7 +16,6 @@ from holdfast.graph.plan_cuts import CutLimits
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
-from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Reads
@@ -74,10 +73,6 @@ class RecoveringVertexRunner:
         self._inputs = inputs
         self._limits = limits
         self._planned = planned
-
-    def report(self) -> tuple[ExecutionVertex, ...]:
-        """What became of the vertices that plans were cut into."""
-        return self._vertices.report()
 
     def substituted(self, query: Query, root: CanonicalNode, reads: Reads) -> DataFrame:
         """The query with everything kept read instead of computed, and cut into vertices.

@@ -78,15 +78,12 @@ class VertexProduction(ProductionSteps):
         # Rows that carry their place among all can't be told from a part of them.
         if description.position_column is None:
             self._split = split_of(self._spark, plan, self._kept())
-        if self._split is None:
-            staged = super().stage(plan, job_id, dataset_id, description)
-            self._record(dataset_id, staged)
-            return staged
         split = self._split
-        self._coordinate(dataset_id, split)
-        partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
-        self._partial = partial
-        if partial is None:
+        if split is not None:
+            self._coordinate(dataset_id, split)
+            self._partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
+        partial = self._partial
+        if split is None or partial is None:
             staged = super().stage(plan, job_id, dataset_id, description)
             self._record(dataset_id, staged)
             return staged
