@@ -198,6 +198,21 @@ def test_what_is_cached_outlives_the_job_and_is_found_again(start: Start, orders
     held.close()  # type: ignore[attr-defined]
 
 
+def test_what_is_cached_is_recovered_where_nothing_is_worth_cutting(
+    start: Start, orders: Path
+) -> None:
+    def evens(env: Environment) -> Any:
+        return env.read.parquet(str(orders)).where("id % 2 = 0").cache()
+
+    first, second, third = start(), start(), start()
+    held = left_in_the_middle(evens(first).where("k < 40"))
+    rows = list(evens(second).where("k < 40").toLocalIterator())
+    assert outcomes(second) == {VertexOutcome.RECOVERED: 1, VertexOutcome.RUN: 1}
+    assert rows_of(rows) == rows_of(evens(third).where("k < 40").collect())
+    assert outcomes(third)[VertexOutcome.RECOVERED] == 0
+    held.close()  # type: ignore[attr-defined]
+
+
 def test_streams_are_recovered(start: Start) -> None:
     def sums(env: Environment) -> Any:
         pairs = env.from_collection(range(2000)).map(lambda i: (i % 10, i))

@@ -53,6 +53,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.executor import StreamExecutor
 from holdfast.spark.vertex_runner import SparkVertexRunner
@@ -155,16 +156,8 @@ class Environment(StreamEnvironment):
         )
         self._recoverable = None
         if records is not None:
-            self._recoverable = recoverable_jobs(
-                self.spark,
-                self._bridge,
-                self._master,
-                runner,
-                self._storage,
-                self._runner_over,
-                records,
-                self.configuration,
-            )
+            engine = JobEngine(self.spark, self._bridge, runner, self._storage, self._runner_over)
+            self._recoverable = recoverable_jobs(engine, self._master, records, self.configuration)
         self._stream_program = StreamProgram(
             self,
             StreamExecutor(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.api.storage import recovery_storage
@@ -25,12 +24,10 @@ from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobMaster
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
-from holdfast.spark.vertex_runner import SparkVertexRunner
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 
 def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
@@ -66,24 +63,16 @@ def _limits(least_saved: int) -> CutLimits:
 
 
 def recoverable_jobs(
-    spark: SparkSession,
-    bridge: CatalystBridge,
+    engine: JobEngine,
     master: JobMaster[Query, DataFrame],
-    runner: SparkVertexRunner,
-    storage: TaskExecutorStorage,
-    keeping: Callable[[IntermediateResultStorage], SparkVertexRunner],
     records: HighAvailabilityStorage,
     configuration: Configuration,
 ) -> RecoverableJobs:
     """What runs the jobs of an environment so that they outlive their driver.
 
     Args:
-        spark: the session.
-        bridge: reads and rewrites its plans.
+        engine: what jobs are run with.
         master: runs jobs.
-        runner: the engine that it runs them with.
-        storage: where it keeps what outlives jobs.
-        keeping: the same engine over another storage.
         records: where jobs are recorded.
         configuration: of the environment.
     """
@@ -98,6 +87,4 @@ def recoverable_jobs(
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
     )
-    return RecoverableJobs(
-        spark, bridge, master, runner, storage, keeping, storage_of, records, settings
-    )
+    return RecoverableJobs(engine, master, storage_of, records, settings)

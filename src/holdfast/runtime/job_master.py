@@ -177,6 +177,16 @@ class JobMaster(Generic[Q, D]):
                     raise
                 job.go_without_caches(refused)
 
+    def to_be_kept(self, request: JobRequest[Q]) -> tuple[IntermediateDataSetID, ...]:
+        """What a job would leave behind, as it isn't kept yet, in order. Runs nothing."""
+        if not self._manager.has_computations():
+            return ()
+        job, entries = _Job(self, request), self._manager.entries()
+        graph = JobGraphGenerator(job.transformation, entries.__contains__).generate(
+            job.job_id, request.name, request.root
+        )
+        return tuple(dataset_id for _, dataset_id in graph.producers())
+
     @contextmanager
     def _job(self, request: JobRequest[Q]) -> Iterator[_Job[Q, D]]:
         job = _Job(self, request)
@@ -274,7 +284,7 @@ class _Job(Generic[Q, D]):
             lease.drop([dataset_id])
             return False
 
-        graph = self._graph = JobGraphGenerator(self._transformation, kept).generate(
+        graph = self._graph = JobGraphGenerator(self.transformation, kept).generate(
             self._execution.job_id, self._request.name, self._request.root
         )
         self._execution.attach(graph)
@@ -372,7 +382,8 @@ class _Job(Generic[Q, D]):
             losses=tuple(self._losses),
         )
 
-    def _transformation(self, node: CanonicalNode) -> CacheTransformation | None:
+    def transformation(self, node: CanonicalNode) -> CacheTransformation | None:
+        """What keeps a node, where somebody cached the same computation."""
         # Others may cache and invalidate meanwhile; an attempt holds on to what it has seen.
         if node.digest not in self._transformations:
             self._transformations[node.digest] = self._cached(node)
@@ -393,7 +404,7 @@ class _Job(Generic[Q, D]):
         self, reading: Mapping[IntermediateDataSetID, KeptDataSet]
     ) -> Callable[[CanonicalNode], KeptDataSet | None]:
         def reads(node: CanonicalNode) -> KeptDataSet | None:
-            transformation = self._transformation(node)
+            transformation = self.transformation(node)
             return None if transformation is None else reading.get(transformation.dataset_id)
 
         return reads
@@ -403,7 +414,7 @@ class _Job(Generic[Q, D]):
         storage = self._master._storage
         reads = self._reads(self._reading)
         matches = find_matches(self._request.root, lambda node: reads(node) is not None)
-        transformations = filter(None, map(self._transformation, list(matches)))
+        transformations = filter(None, map(self.transformation, list(matches)))
         for dataset_id in dict.fromkeys(each.dataset_id for each in transformations):
             pinned = storage.pin(self._reading[dataset_id])
             if pinned is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.graph.plan_cuts import CutLimits, choose_cuts
@@ -16,6 +18,8 @@ from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.recovery.kept_sources import KeptSources
 from holdfast.spark.recovery.size_estimates import SizeEstimates
 from holdfast.storage.kept_dataset import KeptDataSet
+
+logger = logging.getLogger(__name__)
 
 # What Spark adds to filter earlier at run time; it does so again when the rewritten plan is run.
 _WITHOUT_RUNTIME_FILTERS = {
@@ -36,6 +40,19 @@ class Cut:
 
     node: CanonicalNode
     query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class CutQuery:
+    """What Spark is about to run, and where it is cut.
+
+    Attributes:
+        query: an optimized query.
+        cuts: its cuts, lower ones before those above them.
+    """
+
+    query: Query
+    cuts: tuple[Cut, ...]
 
 
 class OptimizedQueries:
@@ -70,6 +87,28 @@ class OptimizedQueries:
         sources = KeptSources(kept)
         query = self._bridge.read(optimized, lambda reading: sources.named(reading.operators))
         return replace(query, root=sources.guarded(query.root, query.reading.operators))
+
+    def cut(
+        self, plan: Any, limits: CutLimits, kept: Iterable[KeptDataSet] = ()
+    ) -> CutQuery | None:
+        """Where an analyzed plan is cut; None for one that can't be followed, which is logged.
+
+        Args:
+            plan: the JVM's analyzed plan.
+            limits: when a cut is worth it.
+            kept: datasets of this application that the plan reads.
+
+        Raises:
+            PySparkException: when Spark itself doesn't take the plan.
+        """
+        try:
+            query = self.of(plan, kept)
+            return CutQuery(query, tuple(self.cuts(query, limits)))
+        except PySparkException:
+            raise
+        except Exception:
+            logger.warning("a plan can't be followed, so it is run whole", exc_info=True)
+            return None
 
     def part(self, query: Query, node: CanonicalNode) -> Query:
         """A node of an optimized query as a query of its own."""

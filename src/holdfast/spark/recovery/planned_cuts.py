@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.spark.catalyst_bridge import Query
-from holdfast.spark.recovery.optimized_query import Cut
+from holdfast.spark.recovery.optimized_query import CutQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +14,8 @@ class PlannedCuts:
 
     Attributes:
         asked: the query over the analyzed plan.
-        optimized: what Spark's optimizer makes of it.
-        cuts: where that is cut, lower ones first.
+        cut: what Spark's optimizer makes of it, and where that is cut.
     """
 
     asked: Query
-    optimized: Query
-    cuts: tuple[Cut, ...]
+    cut: CutQuery

@@ -13,8 +13,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import StaleEpochError, StorageError
@@ -24,10 +22,9 @@ from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
-from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.job_digest import job_digest
+from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
@@ -35,7 +32,6 @@ from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
-from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.streaming.sealing import SealKey
 
 T = TypeVar("T")
@@ -50,12 +46,8 @@ class RecoverableJobs:
     recovery.
 
     Args:
-        spark: the session.
-        bridge: reads and rewrites its plans.
+        engine: what jobs are run with.
         master: runs jobs.
-        runner: the engine that it runs them with.
-        storage: where it keeps what outlives jobs.
-        keeping: the same engine over another storage.
         storage_of: where the partitions of a start are kept.
         records: where jobs are recorded.
         settings: how they are recovered.
@@ -65,27 +57,19 @@ class RecoverableJobs:
 
     def __init__(
         self,
-        spark: SparkSession,
-        bridge: CatalystBridge,
+        engine: JobEngine,
         master: JobMaster[Query, DataFrame],
-        runner: SparkVertexRunner,
-        storage: TaskExecutorStorage,
-        keeping: Callable[[RecoveryStorage], SparkVertexRunner],
         storage_of: StorageOf,
         records: HighAvailabilityStorage,
         settings: RecoverySettings,
     ) -> None:
-        self._spark = spark
-        self._bridge = bridge
+        self._engine = engine
         self._master = master
-        self._runner = runner
-        self._storage = storage
-        self._keeping = keeping
         self._storage_of = storage_of
         self._records = records
         self._settings = settings
-        self._queries = OptimizedQueries(spark, bridge)
-        self._snapshots = SourceSnapshots(spark, bridge)
+        self._queries = OptimizedQueries(engine.spark, engine.bridge)
+        self._snapshots = SourceSnapshots(engine.spark, engine.bridge)
         self._owner = os.getpid()
         self._interrupted = False
         self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
@@ -211,10 +195,16 @@ class RecoverableJobs:
         self, request: JobRequest[Query], sink: str | None, stream: StreamIdentity | None
     ) -> tuple[RecoverableStart, PlannedCuts | None] | None:
         """A start of the job; None where there is nothing to recover, or no way to do so."""
-        planned = self._planned(request) if stream is None else None
-        if sink is None and stream is None and (planned is None or not planned.cuts):
-            return None
-        identity = self._identity(request, sink, stream, planned)
+        planned = None
+        if stream is None:
+            planned = self._planned(request)
+            vertices = self._vertices(request, planned)
+            if sink is None and not vertices:
+                return None
+            digest = job_digest(self._engine.bridge, request.query, request.inputs)
+        else:
+            digest, vertices = stream.digest, stream.vertices
+        identity = self._identity(request.name, digest, sink, vertices)
         if identity is None:
             logger.warning(
                 "job %s can't be recovered, since nothing tells it when its program starts again: "
@@ -235,41 +225,31 @@ class RecoverableJobs:
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
         assert self._settings.limits is not None
-        try:
-            optimized = self._queries.of(request.query.plan)
-            cuts = self._queries.cuts(optimized, self._settings.limits)
-        except PySparkException:
-            raise
-        except Exception:
-            logger.warning("the plan of %s can't be cut", request.name, exc_info=True)
-            return None
-        return PlannedCuts(request.query, optimized, tuple(cuts))
+        cut = self._queries.cut(request.query.plan, self._settings.limits)
+        return None if cut is None else PlannedCuts(request.query, cut)
+
+    def _vertices(self, request: JobRequest[Query], planned: PlannedCuts | None) -> tuple[str, ...]:
+        """The datasets that a table's job is cut at, and those that it is to leave behind."""
+        cuts = () if planned is None else planned.cut.cuts
+        cut = [request.inputs.dataset_digest(each.node) for each in cuts]
+        return tuple(dict.fromkeys(cut + [each.hex for each in self._master.to_be_kept(request)]))
 
     def _identity(
-        self,
-        request: JobRequest[Query],
-        sink: str | None,
-        stream: StreamIdentity | None,
-        planned: PlannedCuts | None,
+        self, action: str, digest: str | None, sink: str | None, vertices: tuple[str, ...]
     ) -> JobIdentity | None:
-        if stream is None:
-            digest = job_digest(self._bridge, request.query, request.inputs)
-            cuts = () if planned is None else planned.cuts
-            vertices = tuple(request.inputs.dataset_digest(cut.node) for cut in cuts)
-        else:
-            digest, vertices = stream.digest, stream.vertices
+        """What a job is known by; None where nothing tells it."""
         name = self._settings.name
         known_by = name or digest
         if known_by is None:
             return None
         with self._lock:
-            occurrence = self._occurrences[known_by, request.name, sink]
-            self._occurrences[known_by, request.name, sink] += 1
+            occurrence = self._occurrences[known_by, action, sink]
+            self._occurrences[known_by, action, sink] += 1
         return JobIdentity(
             digest=digest,
             name=name,
             occurrence=occurrence,
-            action=request.name,
+            action=action,
             sink=sink,
             vertices=vertices,
         )
@@ -284,18 +264,10 @@ class RecoverableJobs:
         restored = recoverable.with_sources(request, self._snapshots)
         previous = recoverable.start.previous
         has_left = previous is not None and bool(previous.known_datasets())
-        if planned is not None and not planned.cuts and not has_left:
+        vertices = recoverable.start.identity.vertices
+        if planned is not None and not vertices and not has_left:
             return restored, self._master
-        runner = recoverable.runner(
-            self._spark,
-            restored,
-            self._runner,
-            self._storage,
-            self._keeping,
-            self._bridge,
-            self._queries,
-            planned,
-        )
+        runner = recoverable.runner(self._engine, self._queries, restored, planned)
         if runner is None:
             return restored, self._master
         return restored, self._master.with_runner(lambda _: runner)
@@ -334,7 +306,7 @@ class RecoverableJobs:
     def _has_lost_jvm(self) -> bool:
         """Whether Spark's process is gone, other than by being told to stop."""
         try:
-            jvm: Any = self._spark._jvm
+            jvm: Any = self._engine.spark._jvm
             jvm.java.lang.System.nanoTime()
         except (Py4JError, OSError):
             return True
@@ -343,7 +315,7 @@ class RecoverableJobs:
     def _is_lost(self) -> bool:
         """Whether Spark is gone, which is no fault of the job's."""
         try:
-            return bool(self._spark.sparkContext._jsc.sc().isStopped())
+            return bool(self._engine.spark.sparkContext._jsc.sc().isStopped())
         except (Py4JError, OSError, AttributeError):
             return True
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from pydantic import JsonValue
-from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, StaleEpochError
 from holdfast.eventstore.events import JobStatus
@@ -18,15 +17,14 @@ from holdfast.runtime.job_master import JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
+from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
-from holdfast.spark.vertex_runner import SparkVertexRunner
 
 logger = logging.getLogger(__name__)
 
@@ -77,16 +75,18 @@ class RecoverableStart:
 
     def runner(
         self,
-        spark: SparkSession,
-        request: JobRequest[Query],
-        plain: SparkVertexRunner,
-        shared_with: TaskExecutorStorage,
-        keeping: Callable[[RecoveryStorage], SparkVertexRunner],
-        bridge: CatalystBridge,
+        engine: JobEngine,
         queries: OptimizedQueries,
+        request: JobRequest[Query],
         planned: PlannedCuts | None,
     ) -> RecoveringVertexRunner | None:
         """The engine that reads what earlier starts have left; None where nothing can be kept.
+
+        Args:
+            engine: what jobs are run with.
+            queries: reads what Spark is about to run.
+            request: the job.
+            planned: where its query is cut, if that is known.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
@@ -114,8 +114,8 @@ class RecoverableStart:
         )
         self._recovery.recover()
         self._vertices = BlockingVertices(
-            spark,
-            keeping(self._storage),
+            engine.spark,
+            engine.keeping(self._storage),
             self._storage,
             self._recovery,
             self.start.job_id,
@@ -123,10 +123,8 @@ class RecoverableStart:
             self._record_progress,
         )
         return RecoveringVertexRunner(
-            plain,
+            engine,
             self._storage,
-            shared_with,
-            bridge,
             queries,
             self._vertices,
             request.inputs,

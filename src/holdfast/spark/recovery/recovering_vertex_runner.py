@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import LocationsIncompleteError, StorageError
@@ -17,16 +14,13 @@ from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Reads
-from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
-from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
+from holdfast.spark.recovery.job_engine import JobEngine
+from holdfast.spark.recovery.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
-from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
-
-logger = logging.getLogger(__name__)
 
 # As often as a job is resubmitted over lost data before it goes on without keeping any.
 _LOSSES = 2
@@ -39,10 +33,8 @@ class RecoveringVertexRunner:
     ends, or was kept by an earlier start already.
 
     Args:
-        runner: runs what is left of a plan.
+        engine: runs what is left of a plan, and keeps what is to outlive the job.
         storage: where the vertices' results are kept until the job ends.
-        shared_with: where what is to outlive the job is kept as well.
-        bridge: makes DataFrames of plans.
         queries: reads what Spark is about to run.
         vertices: has the vertices' results.
         inputs: the settings that the job runs under.
@@ -54,20 +46,18 @@ class RecoveringVertexRunner:
 
     def __init__(
         self,
-        runner: SparkVertexRunner,
+        engine: JobEngine,
         storage: RecoveryStorage,
-        shared_with: TaskExecutorStorage,
-        bridge: CatalystBridge,
         queries: OptimizedQueries,
         vertices: BlockingVertices,
         inputs: SessionInputs,
         limits: CutLimits | None,
         planned: PlannedCuts | None,
     ) -> None:
-        self._runner = runner
+        self._runner = engine.runner
+        self._shared_with = engine.storage
+        self._bridge = engine.bridge
         self._storage = storage
-        self._shared_with = shared_with
-        self._bridge = bridge
         self._queries = queries
         self._vertices = vertices
         self._inputs = inputs
@@ -87,7 +77,7 @@ class RecoveringVertexRunner:
         frame = self._runner.substituted(query, root, noted)
         planned = self._planned
         if planned is not None and planned.asked is query and not noted.kept:
-            return self._with_vertices(frame, planned.optimized, planned.cuts)
+            return self._with_vertices(frame, planned.cut)
         return self._cut(frame, noted)
 
     def produce(
@@ -125,21 +115,15 @@ class RecoveringVertexRunner:
         """The query with its vertices read; the very one where it isn't cut."""
         if self._limits is None:
             return frame
-        try:
-            query = self._queries.of(frame._jdf.queryExecution().analyzed(), noted.kept)
-            cuts = self._queries.cuts(query, self._limits)
-        except (PySparkException, Py4JError):
-            raise
-        except Exception:
-            logger.warning("a plan can't be followed, so it is run whole", exc_info=True)
-            return frame
-        return self._with_vertices(frame, query, cuts)
+        analyzed = frame._jdf.queryExecution().analyzed()
+        cut = self._queries.cut(analyzed, self._limits, noted.kept)
+        return frame if cut is None else self._with_vertices(frame, cut)
 
-    def _with_vertices(self, frame: DataFrame, query: Query, cuts: Sequence[Cut]) -> DataFrame:
+    def _with_vertices(self, frame: DataFrame, cut: CutQuery) -> DataFrame:
         lost_too_often = self._vertices.losses >= _LOSSES
-        if lost_too_often or not cuts or not _puts_out_the_same(frame, query):
+        if lost_too_often or not cut.cuts or not _puts_out_the_same(frame, cut.query):
             return frame
-        return self._vertices.substituted(query, cuts, self._inputs)
+        return self._vertices.substituted(cut.query, cut.cuts, self._inputs)
 
 
 class _NotedReads:
