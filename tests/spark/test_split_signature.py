@@ -59,7 +59,26 @@ QUERIES = {
     "numbers by seed": lambda read: read.withColumn("r", F.rand(7)),
     "a union": lambda read: read.unionByName(read.selectExpr("id + 1000 AS id", "k", "pair")),
     "nothing": lambda read: read.where("id < 0"),
+    "a broadcast join": lambda read: read.join(F.broadcast(other(read)), "id"),
+    "two broadcast joins": lambda read: (
+        read.join(F.broadcast(other(read)), "id", "left")
+        .join(F.broadcast(read.select("id").join(F.broadcast(inline(read)), "id", "left")), "id")
+        .where("h > 2")
+    ),
+    "a table that is inline": lambda read: read.join(F.broadcast(inline(read)), "id", "left_anti"),
+    "a union of joins": lambda read: (
+        inline(read).hint("broadcast").join(read, "id").unionByName(read)
+    ),
+    "an empty side": lambda read: read.join(F.broadcast(other(read).where("h < 0")), "id"),
 }
+
+
+def other(read: Any) -> Any:
+    return read.where("id % 2 = 0").selectExpr("id", "id DIV 2 AS h")
+
+
+def inline(read: Any) -> Any:
+    return read.sparkSession.sql("SELECT * FROM VALUES (1L), (5L), (300L) AS v(id)")
 
 
 @pytest.mark.parametrize("source", ["flat", "by_k"])
@@ -110,8 +129,10 @@ def test_the_same_files_are_split_the_same(
     "query",
     [
         lambda read: read.groupBy("k").count(),
-        lambda read: read.join(read.selectExpr("id", "k AS j"), "id"),
-        lambda read: read.join(F.broadcast(read.selectExpr("id", "k AS j")), "id"),
+        lambda read: read.join(read.selectExpr("id", "k AS j").hint("merge"), "id"),
+        lambda read: read.join(F.broadcast(read.groupBy("id").count()), "id"),
+        lambda read: read.join(F.broadcast(other(read)), F.expr("h < k"), "right"),
+        lambda read: inline(read).join(F.broadcast(other(read)), "id"),
         lambda read: read.orderBy("id"),
         lambda read: read.limit(3),
         lambda read: read.coalesce(1),
@@ -119,12 +140,34 @@ def test_the_same_files_are_split_the_same(
         lambda read: read.sparkSession.range(10),
         lambda read: read.union(read.sparkSession.range(10).selectExpr("id", "id", "array(id)")),
     ],
-    ids=["group", "join", "broadcast", "order", "limit", "coalesce", "subquery", "range", "mixed"],
+    ids=("group join shuffled no-keys values order limit coalesce subquery range mixed".split()),
 )
 def test_what_is_decided_otherwise_has_no_split(
     spark: SparkSession, files: Path, query: Any
 ) -> None:
     assert split(spark, query(spark.read.parquet(str(files / "flat")))) is None
+
+
+def test_partitions_that_are_pruned_at_run_time_have_no_split(
+    spark: SparkSession, files: Path
+) -> None:
+    by_k = spark.read.orc(str(files / "by_k"))
+    few = spark.read.parquet(str(files / "flat")).where("id < 2").selectExpr("k", "id AS few")
+    pruned = by_k.join(F.broadcast(few), "k")
+    assert "dynamicpruning" in pruned._jdf.queryExecution().toString()
+    assert split(spark, pruned) is None
+
+
+def test_which_side_is_streamed_is_told(spark: SparkSession, files: Path, many_tasks: None) -> None:
+    flat, by_k = spark.read.parquet(str(files / "flat")), spark.read.orc(str(files / "by_k"))
+    read = [each.select("id") for each in (flat, by_k)]
+    one = split(spark, read[0].join(F.broadcast(read[1]), "id"))
+    two = split(spark, F.broadcast(read[0]).join(read[1], "id"))
+    assert one is not None and two is not None
+    assert one.parallelism == 5 and one != two
+    plain = split(spark, read[0])
+    assert plain is not None and plain.assignment == one.assignment
+    assert one.broadcasts and not plain.broadcasts
 
 
 def test_kept_partitions_count_by_what_they_are(

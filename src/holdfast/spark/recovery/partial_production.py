@@ -1,4 +1,4 @@
-"""Those partitions of a plan that are missing, and no others."""
+"""A plan that is run in the tasks of a split: those of them that are missing, and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.runtime.vertex_runner import NotKeptError
 from holdfast.spark.jvm_members import JvmMembers
-from holdfast.spark.recovery.split_signature import Split, split_of
+from holdfast.spark.recovery.split_signature import Split, fixed_execution, split_of
 from holdfast.storage.kept_dataset import KeptDataSet
 
 
@@ -20,7 +20,9 @@ def some_partitions(
     missing: Sequence[int],
     kept: Sequence[KeptDataSet] = (),
 ) -> Any:
-    """A plan of which partition `j` is the partition `missing[j]` of another one. Runs nothing.
+    """A plan of which partition `j` is the partition `missing[j]` of another one.
+
+    Runs nothing but what is broadcast to the tasks.
 
     Args:
         spark: the session that runs it.
@@ -40,8 +42,7 @@ def some_partitions(
     """
     if split_of(spark, plan, kept) != split:
         raise NotKeptError("its files are dealt to tasks in another way than when it began")
-    session = spark._jsparkSession
-    dataset = JvmMembers.of(spark).of_rows(session, plan)
+    dataset = fixed_execution(spark, plan)
     rows = dataset.queryExecution().toRdd()
     # Asked of the very partitions that are about to run.
     if rows.getNumPartitions() != split.parallelism:
@@ -49,5 +50,5 @@ def some_partitions(
     jvm: Any = spark.sparkContext._jvm
     wanted = JvmMembers.of(spark).to_seq(list(missing)).toSet()
     some = jvm.org.apache.spark.rdd.PartitionPruningRDD.create(rows, wanted)
-    part = session.internalCreateDataFrame(some, dataset.schema(), False)
+    part = spark._jsparkSession.internalCreateDataFrame(some, dataset.schema(), False)
     return part.queryExecution().analyzed()

@@ -18,6 +18,7 @@ from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
 from holdfast.spark.partition_reader import hadoop_path
 from holdfast.spark.per_context import PerContext
+from holdfast.spark.recovery.streamed_scans import streamed_scans
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _EXECUTION = "org.apache.spark.sql.execution."
@@ -26,27 +27,8 @@ _PARTITIONED_FILE = _EXECUTION + "datasources.PartitionedFile"
 _FILES = f"[L{_PARTITIONED_FILE};"
 _ARRAY_SEQ = "scala.collection.immutable.ArraySeq"
 _ITERATOR = "scala.collection.Iterator"
-
-_SCAN = _EXECUTION + "FileSourceScanExec"
-# Each of their partitions is made of one of their input's, whatever the other ones hold.
-_PARTITION_BY_PARTITION = frozenset(
-    _EXECUTION + name
-    for name in (
-        "ColumnarToRowExec",
-        "ExpandExec",
-        "FileSourceScanExec",
-        "FilterExec",
-        "GenerateExec",
-        "InputAdapter",
-        "ProjectExec",
-        "UnionExec",
-        "WholeStageCodegenExec",
-        "python.ArrowEvalPythonExec",
-        "python.BatchEvalPythonExec",
-        "python.MapInArrowExec",
-        "python.MapInPandasExec",
-    )
-)
+_SEQ = "scala.collection.immutable.Seq"
+_TREE_NODE = "org.apache.spark.sql.catalyst.trees.TreeNode"
 
 # No path has any of them.
 _AFTER_FIELD, _AFTER_FILE, _AFTER_PARTITION = "\x00", "\x01", "\x02"
@@ -61,11 +43,14 @@ class Split:
             digits.
         parallelism: the number of tasks.
         assignment: by task what it reads, in the order in which it does.
+        broadcasts: each task reads something else as well, all of it. Which tasks there are is
+            fixed only if Spark doesn't adapt the plan at run time, see `fixed_execution`.
     """
 
     text: str
     parallelism: int
     assignment: tuple[tuple[FileSplit, ...], ...] = field(repr=False)
+    broadcasts: bool = False
 
 
 def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Split | None:
@@ -79,30 +64,42 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
 
     Returns:
         None where a shuffle, a source other than files, or what Spark finds out while it runs
-        decides.
+        decides. What is joined by broadcast doesn't: all tasks are given the same.
     """
     if not plan.subqueriesAll().isEmpty():
         return None
-    execution = JvmMembers.of(spark).of_rows(spark._jsparkSession, plan).queryExecution()
+    execution = fixed_execution(spark, plan).queryExecution()
+    executed = execution.executedPlan()
+    # Partitions that are pruned by what a subquery gives are known only when that has run.
+    if not executed.subqueriesAll().isEmpty():
+        return None
     functions = _functions.of(spark)
-    operators = execution.executedPlan().map(functions.class_name).mkString(_AFTER_FIELD)
-    if not set(operators.split(_AFTER_FIELD)) <= _PARTITION_BY_PARTITION:
+    scans = streamed_scans(functions.operators(executed))
+    if scans is None:
         return None
-    leaves = execution.executedPlan().collectLeaves()
-    if set(leaves.map(functions.class_name).mkString(_AFTER_FIELD).split(_AFTER_FIELD)) != {_SCAN}:
-        return None
+    leaves = executed.collectLeaves()
     texts = [
-        leaves.apply(index).inputRDD().filePartitions().map(functions.partition_text)
-        for index in range(leaves.size())
+        leaves.apply(leaf).inputRDD().filePartitions().map(functions.partition_text)
+        for leaf in scans.leaves
     ]
     parallelism = sum(text.size() for text in texts)
-    if parallelism == 0 or execution.toRdd().getNumPartitions() != parallelism:
+    if parallelism == 0:
+        return None
+    # To ask a plan with broadcasts would be to run them.
+    if not scans.broadcasts and execution.toRdd().getNumPartitions() != parallelism:
         return None
     places = _places(kept)
-    scans = [_named(text.mkString(_AFTER_PARTITION), places) for text in texts]
-    assignment = tuple(partition for scan in scans for partition in scan)
-    told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in scans)
-    return Split(hash_parts(parallelism, told), parallelism, assignment)
+    dealt = [_named(text.mkString(_AFTER_PARTITION), places) for text in texts]
+    assignment = tuple(partition for scan in dealt for partition in scan)
+    told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in dealt)
+    return Split(hash_parts(parallelism, told), parallelism, assignment, scans.broadcasts)
+
+
+def fixed_execution(spark: SparkSession, plan: Any) -> Any:
+    """The JVM's dataset of a plan whose partitions are fixed before it runs, where they can be."""
+    session = spark._jsparkSession.cloneSession()
+    session.conf().set("spark.sql.adaptive.enabled", "false")
+    return JvmMembers.of(spark).of_rows(session, plan)
 
 
 def _places(kept: Iterable[KeptDataSet]) -> dict[str, str]:
@@ -143,8 +140,21 @@ class _Functions:
                 java.method("java.lang.Class", "getName", STRING),
             )
         )
-        self.class_name: Any = java.scala_function(name)
+        inputs = java.then(
+            java.method(_TREE_NODE, "children", _SEQ),
+            java.cast(java.method("scala.collection.SeqOps", "size", "int"), "int", _SEQ),
+            java.static(STRING, "valueOf", STRING, "int"),
+        )
+        self._operator: Any = java.scala_function(
+            java.concat(name, _AFTER_FIELD, java.to_string(java.cast(inputs, STRING, OBJECT)))
+        )
         self.partition_text: Any = java.scala_function(_partition_text(java))
+
+    def operators(self, plan: Any) -> list[tuple[str, int]]:
+        """A physical plan's operators in pre-order: their classes' names and how many inputs."""
+        text = plan.map(self._operator).mkString(_AFTER_FILE)
+        fields = (operator.split(_AFTER_FIELD) for operator in text.split(_AFTER_FILE))
+        return [(name, int(inputs)) for name, inputs in fields]
 
 
 def _partition_text(java: MethodHandles) -> Any:

@@ -97,11 +97,11 @@ class VertexProduction(ProductionSteps):
         )
 
     def written(self, plan: Any) -> Any:
-        if self._partial is None or self._split is None:
+        split = self._split
+        if split is None or (self._partial is None and not split.broadcasts):
             return plan
-        return some_partitions(
-            self._spark, plan, self._split, self._partial.missing, tuple(self._kept())
-        )
+        subtasks = range(split.parallelism) if self._partial is None else self._partial.missing
+        return some_partitions(self._spark, plan, split, subtasks, tuple(self._kept()))
 
     def publish(
         self,
