@@ -24,10 +24,8 @@ from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
-from holdfast.runtime.recovery.instructions import ScheduleVertex
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
-from holdfast.runtime.recovery.restart_region import PlannedVertex
 from holdfast.runtime.recovery.vertex_progress import VertexProgress
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
@@ -145,8 +143,6 @@ def test_a_new_job_has_nothing_to_recover(program: Program) -> None:
     assert recovery.whole(JOINED) is None
     assert recovery.partial(JOINED, SPLIT, 4) is None
     assert recovery.progress == {}
-    graph = [PlannedVertex(JOIN, JOINED), PlannedVertex(SINK, inputs=(JOIN,))]
-    assert recovery.schedule(graph) == (ScheduleVertex(JOIN, None), ScheduleVertex(SINK, None))
 
 
 def test_events_come_after_the_recovery(program: Program) -> None:
@@ -168,8 +164,6 @@ def test_what_a_killed_start_had_finished_is_whole(program: Program) -> None:
     assert second.whole(JOINED) == published
     assert second.partial(JOINED, SPLIT, 4) is None
     assert second.progress == {JOINED: VertexProgress(JOINED, 4, 4, 4)}
-    graph = [PlannedVertex(JOIN_AGAIN, JOINED), PlannedVertex(SINK, inputs=(JOIN_AGAIN,))]
-    assert second.schedule(graph) == (ScheduleVertex(SINK, None),)
 
 
 def test_an_initialized_vertex_is_on_disk_before_it_runs(program: Program) -> None:

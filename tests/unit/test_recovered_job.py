@@ -20,12 +20,10 @@ from holdfast.runtime.recovery.instructions import (
     MarkFinished,
     ResetSubtasks,
     RestoreCoordinator,
-    ScheduleVertex,
 )
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, recover
-from holdfast.runtime.recovery.restart_region import PlannedVertex, restart_region
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
@@ -245,76 +243,3 @@ def test_the_log_is_made_to_say_what_was_found() -> None:
     said = list(corrections(recover(log[:1], there), sizes))
     assert said == finished(2)
     assert only(recover([*log[:1], *said], there)).unrecorded == ()
-
-
-def planned(
-    vertex_id: JobVertexID,
-    dataset_id: IntermediateDataSetID | None,
-    *inputs: JobVertexID,
-    parallelism: int | None = 4,
-    split: str = SPLIT,
-) -> PlannedVertex:
-    return PlannedVertex(vertex_id, dataset_id, parallelism, split, inputs)
-
-
-GRAPH = [
-    planned(JOIN_AGAIN, JOINED),
-    planned(COUNT, COUNTED, JOIN_AGAIN, parallelism=None, split=""),
-    planned(SINK, None, COUNT, parallelism=None, split=""),
-]
-
-
-def test_without_a_log_all_runs_from_the_sources_on() -> None:
-    assert restart_region(GRAPH, recover([], [])) == tuple(
-        ScheduleVertex(each, None) for each in (JOIN_AGAIN, COUNT, SINK)
-    )
-    assert restart_region([], recover([], [])) == ()
-
-
-def test_only_missing_subtasks_run_where_the_split_is_the_same() -> None:
-    job = recover([initialized(FIRST)], tracked(FIRST, 0, 2))
-    assert restart_region(GRAPH, job)[0] == ScheduleVertex(JOIN_AGAIN, (1, 3))
-
-
-@pytest.mark.parametrize(("parallelism", "split"), [(4, "others"), (5, SPLIT), (4, ""), (None, "")])
-def test_all_of_a_vertex_runs_where_the_split_is_another(
-    parallelism: int | None, split: str
-) -> None:
-    job = recover([initialized(FIRST)], tracked(FIRST, 0, 2))
-    source = planned(JOIN_AGAIN, JOINED, parallelism=parallelism, split=split)
-    assert restart_region([source], job) == (ScheduleVertex(JOIN_AGAIN, None),)
-
-
-def test_what_is_lost_does_not_run_where_nothing_unfinished_needs_it() -> None:
-    log = [
-        initialized(FIRST),
-        *finished(0, 1, 2, 3),
-        ExecutionJobVertexInitialized(COUNT, 1, COUNTED),
-        *finished(0, output=OF_COUNTED, vertex_id=COUNT),
-    ]
-    job = recover(log, tracked(OF_COUNTED, 0), [OF_COUNTED])
-    assert not job.vertices[JOINED].finished
-    assert restart_region(GRAPH, job) == (ScheduleVertex(SINK, None),)
-
-
-def test_a_vertex_that_two_read_runs_once_and_before_them() -> None:
-    other = JobVertexID("0d")
-    graph = [
-        planned(SINK, None, COUNT, other, parallelism=None),
-        planned(other, IntermediateDataSetID("c" * 64), JOIN),
-        planned(COUNT, COUNTED, JOIN),
-        planned(JOIN, JOINED),
-    ]
-    order = [each.vertex_id for each in restart_region(graph, recover([], []))]
-    assert sorted(order) == sorted([JOIN, COUNT, other, SINK])
-    assert (order[0], order[-1]) == (JOIN, SINK)
-
-
-def test_a_graph_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="not in the graph"):
-        restart_region([planned(SINK, None, COUNT)], recover([], []))
-    circle = [planned(JOIN, JOINED, COUNT), planned(COUNT, COUNTED, JOIN)]
-    with pytest.raises(ValueError, match="circle"):
-        restart_region(circle, recover([], []))
-    with pytest.raises(ValueError, match="circle"):
-        restart_region([*circle, planned(SINK, None, COUNT)], recover([], []))

@@ -20,7 +20,6 @@ from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, recover
-from holdfast.runtime.recovery.restart_region import PlannedVertex, restart_region
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
 
 DATASETS = [IntermediateDataSetID(digit * 64) for digit in "ab"]
@@ -271,16 +270,6 @@ def test_what_runs_again_is_exactly_what_is_missing(
     for vertex in job.vertices.values():
         assert sorted([*vertex.finished, *vertex.missing]) == list(range(vertex.parallelism))
         assert vertex.is_finished == (not vertex.missing)
-        planned = PlannedVertex(
-            vertex.vertex_id, vertex.dataset_id, vertex.parallelism, vertex.split
-        )
-        scheduled = restart_region([planned], job)
-        if vertex.is_finished:
-            assert scheduled == ()
-        elif vertex.finished:
-            assert [each.subtasks for each in scheduled] == [vertex.missing]
-        else:
-            assert [each.subtasks for each in scheduled] == [None]
 
 
 @given(LOGS, TRACKED, WHOLE)

@@ -244,20 +244,6 @@ class RecoveryStorage(TaskExecutorStorage):
             self.damage(kept)
             raise
 
-    def drop(self, outputs: Collection[OutputID]) -> None:
-        """Releases recovered outputs that nobody will use; unknown ones are no error."""
-        for output in outputs:
-            with self._lock:
-                production = self._found.pop(output, None)
-                if production is None:
-                    continue
-                self._parts.pop(output, None)
-                ids = [ResultPartitionID(output, index) for index in production.placed()]
-                self._tracker.stop_tracking_and_release_job_partitions(ids)
-                self._tracker.stop_tracking_and_release_cluster_outputs([output])
-            with suppress(StaleEpochError):
-                self._release_parts(production.parts)
-
     def discard(self, staged: StagedDataSet) -> None:
         self._staged.pop(staged.name, None)
         with suppress(StaleEpochError):

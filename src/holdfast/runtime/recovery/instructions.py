@@ -64,20 +64,7 @@ class ResetSubtasks:
     subtasks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleVertex:
-    """The vertex is to run.
-
-    Attributes:
-        vertex_id: the vertex, as this start calls it.
-        subtasks: which of its subtasks, in their order; None: all, however many there will be.
-    """
-
-    vertex_id: JobVertexID
-    subtasks: tuple[int, ...] | None
-
-
 RecoveryInstruction: TypeAlias = (
     InitializeVertex | MarkFinished | RestoreCoordinator | ResetSubtasks
 )
-"""Any of those that come before the schedule."""
+"""Any of them, in the order in which they are to be followed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 
 from holdfast.errors import HoldfastError, StaleEpochError
@@ -21,7 +21,6 @@ from holdfast.eventstore.store import FLUSH_INTERVAL, WRITE_BUFFER_SIZE
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.coordinators import Coordinators
 from holdfast.runtime.recovery.finished_partitions import finished_partitions
-from holdfast.runtime.recovery.instructions import ScheduleVertex
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory
 from holdfast.runtime.recovery.job_log import JobLog
 from holdfast.runtime.recovery.log_corrections import corrections
@@ -29,7 +28,6 @@ from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.protocols import JobStart, RecoveryStorage
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
-from holdfast.runtime.recovery.restart_region import PlannedVertex, restart_region
 from holdfast.runtime.recovery.snapshot_schedule import MIN_PAUSE
 from holdfast.runtime.recovery.vertex_progress import VertexProgress
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -167,10 +165,6 @@ class JobRecovery:
         # An output is gone on with as it is: with a partition that doesn't count it is of no use.
         there = self._present.get(partial.salvaged, frozenset())
         return partial if there == set(partial.present) else None
-
-    def schedule(self, graph: Sequence[PlannedVertex]) -> tuple[ScheduleVertex, ...]:
-        """What has to run, as `restart_region` tells from what `recover` has found."""
-        return restart_region(graph, self._recovered)
 
     def coordinate(
         self, dataset_id: IntermediateDataSetID, coordinator: OperatorCoordinator
