@@ -43,14 +43,16 @@ class Split:
             digits.
         parallelism: the number of tasks.
         assignment: by task what it reads, in the order in which it does.
-        broadcasts: each task reads something else as well, all of it. Which tasks there are is
-            fixed only if Spark doesn't adapt the plan at run time, see `fixed_execution`.
+        broadcasts: each task reads something else as well, all of it. Its tasks are those of
+            `execution` then, but not of a plan that Spark adapts at run time.
+        execution: the JVM's query execution, with these very tasks.
     """
 
     text: str
     parallelism: int
     assignment: tuple[tuple[FileSplit, ...], ...] = field(repr=False)
-    broadcasts: bool = False
+    broadcasts: bool
+    execution: Any = field(repr=False, compare=False)
 
 
 def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Split | None:
@@ -68,7 +70,10 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
     """
     if not plan.subqueriesAll().isEmpty():
         return None
-    execution = fixed_execution(spark, plan).queryExecution()
+    session = spark._jsparkSession.cloneSession()
+    # What is adapted at run time has other tasks than are planned.
+    session.conf().set("spark.sql.adaptive.enabled", "false")
+    execution = JvmMembers.of(spark).of_rows(session, plan).queryExecution()
     executed = execution.executedPlan()
     # Partitions that are pruned by what a subquery gives are known only when that has run.
     if not executed.subqueriesAll().isEmpty():
@@ -92,14 +97,9 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
     dealt = [_named(text.mkString(_AFTER_PARTITION), places) for text in texts]
     assignment = tuple(partition for scan in dealt for partition in scan)
     told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in dealt)
-    return Split(hash_parts(parallelism, told), parallelism, assignment, scans.broadcasts)
-
-
-def fixed_execution(spark: SparkSession, plan: Any) -> Any:
-    """The JVM's dataset of a plan whose partitions are fixed before it runs, where they can be."""
-    session = spark._jsparkSession.cloneSession()
-    session.conf().set("spark.sql.adaptive.enabled", "false")
-    return JvmMembers.of(spark).of_rows(session, plan)
+    return Split(
+        hash_parts(parallelism, told), parallelism, assignment, scans.broadcasts, execution
+    )
 
 
 def _places(kept: Iterable[KeptDataSet]) -> dict[str, str]:

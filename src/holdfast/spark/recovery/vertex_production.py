@@ -101,7 +101,7 @@ class VertexProduction(ProductionSteps):
         if split is None or (self._partial is None and not split.broadcasts):
             return plan
         subtasks = range(split.parallelism) if self._partial is None else self._partial.missing
-        return some_partitions(self._spark, plan, split, subtasks, tuple(self._kept()))
+        return some_partitions(self._spark, split, subtasks)
 
     def publish(
         self,
