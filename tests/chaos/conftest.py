@@ -14,7 +14,7 @@ from tests.chaos import data
 from tests.chaos.episode import Episode, Outcome
 from tests.chaos.moments import Moment
 from tests.chaos.places import OneMachine, Place, TwoWorkers
-from tests.chaos.programs import CLUSTER_PROGRAMS, PROGRAMS, STREAM_PROGRAMS, Program
+from tests.chaos.programs import SUITE_PROGRAMS, Program
 from tests.chaos.references import References
 
 SCALE = 0.01
@@ -48,9 +48,9 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkers
 def references(
     tmp_path_factory: pytest.TempPathFactory, tpch: Path, one_machine: OneMachine
 ) -> References:
-    """What plain Spark gives for all programs."""
+    """What plain Spark gives: for the suite's programs at once, for others when it is asked for."""
     made = References(tmp_path_factory.mktemp("references"), tpch, one_machine)
-    made.compute((*PROGRAMS, *STREAM_PROGRAMS, *CLUSTER_PROGRAMS))
+    made.compute(SUITE_PROGRAMS)
     return made
 
 

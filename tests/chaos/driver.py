@@ -14,11 +14,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.tpch import TABLES
 from holdfast import Environment
 from tests.chaos import streams
 from tests.chaos.orders import Diary, Orders
-from tests.chaos.programs import COLLECTED, Job, query_of
+from tests.chaos.programs import COLLECTED, Job, query_of, tables_of
 
 _SECONDS_BETWEEN_JOBS = 0.3
 """A driver that dies after its last job dies in this time."""
@@ -37,7 +36,7 @@ def main() -> None:
     # Streams have no plain form: theirs is an environment without recovery.
     env = Environment(spark, orders.holdfast or {})
     reader = spark.read if orders.holdfast is None else env.read
-    for table in TABLES:
+    for table in tables_of(orders.jobs):
         df = reader.parquet(str(orders.data / f"{table}.parquet"))
         if table == "lineitem" and orders.slowness:
             df = slowed(df, orders.slowness)

@@ -22,13 +22,19 @@ _END_SECONDS = 120
 
 
 class Blow(enum.Enum):
-    """What is killed of a driver."""
+    """What is killed."""
 
     ALL = "the driver with its JVM"
     PYTHON = "the Python process alone"
     """Its JVM notices a little later, and goes on until then."""
     JVM = "the JVM alone"
     """The Python process notices, and ends with an error."""
+    TASK_EXECUTOR = "a task executor"
+    """The driver lives, and its job is to end well."""
+
+
+DRIVER_BLOWS = (Blow.ALL, Blow.ALL, Blow.PYTHON, Blow.JVM)
+"""What may be killed of a driver, some more often than others."""
 
 
 class DriverProcess:
@@ -84,6 +90,9 @@ class DriverProcess:
 
     def strike(self, blow: Blow) -> None:
         """Kills with SIGKILL, and returns when the Python process is gone.
+
+        Args:
+            blow: what of the driver is killed.
 
         Raises:
             AssertionError: when the Python process doesn't end although its JVM is gone.

@@ -7,11 +7,13 @@ import random
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.cli.local_cluster.waiting import wait_for
 from tests.chaos import task_time
 from tests.chaos.driver_process import Blow, DriverProcess
 from tests.chaos.moments import Moment, Scene
@@ -26,6 +28,8 @@ _SECONDS_BETWEEN_LOOKS = 0.003
 _SHARE_OF_TIME = 3
 """A look that takes long is followed by a pause of so many times its length."""
 _START_SECONDS = 300
+_ALSO_EXECUTORS = 0.5
+"""How often a task executor is killed between two starts, where there are any."""
 
 
 @dataclass
@@ -35,6 +39,7 @@ class Outcome:
     Attributes:
         program: its name.
         kills: how many drivers were killed.
+        executors_killed: how many task executors were killed.
         lost: rows that are missing in the end.
         doubled: rows that are there too often in the end.
         strange: rows that should not be there at all.
@@ -47,6 +52,7 @@ class Outcome:
 
     program: str
     kills: int = 0
+    executors_killed: int = 0
     lost: int = 0
     doubled: int = 0
     strange: int = 0
@@ -104,26 +110,39 @@ class Episode:
             references.place_before(job, job.path(self.output))
 
     def play(self, moments: Sequence[Moment], chance: random.Random) -> Outcome:
-        """Kills drivers at the moments, one after another, and lets the last one end.
+        """Kills at the moments, one after another, and lets the last driver end.
 
         Args:
             moments: when; a driver that ends before its moment has not been killed.
             chance: decides what else happens.
         """
         started = time.monotonic()
+        left = deque(moments)
         with self.watched():
-            left = list(moments)
-            while True:
-                with self.start() as driver:
-                    if not left:
-                        self._await_end(driver)
-                        break
-                    if not self.kill(driver, left.pop(0)):
-                        self._await_end(driver)
-                        break
-                    self._place.after_a_blow(chance)
+            while self._killed_in(left, chance):
+                if Blow.TASK_EXECUTOR in self._place.blows and chance.random() < _ALSO_EXECUTORS:
+                    self._strike_executor(chance)
         self.outcome.seconds = time.monotonic() - started
         return self.outcome
+
+    def _killed_in(self, left: deque[Moment], chance: random.Random) -> bool:
+        """Starts a driver; returns whether it was killed, and not left to its end."""
+        with self.start() as driver:
+            while left:
+                moment = left.popleft()
+                if moment.blow is not Blow.TASK_EXECUTOR:
+                    if self.kill(driver, moment):
+                        return True
+                    break
+                if not self.await_moment(driver, moment):
+                    break
+                self._strike_executor(chance)
+            self._await_end(driver)
+        return False
+
+    def _strike_executor(self, chance: random.Random) -> None:
+        self._place.strike(chance)
+        self.outcome.executors_killed += 1
 
     def watched(self) -> ExitStack:
         """Has readers look at all targets until the block ends; then all is compared."""
@@ -223,6 +242,7 @@ class Episode:
 
     def _judge_end(self) -> None:
         outcome = self.outcome
+        self._place.mend()
         for job in {job.directory: job for job in self.program.jobs}.values():
             expected = times(self._references.rows(job), self.program.copies(job.directory)[-1])
             difference = Difference.between(expected, self._found(job))
@@ -250,16 +270,20 @@ class Episode:
             for path in self.output.rglob("*")
             if path.name.startswith((".holdfast", "_holdfast")) or path.name == "_temporary"
         ]
-        kept = [
+        # A task executor that was away when a job ended keeps its partitions that much longer.
+        wait_for(lambda: None if self._kept() else True, self._place.retention_seconds)
+        listed = self.listed_jobs()
+        found = {"stages": stages, "hidden": hidden, "kept": self._kept(), "jobs": listed}
+        return [f"{what} left behind: {names}" for what, names in found.items() if names]
+
+    def _kept(self) -> list[str]:
+        return [
             str(path)
             for root in self._place.kept(self.home)
             for path in data_files(root)
             # What tasks of a driver that was taken over still write goes with a later start.
             if "datasets" in path.parts and path.suffix == ".parquet"
         ]
-        listed = self.listed_jobs()
-        found = {"stages": stages, "hidden": hidden, "kept": kept, "jobs": listed}
-        return [f"{what} left behind: {names}" for what, names in found.items() if names]
 
     def listed_jobs(self) -> list[dict[str, object]]:
         """What `holdfast jobs` lists."""

@@ -1,4 +1,4 @@
-"""When a driver is killed: what has to be seen first, and how long after that."""
+"""When something is killed: what has to be seen first, and how long after that."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OF_SINKS = (Sight.SINK_WRITES, Sight.SINK_COMMITS, Sight.SINK_COMMITTED)
 
 @dataclass(frozen=True)
 class Moment:
-    """When and how a driver is killed.
+    """When what is killed.
 
     Attributes:
         job: the index of the job that runs then.
@@ -62,23 +62,35 @@ class Moment:
         return f"job {self.job}: {self.sight.value} + {self.delay * 1000:.0f} ms, {self.blow.value}"
 
 
-def random_moments(program: Program, count: int, chance: random.Random) -> tuple[Moment, ...]:
+def random_moments(
+    program: Program, count: int, chance: random.Random, blows: Sequence[Blow]
+) -> tuple[Moment, ...]:
     """Moments of a program, each in the job of the one before it or in a later one.
 
     Args:
         program: what is to be killed.
         count: how many.
         chance: makes the choice.
+        blows: what may be killed.
     """
-    moments = []
-    for index in sorted(chance.choices(range(len(program.jobs)), k=count)):
-        writes = program.jobs[index].format != COLLECTED
-        sights = [sight for sight in Sight if writes or sight not in _OF_SINKS]
-        sight = chance.choice(sights)
-        delay = chance.uniform(0, _DELAYS[sight])
-        blow = chance.choice((Blow.ALL, Blow.ALL, Blow.PYTHON, Blow.JVM))
-        moments.append(Moment(index, sight, delay, blow))
-    return tuple(moments)
+    jobs = sorted(chance.choices(range(len(program.jobs)), k=count))
+    return tuple(moment_in(program, job, chance, blows) for job in jobs)
+
+
+def moment_in(program: Program, index: int, chance: random.Random, blows: Sequence[Blow]) -> Moment:
+    """A moment in a job.
+
+    Args:
+        program: what is to be killed.
+        index: of the job.
+        chance: makes the choice.
+        blows: what may be killed.
+    """
+    writes = program.jobs[index].format != COLLECTED
+    sights = [sight for sight in Sight if writes or sight not in _OF_SINKS]
+    sight = chance.choice(sights)
+    delay = chance.uniform(0, _DELAYS[sight])
+    return Moment(index, sight, delay, chance.choice(blows))
 
 
 @dataclass

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from tests.chaos.driver_process import DRIVER_BLOWS, Blow
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
 _COMES_BACK_EMPTY = 0.3
+_COMES_BACK_WITHIN = 15.0
+"""At most how many seconds after it was killed a task executor is started again."""
+# A JVM that is killed within seconds has no time to earn what C2 costs.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
 class Place(Protocol):
-    """Where drivers run, and task executors keep partitions."""
+    """Where drivers run, and task executors keep partitions.
+
+    Attributes:
+        blows: what may be killed, some more often than others.
+        retention_seconds: how long after a driver was last heard of its partitions are removed.
+    """
+
+    blows: ClassVar[tuple[Blow, ...]]
+    retention_seconds: ClassVar[float]
 
     def spark(self) -> dict[str, str]:
         """The Spark configuration of a driver."""
@@ -29,8 +45,11 @@ class Place(Protocol):
     def kept(self, home: Path) -> Sequence[Path]:
         """The directories that partitions are kept in."""
 
-    def after_a_blow(self, chance: random.Random) -> None:
-        """What else happens when a driver was killed."""
+    def strike(self, chance: random.Random) -> None:
+        """Kills a task executor with SIGKILL; it comes back a while later."""
+
+    def mend(self) -> None:
+        """Waits until what `strike` has killed is there again."""
 
 
 _COMMON = {
@@ -55,11 +74,16 @@ class OneMachine:
         home: Spark's own files.
     """
 
+    blows: ClassVar[tuple[Blow, ...]] = DRIVER_BLOWS
+    # Nobody is there to remove them.
+    retention_seconds: ClassVar[float] = 0
+
     home: Path
 
     def spark(self) -> dict[str, str]:
         return _COMMON | {
             "spark.master": "local[2]",
+            "spark.driver.extraJavaOptions": _SHORT_LIVED,
             "spark.driver.memory": "1g",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -76,42 +100,65 @@ class OneMachine:
     def kept(self, home: Path) -> Sequence[Path]:
         return (home / "kept",)
 
-    def after_a_blow(self, chance: random.Random) -> None:
+    def strike(self, chance: random.Random) -> None:
+        raise AssertionError("there is no task executor but the driver itself")
+
+    def mend(self) -> None:
         return
 
 
-@dataclass
 class TwoWorkers:
-    """A cluster, whose task executors are killed in turn with the drivers.
+    """A cluster, whose task executors are killed as well, each in its turn.
 
-    Attributes:
+    Args:
         cluster: runs already.
-        killed: how many task executors have been killed.
     """
 
-    cluster: LocalCluster
-    killed: int = field(default=0, init=False)
+    blows: ClassVar[tuple[Blow, ...]] = (*DRIVER_BLOWS, Blow.TASK_EXECUTOR, Blow.TASK_EXECUTOR)
+    retention_seconds: ClassVar[float] = 90
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._turns = itertools.cycle(range(len(cluster.workers)))
+        self._returning = ThreadPoolExecutor(1, thread_name_prefix="returning-task-executor")
+        self._return: Future[None] | None = None
 
     def spark(self) -> dict[str, str]:
-        return _COMMON | self.cluster.driver_configuration()
+        settings = _COMMON | self._cluster.driver_configuration()
+        for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+            settings[key] = f"{settings[key]} {_SHORT_LIVED}"
+        return settings
 
     def environment(self) -> Mapping[str, str]:
-        return self.cluster.driver_environment()
+        return self._cluster.driver_environment()
 
     def holdfast(self, home: Path) -> dict[str, Any]:
         return {
-            "taskexecutor.addresses": ",".join(self.cluster.task_executor_addresses),
-            "taskexecutor.token-file": str(self.cluster.token_file),
+            "taskexecutor.addresses": ",".join(self._cluster.task_executor_addresses),
+            "taskexecutor.token-file": str(self._cluster.token_file),
             "execution.batch.job-recovery.previous-worker.recovery.timeout": (
                 _PREVIOUS_WORKER_TIMEOUT
             ),
+            "execution.batch.job-recovery.retention": f"{self.retention_seconds:g} s",
         }
 
     def kept(self, home: Path) -> Sequence[Path]:
-        return tuple(node.directory for node in self.cluster.workers)
+        return tuple(node.directory for node in self._cluster.workers)
 
-    def after_a_blow(self, chance: random.Random) -> None:
-        """The task executors are killed in turn; some come back empty."""
-        index = self.killed % len(self.cluster.workers)
-        self.cluster.restart_task_executor(index, empty=chance.random() < _COMES_BACK_EMPTY)
-        self.killed += 1
+    def strike(self, chance: random.Random) -> None:
+        """The next one in turn is killed when the last one is back; some come back empty."""
+        self.mend()
+        index = next(self._turns)
+        empty = chance.random() < _COMES_BACK_EMPTY
+        seconds = chance.uniform(0, _COMES_BACK_WITHIN)
+        self._cluster.kill_task_executor(index)
+        self._return = self._returning.submit(self._bring_back, index, empty, seconds)
+
+    def mend(self) -> None:
+        returning, self._return = self._return, None
+        if returning is not None:
+            returning.result()
+
+    def _bring_back(self, index: int, empty: bool, seconds: float) -> None:
+        time.sleep(seconds)
+        self._cluster.restart_task_executor(index, empty=empty)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tpch import QUERIES
+from benchmarks.tpch import QUERIES, TABLES
 
 COLLECTED = "collected"
 
@@ -99,6 +101,18 @@ def query_of(name: str) -> str:
     return start if limit else text
 
 
+def tables_of(jobs: Iterable[Job]) -> tuple[str, ...]:
+    """The tables that jobs read.
+
+    Args:
+        jobs: on tables or on streams.
+    """
+    words = {
+        word for job in jobs if not job.is_stream for word in re.findall(r"\w+", QUERIES[job.name])
+    }
+    return tuple(table for table in TABLES if table in words)
+
+
 PROGRAMS = (
     Program(
         "brands",
@@ -140,3 +154,26 @@ CLUSTER_PROGRAMS = (
     ),
 )
 """Programs for the cluster of two workers."""
+
+SUITE_TABLES = Program(
+    "a kill in each job",
+    (
+        Job("q16", "parquet", "append", ("p_size",)),
+        Job("q10", "csv", "overwrite"),
+        Job("q03", "orc", "error"),
+        Job("q13", "csv", "append"),
+        Job("q09", "json", "append"),
+        Job("q11", "orc", "overwrite"),
+        Job("q05"),
+    ),
+)
+SUITE_STREAMS = Program(
+    "a kill in each stream",
+    (Job("words", "text", "append"), Job("sequence", "text", "overwrite"), Job("sums")),
+)
+SUITE_CLUSTER = Program(
+    "a kill in each job on the cluster",
+    (Job("q18", "parquet", "overwrite"), Job("q09", "json", "append")),
+)
+SUITE_PROGRAMS = (SUITE_TABLES, SUITE_STREAMS, SUITE_CLUSTER)
+"""Programs for the test suite: long ones, as each driver that is started costs seconds."""

@@ -27,8 +27,8 @@ from tests.chaos.references import References
 
 _MOST_KILLS = 5
 _MEASURES = (
-    *("episodes", "kills survived", "rows lost", "rows doubled", "strange rows"),
-    *("half visible", "other faults", "work done again"),
+    *("episodes", "kills survived", "executors killed", "rows lost", "rows doubled"),
+    *("strange rows", "half visible", "other faults", "work done again"),
 )
 
 
@@ -52,6 +52,7 @@ class Score:
         return (
             str(len(self.outcomes)),
             str(sum(each.kills for each in self.outcomes if each.is_good)),
+            str(sum(each.executors_killed for each in self.outcomes)),
             str(sum(each.lost for each in self.outcomes)),
             str(sum(each.doubled for each in self.outcomes)),
             str(sum(each.strange for each in self.outcomes)),
@@ -151,7 +152,7 @@ class Soak:
 
     def _play(self, program: Program, name: str, kills: int, chance: random.Random) -> Outcome:
         home = self._home / f"{name} {program.name}".replace(" ", "-")
-        moments = random_moments(program, kills, chance)
+        moments = random_moments(program, kills, chance, self._place.blows)
         episode = Episode(
             program,
             home,
@@ -162,7 +163,10 @@ class Soak:
         )
         outcome = episode.play(moments, chance)
         told = "good" if outcome.is_good else "WRONG"
-        _say(f"{home.name}: {told}, {outcome.kills} kills in {outcome.seconds:.0f} s")
+        _say(
+            f"{home.name}: {told}, {outcome.kills} kills, {outcome.executors_killed} of task "
+            f"executors, in {outcome.seconds:.0f} s"
+        )
         if outcome.is_good:
             shutil.rmtree(home)
         else:

@@ -12,15 +12,15 @@ from tests.chaos.moments import Moment, Sight
 from tests.chaos.programs import Job, Program
 
 SECONDS = 300
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.soak]
-ORDERS = Job("q09", "json", "append")
+pytestmark = pytest.mark.timeout(1200)
+CUSTOMERS = Job("q13", "csv", "append")
 PARTS = Job("q16", "parquet", "append", ("p_size",))
 
 
 def test_a_woken_driver_does_no_harm_and_says_why_it_ends(
     start_episode: Callable[..., Episode],
 ) -> None:
-    episode = start_episode(Program("paused", (ORDERS, PARTS)), slowness=0.3)
+    episode = start_episode(Program("paused", (CUSTOMERS, PARTS)))
     in_the_second_sink = Moment(1, Sight.SINK_WRITES, 0.0, Blow.ALL)
     with episode.watched(), episode.start() as first:
         assert episode.await_moment(first, in_the_second_sink), first.said()

@@ -14,7 +14,7 @@ from tests.chaos.moments import Moment, Sight
 from tests.chaos.programs import Job, Program
 
 SECONDS = 300
-JOB = Job("q09", "json", "append")
+JOB = Job("q03", "orc", "error")
 pytestmark = pytest.mark.timeout(1200)
 
 
