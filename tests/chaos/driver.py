@@ -19,7 +19,7 @@ from tests.chaos import streams
 from tests.chaos.orders import Diary, Orders
 from tests.chaos.programs import COLLECTED, Job, query_of, tables_of
 
-_SECONDS_BETWEEN_JOBS = 0.3
+_SECONDS_AFTER_JOBS = 0.3
 """A driver that dies after its last job dies in this time."""
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -46,7 +46,7 @@ def main() -> None:
         diary.tell("begin", job=number)
         run(env, orders, job, is_plain=orders.holdfast is None)
         diary.tell("end", job=number, vertices=vertices(env))
-        time.sleep(_SECONDS_BETWEEN_JOBS)
+    time.sleep(_SECONDS_AFTER_JOBS)
     diary.tell("closing")
     env.close()
     diary.tell("closed")
