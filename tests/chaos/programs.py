@@ -173,7 +173,7 @@ SUITE_STREAMS = Program(
 )
 SUITE_CLUSTER = Program(
     "a kill in each job on the cluster",
-    (Job("q18", "parquet", "overwrite"), Job("q09", "json", "append")),
+    (Job("q09", "json", "append"), Job("q18", "parquet", "overwrite")),
 )
 SUITE_PROGRAMS = (SUITE_TABLES, SUITE_STREAMS, SUITE_CLUSTER)
 """Programs for the test suite: long ones, as each driver that is started costs seconds."""
