@@ -16,7 +16,9 @@ SETTINGS = {
 
 
 def task_seconds(logs: Path) -> float:
-    """The run time of all tasks that have ended, over all logs of a directory.
+    """The processor time of all tasks that have ended, over all logs of a directory.
+
+    Their run time would tell how busy the machine was. What Python workers do doesn't count.
 
     Args:
         logs: the directory, with a log for each driver.
@@ -25,7 +27,7 @@ def task_seconds(logs: Path) -> float:
 
 
 def _of_log(path: Path) -> float:
-    milliseconds = 0
+    nanoseconds = 0
     with path.open() as lines:
         for line in lines:
             if line.startswith('{"Event":"SparkListenerTaskEnd"'):
@@ -34,5 +36,5 @@ def _of_log(path: Path) -> float:
                 except json.JSONDecodeError:
                     # The kill has cut it off.
                     continue
-                milliseconds += metrics.get("Executor Run Time", 0)
-    return milliseconds / 1000
+                nanoseconds += metrics.get("Executor CPU Time", 0)
+    return nanoseconds / 1e9
