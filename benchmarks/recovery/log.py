@@ -28,7 +28,6 @@ from holdfast.eventstore.store import JobEventStore
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.runtime.recovery.job_recovery import JobRecovery
-from holdfast.runtime.recovery.restart_region import PlannedVertex
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partition_info import (
     OutputID,
@@ -176,10 +175,7 @@ def _reports(subtasks: int, executors: int) -> Reports:
 def _recovered(directory: Path, reports: Reports, subtasks: int, epoch: int) -> tuple[float, float]:
     copied = directory.with_name(f"{directory.name}-{epoch}")
     shutil.copytree(directory, copied)
-    graph = [
-        PlannedVertex(vertex_id, output.dataset_id, number, _SPLIT)
-        for vertex_id, output, number in _vertices(subtasks)
-    ]
+    graph = [(output.dataset_id, number) for _, output, number in _vertices(subtasks)]
     there = sum(map(len, reports.values()))
     executors = _Executors(reports)
     # What the simulation has made before is no part of a driver's memory.
@@ -189,12 +185,15 @@ def _recovered(directory: Path, reports: Reports, subtasks: int, epoch: int) -> 
     executors.register()
     recovery = JobRecovery(_Start(copied, epoch), executors)
     recovered = recovery.recover()
-    schedule = recovery.schedule(graph)
+    partial = [recovery.partial(dataset_id, _SPLIT, number) for dataset_id, number in graph]
     taken = (time.perf_counter() - started) * 1e3, (time.process_time() - busy) * 1e3
     gc.unfreeze()
     recovery.close()
     finished = sum(len(vertex.finished) for vertex in recovered.vertices.values())
-    to_run = sum(len(each.subtasks or ()) for each in schedule)
+    to_run = sum(
+        number if found is None else len(found.missing)
+        for found, (_, number) in zip(partial, graph, strict=True)
+    )
     if (finished, to_run) != (there, subtasks - there):
         raise RuntimeError(f"{finished} of {there} were found, and {to_run} are to run again")
     shutil.rmtree(copied)
