@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
+CLASSES := $(VENV)/spark-classes.jsa
 # An environment that was copied or moved here, or that has lost its Python, is made anew.
 USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" ] && \
 	$(BIN)/python -c '' 2>/dev/null && echo yes)
@@ -53,7 +54,11 @@ lint: $(STAMP) ## Check the style
 types: $(STAMP) ## Check the types
 	$(BIN)/mypy --strict src
 
-test: setup lint types ## Run style, types and the whole test suite: what CI runs
+# An archive of classes that doesn't fit, as Java or Spark is another one, is passed over.
+$(CLASSES): $(STAMP)
+	@$(WITH_JAVA) && $(BIN)/python scripts/share_classes.py $@
+
+test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest \
 		$(wildcard tests/unit tests/taskexecutor tests/spark tests/docs tests/cluster tests/chaos) $(ARGS)
 

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
+from tests.short_lived_jvm import start_them_fast
 
+start_them_fast()
 settings.register_profile(
     "suite",
     deadline=None,

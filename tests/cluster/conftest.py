@@ -23,6 +23,7 @@ import pytest
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
 from holdfast.cli.local_cluster.waiting import wait_for
+from tests.short_lived_jvm import OPTIONS
 
 # What each program finds: a session on the cluster, and the path that each node has for itself.
 PRELUDE = """
@@ -146,8 +147,10 @@ def _programs() -> Iterator[StartProgram]:
     def start(
         cluster: LocalCluster, source: str, configuration: Mapping[str, str] | None = None
     ) -> Program:
+        of_cluster = cluster.driver_configuration()
+        of_cluster["spark.executor.extraJavaOptions"] += f" {OPTIONS}"
         settings = {
-            "configuration": cluster.driver_configuration() | dict(configuration or {}),
+            "configuration": of_cluster | dict(configuration or {}),
             "kept": str(cluster.kept),
             "task_executors": cluster.task_executor_addresses,
             "token_file": str(cluster.token_file),
