@@ -59,7 +59,7 @@ $(CLASSES): $(STAMP)
 	@$(WITH_JAVA) && $(BIN)/python scripts/share_classes.py $@
 
 test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
-	@$(WITH_JAVA) && $(BIN)/python -m pytest \
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		$(wildcard tests/unit tests/taskexecutor tests/spark tests/docs tests/cluster tests/chaos) $(ARGS)
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand

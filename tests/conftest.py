@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
 
 from holdfast import Environment
+from tests.sharing_out import SharingOut
 from tests.short_lived_jvm import start_them_fast
 
 start_them_fast()
+# What is written to a pipe is as wide as this says, and pytest-xdist says it.
+os.environ.pop("COLUMNS", None)
 settings.register_profile(
     "suite",
     deadline=None,
@@ -23,6 +27,12 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("suite"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingOut:
+    """Has files run in one process, and what shares a cluster."""
+    return SharingOut(config, log)
 
 
 @pytest.fixture(scope="session")
