@@ -65,7 +65,8 @@ def _load_classes() -> None:
     spark.stop()
     # The archive is written when the JVM ends, which it does when nobody can speak to it.
     jvm.stdin.close()
-    jvm.wait()
+    if jvm.wait() != 0:
+        sys.exit(f"Java ended with {jvm.returncode}")
 
 
 if __name__ == "__main__":

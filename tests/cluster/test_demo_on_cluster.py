@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.namespaces import unshare_command
+from tests.short_lived_jvm import OPTIONS
 
 
 @pytest.mark.timeout(900)
@@ -27,6 +29,8 @@ def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path:
         encoding="utf-8",
         check=False,
         stdin=subprocess.DEVNULL,
+        # It starts a cluster of its own, whose JVMs are not to take longer than the suite's.
+        env={**os.environ, "JDK_JAVA_OPTIONS": OPTIONS},
     )
     assert played.returncode == 0, played.stdout + played.stderr
     out = played.stdout
