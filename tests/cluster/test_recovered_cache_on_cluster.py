@@ -37,7 +37,7 @@ def test_a_cached_table_is_found_again_by_the_job_and_then_by_the_next_one(
     }
     first = start_driver(cluster, settings)
     assert first(f"numbers({ROWS}).write.parquet({data!r})") is None
-    job = f"slowly_joined('hot', {data!r}, 8)"
+    job = f"slowly_joined('hot', {data!r}, 4)"
     first.tell(job)
     # For the job, and for the environment.
     for kind in ("recoverable", "application"):
