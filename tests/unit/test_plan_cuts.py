@@ -52,7 +52,7 @@ def test_a_small_result_of_much_work_is_kept() -> None:
 
 def test_a_large_result_is_not_kept() -> None:
     plan = Plan()
-    assert plan.cuts(finished(plan, heavy(plan, size=400))) == []
+    assert plan.cuts(finished(plan, heavy(plan, size=200))) == []
 
 
 def test_the_narrowest_of_what_follows_is_kept() -> None:

@@ -52,9 +52,9 @@ class CutLimits:
 
     least_saved: int = 64 * MIB
     least_left: float = 0.1
-    most_cost: float = 0.2
-    cost_of_byte: float = 5
-    cost_of_cut: int = 8 * MIB
+    most_cost: float = 0.15
+    cost_of_byte: float = 8
+    cost_of_cut: int = 16 * MIB
     most_cuts: int = 8
 
 
