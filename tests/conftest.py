@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
 from holdfast import Environment
-from tests.sharing_out import SharingOut, place_of
+from tests.sharing_out import SharingOut
 from tests.short_lived_jvm import start_them_fast
 
 start_them_fast()
@@ -33,12 +33,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingOut:
     """Has files run in one process, and what shares a cluster."""
     return SharingOut(config, log)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts tests in the order in which several processes are done with them soonest."""
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: place_of(item.path))
 
 
 @pytest.fixture(scope="session")

@@ -11,17 +11,6 @@ _DIRECTORIES = {"cluster", "chaos"}
 _APART = {"test_demo_on_cluster.py", "test_namespaced_process.py"}
 
 
-# What takes minutes in one piece comes before the many files of tests/spark, so that no process
-# waits for another one in the end.
-_ORDER = ("unit", "taskexecutor", "chaos", "cluster")
-
-
-def place_of(file: PurePath) -> int:
-    """The place of a file's tests among all, where several processes share them."""
-    directory = file.parent.name
-    return _ORDER.index(directory) if directory in _ORDER else len(_ORDER)
-
-
 class SharingOut(LoadScopeScheduling):
     """Gives a process a file, or all of a directory that shares what is costly to start."""
 
