@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Protocol
 
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos.driver_process import DRIVER_BLOWS, Blow
+from tests.short_lived_jvm import OPTIONS
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
 _COMES_BACK_EMPTY = 0.3
 _COMES_BACK_WITHIN = 15.0
 """At most how many seconds after it was killed a task executor is started again."""
-# A JVM that is killed within seconds has no time to earn what C2 costs.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
 class Place(Protocol):
@@ -83,7 +82,7 @@ class OneMachine:
     def spark(self) -> dict[str, str]:
         return _COMMON | {
             "spark.master": "local[2]",
-            "spark.driver.extraJavaOptions": _SHORT_LIVED,
+            "spark.driver.extraJavaOptions": OPTIONS,
             "spark.driver.memory": "1g",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -126,7 +125,7 @@ class TwoWorkers:
     def spark(self) -> dict[str, str]:
         settings = _COMMON | self._cluster.driver_configuration()
         for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-            settings[key] = f"{settings[key]} {_SHORT_LIVED}"
+            settings[key] = f"{settings[key]} {OPTIONS}"
         return settings
 
     def environment(self) -> Mapping[str, str]:
