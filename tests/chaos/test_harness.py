@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.chaos.rows import Difference, read_rows, times
 from tests.chaos.watching_reader import WatchingReader
 
-SECONDS = 0.1
+SECONDS = 60
 
 
 def test_lost_doubled_and_strange_rows_are_counted() -> None:
@@ -31,15 +31,24 @@ def test_rows_of_hidden_files_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_reader_sees_what_is_half_there(tmp_path: Path) -> None:
-    target = tmp_path / "target"
+    target, aside = tmp_path / "target", tmp_path / "aside"
     with WatchingReader(target, tmp_path / "seen") as reader:
-        time.sleep(SECONDS)
+        _wait_for_sightings(reader, 1)
         target.mkdir()
-        for name in ("1", "2"):
-            (target / name).write_text(f"{name}\n")
-            time.sleep(SECONDS)
+        for number, name in enumerate(("1", "2"), start=2):
+            # A file that is opened and written at its place may rightly be seen empty between.
+            aside.write_text(f"{name}\n")
+            aside.rename(target / name)
+            _wait_for_sightings(reader, number)
     seen = [read_rows(each.files, "text").total() for each in reader.sightings]
     assert seen == [0, 1, 2]
+
+
+def _wait_for_sightings(reader: WatchingReader, count: int) -> None:
+    deadline = time.monotonic() + SECONDS
+    while len(reader.sightings) < count:
+        assert time.monotonic() < deadline, f"{len(reader.sightings)} of {count} sightings"
+        time.sleep(0.001)
 
 
 def test_a_reader_sees_a_directory_that_is_replaced_as_one(tmp_path: Path) -> None:
