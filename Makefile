@@ -56,7 +56,7 @@ types: $(STAMP) ## Check the types
 
 # An archive of classes that doesn't fit, as Java or Spark is another one, is passed over.
 $(CLASSES): $(STAMP)
-	@$(WITH_JAVA) && $(BIN)/python scripts/share_classes.py $@
+	@$(WITH_JAVA) && $(BIN)/python -m tests.share_classes $@
 
 test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # Compiling hot code a second time, for speed, takes longer here than it saves.
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# What `scripts/share_classes.py` makes.
+# What `python -m tests.share_classes` makes.
 SHARED_CLASSES = Path(sys.prefix, "spark-classes.jsa")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.graph.plan_cuts import CutLimits
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import find_matches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -20,8 +21,9 @@ def checkpointed(spark: SparkSession, text: str) -> DataFrame:
         text: the query.
     """
     bridge = CatalystBridge(spark, "by hand")
-    queries = OptimizedQueries(spark, bridge)
-    query = queries.of(spark.sql(text)._jdf.queryExecution().analyzed())
+    analyzed = spark.sql(text)._jdf.queryExecution().analyzed()
+    cut_query = OptimizedQueries(spark, bridge).cut(analyzed, CutLimits())
+    assert cut_query is not None
     made: dict[str, Any] = {}
 
     def above(part: Query, root: CanonicalNode, below_root: bool) -> DataFrame:
@@ -29,7 +31,7 @@ def checkpointed(spark: SparkSession, text: str) -> DataFrame:
         replacements = {node.handle: made[node.digest] for node in nodes}
         return bridge.dataframe(bridge.substitute(part, replacements))
 
-    for cut in queries.cuts(query):
+    for cut in cut_query.cuts:
         part = above(cut.query, cut.node, True).checkpoint()
         made[cut.node.digest] = part._jdf.logicalPlan()
-    return above(query, query.root, False)
+    return above(cut_query.query, cut_query.query.root, False)

@@ -16,9 +16,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
+from tests.short_lived_jvm import OPTIONS
 
 _DUMPS = "_HOLDFAST_DUMPS_CLASSES"
-_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:ArchiveClassesAtExit="
 
 
 def main() -> int:
@@ -30,10 +30,11 @@ def main() -> int:
     print("Preparing the classes of Spark for the test suite: half a minute, the first time")
     with tempfile.TemporaryDirectory(dir=archive.parent) as directory:
         made = Path(directory, archive.name)
-        environment = os.environ | {_DUMPS: "1", "SPARK_SUBMIT_OPTS": f"{_OPTIONS}{made}"}
+        dumps = f"{OPTIONS} -Xlog:disable -XX:ArchiveClassesAtExit={made}"
+        root = Path(__file__).parents[1]
         ended = subprocess.run(
-            [sys.executable, __file__, str(archive)],
-            env=environment,
+            [sys.executable, "-m", __spec__.name, str(archive)],
+            env=os.environ | {_DUMPS: "1", "SPARK_SUBMIT_OPTS": dumps, "PYTHONPATH": str(root)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
