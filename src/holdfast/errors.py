@@ -85,6 +85,24 @@ class UnsupportedSessionError(HoldfastError):
         self.found = found
 
 
+class UnsupportedSparkError(HoldfastError):
+    """The session's JVM has another Spark than plans can be read of.
+
+    Args:
+        name: the class of Holdfast's that it can't compile, or can't run.
+        why: what it says.
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(
+            f"class {name} can't be made in Spark's JVM ({why}): expected the Spark of the "
+            "installed PySpark, with the Janino compiler that it comes with. Start the session "
+            "with that one; where this can't be, queries run as they do without Holdfast."
+        )
+        self.name = name
+        self.why = why
+
+
 class EnvironmentClosedError(HoldfastError):
     """A job was started in an environment that has been closed.
 

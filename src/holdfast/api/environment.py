@@ -170,7 +170,7 @@ class Environment(StreamEnvironment):
         threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
 
     def _warm_up(self) -> None:
-        # Composing the plan reader takes most of a second, which the first job need not wait for.
+        # To compile the plan reader takes a moment, which the first job need not wait for.
         with suppress(Exception):
             PlanReader.of(self.spark)
 
@@ -424,6 +424,7 @@ class Environment(StreamEnvironment):
             EnvironmentClosedError: when the environment has been closed.
             UnsupportedPlanError: when the table is a stream of Spark's, which never ends.
             UnsupportedTypeError: when a column can't be kept.
+            UnsupportedSparkError: when plans of the session's Spark can't be read.
         """
         if self._closed:
             raise EnvironmentClosedError("cache()")

@@ -353,6 +353,7 @@ class Table(DataFrame):
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
+            holdfast.errors.UnsupportedSparkError: Plans of the session's Spark can't be read.
 
         Source: FLIP-36, phase 1 (``Table.cache()``).
 

@@ -13,12 +13,8 @@ from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators, file_listing
 from holdfast.plan.size_guess import RowGuess, guess_rows
 from holdfast.spark.catalyst_bridge import Query
-from holdfast.spark.method_handles import OBJECT, STRING, MethodHandles
+from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
-
-_PLAN = LOGICAL + "LogicalPlan"
-_STATISTICS = LOGICAL + "Statistics"
-_STRUCT = "org.apache.spark.sql.types.StructType"
 
 _JOIN = LOGICAL + "Join"
 _SHUFFLING = frozenset(
@@ -71,8 +67,7 @@ class SizeEstimates:
     """
 
     def __init__(self, spark: SparkSession, query: Query) -> None:
-        measure = _measures.of(spark)
-        self._measured = measure.of(query)
+        self._measured = _measures_of(spark, query)
         self._operators = {each["i"]: each for each in all_operators(query.reading.operators)}
         settings = spark._jsparkSession.sessionState().conf()
         self._broadcast = int(settings.autoBroadcastJoinThreshold())
@@ -135,41 +130,14 @@ class SizeEstimates:
         return self._measured[node.handle].size <= self._broadcast
 
 
-class _Measure:
-    """The function in the JVM that measures nodes.
-
-    Args:
-        spark: a classic session in the JVM.
-    """
-
-    def __init__(self, spark: SparkSession) -> None:
-        java = MethodHandles(spark)
-        number = java.static(STRING, "valueOf", STRING, "int")
-        text = java.static(STRING, "valueOf", STRING, OBJECT)
-        width = java.then(
-            java.method(_PLAN.replace("logical.LogicalPlan", "QueryPlan"), "schema", _STRUCT),
-            java.method(_STRUCT, "defaultSize", "int"),
-            number,
-        )
-        size = java.then(
-            java.method(_PLAN, "stats", _STATISTICS),
-            java.cast(
-                java.method(_STATISTICS, "sizeInBytes", "scala.math.BigInt"), OBJECT, _STATISTICS
-            ),
-            text,
-        )
-        self._measured: Any = java.scala_function(
-            java.concat(java.to_string(width), " ", java.to_string(size))
-        )
-
-    def of(self, query: Query) -> dict[int, _Measured]:
-        """The measures of a query's nodes by their handles."""
-        texts: str = query.reading.each(self._measured)
-        measured = {}
-        for handle, text in enumerate(texts.split(",")):
-            width, size = text.split(" ")
-            measured[handle] = _Measured(int(width), int(size))
-        return measured
+def _measures_of(spark: SparkSession, query: Query) -> dict[int, _Measured]:
+    """The measures of a query's nodes by their handles."""
+    texts = query.reading.each(_measure.of(spark))
+    measured = {}
+    for handle, text in enumerate(texts.split(",")):
+        width, size = text.split(" ")
+        measured[handle] = _Measured(int(width), int(size))
+    return measured
 
 
-_measures = PerContext(_Measure)
+_measure: PerContext[Any] = PerContext(lambda spark: new_object(spark, "NodeMeasure"))
