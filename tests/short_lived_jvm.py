@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
+
+import pyspark
 
 # Compiling hot code a second time, for speed, takes longer here than it saves.
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # What `python -m tests.share_classes` makes.
 SHARED_CLASSES = Path(sys.prefix, "spark-classes.jsa")
+_JARS = Path(pyspark.__file__).with_name("jars")
+# As Spark's launcher has them.
+_CLASS_PATH = os.pathsep.join(map(str, (*_JARS.glob("slf4j-api-*.jar"), _JARS / "*")))
+# The launcher has a cluster's directory of settings before them, and then the archive doesn't fit.
+JARS_FIRST = {
+    "spark.driver.extraClassPath": _CLASS_PATH,
+    "spark.executor.extraClassPath": _CLASS_PATH,
+}
+
+
+def options() -> str:
+    """The options of a JVM that begins with Spark's jars: with the archive, where there is one."""
+    if not SHARED_CLASSES.exists():
+        return OPTIONS
+    # Another Java or another Spark does without, and is not to talk of it.
+    return f"{OPTIONS} -Xlog:disable -XX:SharedArchiveFile={SHARED_CLASSES}"
 
 
 def start_them_fast() -> None:
     """Has JVMs that this process and its children start get the options, unless it has its own."""
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", OPTIONS)
-    options = OPTIONS
-    if SHARED_CLASSES.exists():
-        # Another Java or another Spark does without, and is not to talk of it.
-        options += f" -Xlog:disable -XX:SharedArchiveFile={SHARED_CLASSES}"
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", options())
+
+
+def environment_of_cluster() -> dict[str, str]:
+    """What a program finds in its environment that starts a cluster and a driver by itself."""
+    settings = [word for pair in JARS_FIRST.items() for word in ("--conf", "=".join(pair))]
+    return {
+        "JDK_JAVA_OPTIONS": options(),
+        "PYSPARK_SUBMIT_ARGS": shlex.join((*settings, "pyspark-shell")),
+    }

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos.driver_process import DRIVER_BLOWS, Blow
-from tests.short_lived_jvm import OPTIONS
+from tests.short_lived_jvm import JARS_FIRST, OPTIONS, options
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
 _COMES_BACK_EMPTY = 0.3
@@ -123,9 +123,9 @@ class TwoWorkers:
         self._return: Future[None] | None = None
 
     def spark(self) -> dict[str, str]:
-        settings = _COMMON | self._cluster.driver_configuration()
-        for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-            settings[key] = f"{settings[key]} {OPTIONS}"
+        settings = _COMMON | self._cluster.driver_configuration() | JARS_FIRST
+        settings["spark.driver.extraJavaOptions"] += f" {OPTIONS}"
+        settings["spark.executor.extraJavaOptions"] += f" {options()}"
         return settings
 
     def environment(self) -> Mapping[str, str]:

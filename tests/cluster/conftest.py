@@ -23,7 +23,7 @@ import pytest
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
 from holdfast.cli.local_cluster.waiting import wait_for
-from tests.short_lived_jvm import OPTIONS
+from tests.short_lived_jvm import JARS_FIRST, options
 
 # What each program finds: a session on the cluster, and the path that each node has for itself.
 PRELUDE = """
@@ -147,8 +147,8 @@ def _programs() -> Iterator[StartProgram]:
     def start(
         cluster: LocalCluster, source: str, configuration: Mapping[str, str] | None = None
     ) -> Program:
-        of_cluster = cluster.driver_configuration()
-        of_cluster["spark.executor.extraJavaOptions"] += f" {OPTIONS}"
+        of_cluster = cluster.driver_configuration() | JARS_FIRST
+        of_cluster["spark.executor.extraJavaOptions"] += f" {options()}"
         settings = {
             "configuration": of_cluster | dict(configuration or {}),
             "kept": str(cluster.kept),

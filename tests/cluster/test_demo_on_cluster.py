@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.namespaces import unshare_command
-from tests.short_lived_jvm import OPTIONS
+from tests.short_lived_jvm import environment_of_cluster
 
 
 @pytest.mark.timeout(900)
@@ -30,7 +30,7 @@ def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path:
         check=False,
         stdin=subprocess.DEVNULL,
         # It starts a cluster of its own, whose JVMs are not to take longer than the suite's.
-        env={**os.environ, "JDK_JAVA_OPTIONS": OPTIONS},
+        env={**os.environ, **environment_of_cluster()},
     )
     assert played.returncode == 0, played.stdout + played.stderr
     out = played.stdout

@@ -21,6 +21,7 @@ from holdfast.cli.local_cluster.errors import ClusterProcessError, JavaNotFoundE
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.cli.local_cluster.process_tree import descendants, is_alive
 from holdfast.cli.local_cluster.waiting import wait_for
+from tests.short_lived_jvm import environment_of_cluster
 
 RunProgram = Callable[..., Any]
 StartProgram = Callable[..., "subprocess.Popen[str]"]
@@ -205,6 +206,7 @@ def test_nothing_outlives_its_owner(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **environment_of_cluster()},
     )
     with owner:
         assert owner.stdout is not None
