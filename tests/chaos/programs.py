@@ -171,9 +171,10 @@ SUITE_STREAMS = Program(
     "a kill in each stream",
     (Job("words", "text", "append"), Job("sequence", "text", "overwrite"), Job("sums")),
 )
+SUITE_PROGRAMS = (SUITE_TABLES, SUITE_STREAMS)
+"""Programs for the test suite: long ones, as each driver that is started costs seconds."""
 SUITE_CLUSTER = Program(
     "a kill in each job on the cluster",
     (Job("q09", "json", "append"), Job("q18", "parquet", "overwrite")),
 )
-SUITE_PROGRAMS = (SUITE_TABLES, SUITE_STREAMS, SUITE_CLUSTER)
-"""Programs for the test suite: long ones, as each driver that is started costs seconds."""
+"""The test suite's program for the cluster."""
