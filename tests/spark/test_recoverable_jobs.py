@@ -115,6 +115,27 @@ def test_a_job_without_failure_gives_its_rows_and_leaves_nothing(
     plain.close()
 
 
+def test_a_second_start_runs_no_map_task_that_the_first_has_run(
+    start: Start, orders: Path, tmp_path: Path, spark: SparkSession
+) -> None:
+    first, second = start(), start()
+    held = left_in_the_middle(totals(first, orders))
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    kept = list((tmp_path / "store").rglob("shuffles/*/*.index"))
+    assert kept
+    rows = taken(totals(second, orders))
+    answer = result_of(second).vertices[-1]
+    assert answer.recovered_tasks
+    assert f"{answer.recovered_tasks} map tasks were run by an earlier start" in repr(
+        result_of(second)
+    )
+    assert not list((tmp_path / "store").rglob("*.index"))
+    plain = Environment(spark)
+    assert rows_of(rows) == rows_of(totals(plain, orders).collect())
+    plain.close()
+    held.close()  # type: ignore[attr-defined]
+
+
 def test_a_second_start_reads_what_the_first_has_finished(start: Start, orders: Path) -> None:
     first, second = start(), start()
     held = left_in_the_middle(totals(first, orders))

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.graph.plan_cuts import MIB, CutLimits, NodeFacts, choose_cuts
+from holdfast.graph.plan_cuts import (
+    MIB,
+    CutLimits,
+    NodeFacts,
+    choose_cuts,
+    is_worth_retaining,
+)
 from holdfast.plan.canonical_plan import CanonicalNode
 
 
@@ -167,3 +173,17 @@ def test_any_plan_is_cut_within_the_limits(
     cost = sum(plan.facts(cut).size * limits.cost_of_byte + limits.cost_of_cut for cut in cuts)
     whole = sum(plan.facts(node).work for node in nodes.values())
     assert cost <= whole * limits.most_cost or not cuts
+
+
+def test_what_shuffles_write_is_worth_keeping_from_some_work_on() -> None:
+    plan = Plan()
+    root = finished(plan, heavy(plan, "group"))
+    work = sum(plan.facts(node).work for node in {n.digest: n for n in root.walk()}.values())
+    assert is_worth_retaining(root, plan.facts, CutLimits(least_retained=work))
+    assert not is_worth_retaining(root, plan.facts, CutLimits(least_retained=work + 1))
+
+
+def test_a_plan_that_shuffles_nothing_has_nothing_to_keep_of_it() -> None:
+    plan = Plan()
+    files = plan.node("files", size=500, work=500)
+    assert not is_worth_retaining(files, plan.facts, CutLimits(least_retained=0))

@@ -30,8 +30,8 @@ class JobExecutionResult:
             location, bytes and rows of each; and the datasets whose locations are incomplete.
         vertices: what became of each vertex: produced, read from cache, recovered, run; with
             partitions, bytes, rows and attempts, and how many partitions an earlier start of the
-            job had finished where it is one that is recovered. The last one is the one that
-            answered.
+            job had finished where it is one that is recovered, and how many map tasks it had run.
+            The last one is the one that answered.
         losses: kept data that turned out to be lost, each with what was wrong with it. The job
             was resubmitted then, and its caches re-created.
 
@@ -105,6 +105,9 @@ class JobExecutionResult:
         for vertex in self.vertices:
             if vertex.reason is not None:
                 yield f"{vertex.name}: {vertex.reason}"
+            if vertex.recovered_tasks:
+                tasks = f"{vertex.recovered_tasks:,} map tasks"
+                yield f"{vertex.name}: {tasks} were run by an earlier start"
         for dataset_id in sorted(self.persistent_result_partitions.incomplete):
             yield f"locations incomplete: {dataset_id}"
 

@@ -59,6 +59,7 @@ def _limits(least_saved: int) -> CutLimits:
         least_saved=least_saved,
         cost_of_cut=int(part * usual.cost_of_cut),
         cost_of_byte=part * usual.cost_of_byte,
+        least_retained=int(part * usual.least_retained),
     )
 
 

@@ -48,6 +48,7 @@ class CutLimits:
         cost_of_byte: the work of writing and reading a byte of a cut.
         cost_of_cut: the work that each cut costs beside that: a further Spark job.
         most_cuts: how many cuts a plan gets.
+        least_retained: the work of a plan of which nothing but its shuffles is kept.
     """
 
     least_saved: int = 64 * MIB
@@ -56,6 +57,7 @@ class CutLimits:
     cost_of_byte: float = 8
     cost_of_cut: int = 16 * MIB
     most_cuts: int = 8
+    least_retained: int = 256 * MIB
 
 
 def choose_cuts(
@@ -88,6 +90,21 @@ def choose_cuts(
     ['Aggregate']
     """
     return _Choice(root, facts, limits or CutLimits()).run()
+
+
+def is_worth_retaining(root: CanonicalNode, facts: Facts, limits: CutLimits | None = None) -> bool:
+    """Whether a plan has so much to do before its last shuffle that what its shuffles write is
+    worth keeping, which costs nothing but that its job is on record.
+
+    Args:
+        root: a canonical plan, as the engine is about to run it.
+        facts: sizes and efforts.
+        limits: when it is worth it.
+    """
+    limits = limits or CutLimits()
+    nodes = {node.digest: node for node in root.walk()}.values()
+    work = sum(facts(node).work for node in nodes)
+    return work >= limits.least_retained and any(facts(node).shuffles for node in nodes)
 
 
 class _Choice:

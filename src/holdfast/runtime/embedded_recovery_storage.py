@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.recovery_directory import RecoveryDirectory
+from holdfast.taskexecutor.shuffle_files import SHUFFLES
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -46,3 +49,10 @@ class EmbeddedRecoveryStorage(RecoveryStorage):
             timeout_seconds=_PATIENCE_SECONDS,
         )
         executor.sweep_recoverable()
+        self._shuffles = RecoveryDirectory.of(directory, claim.application) / SHUFFLES
+
+    def shuffle_directory(self) -> Path | None:
+        # Not with what is above it, which is gone when a newer start has taken over.
+        with suppress(FileExistsError, FileNotFoundError):
+            self._shuffles.mkdir(mode=0o700)
+        return self._shuffles

@@ -46,6 +46,8 @@ class ExecutionVertex:
         reason: why, where the outcome needs one.
         recovered: how many of its partitions an earlier start of this job had finished; None where
             the job is not one that is recovered.
+        recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
+            start of this job had run them; None where what they write is not kept.
     """
 
     vertex_id: JobVertexID
@@ -58,6 +60,7 @@ class ExecutionVertex:
     attempts: int = 0
     reason: str | None = None
     recovered: int | None = None
+    recovered_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from holdfast.errors import (
     LocationsIncompleteError,
@@ -109,6 +110,13 @@ class RecoveryStorage(TaskExecutorStorage):
         """The names of the executors that keep partitions for this start, to be waited for by the
         next one."""
         return tuple(each.name for each in self._starts if each.is_registered)
+
+    def shuffle_directory(self) -> Path | None:
+        """Where the job's shuffles keep what their map tasks write, and earlier starts' have.
+
+        None where tasks run on several machines: there each leaves it on its own.
+        """
+        return None
 
     def get_all_partition_with_metrics(self) -> tuple[RecoveredPartition, ...]:
         """The partitions that earlier starts have left, as they were found at this one's begin.

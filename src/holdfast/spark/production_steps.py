@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.ids import IntermediateDataSetID, JobID
@@ -48,6 +48,10 @@ class ProductionSteps:
     def written(self, plan: Any) -> Any:
         """The plan whose rows are written: those of the prepared plan, or of a part of it."""
         return plan
+
+    def settings(self) -> Mapping[str, str]:
+        """What is set while they are written, beside the person's own settings."""
+        return {}
 
     def publish(
         self,

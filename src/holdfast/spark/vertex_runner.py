@@ -132,7 +132,9 @@ class SparkVertexRunner:
             may_differ = plan is query.plan and not self._storage.spans_machines
             written = None
             if not (write and may_differ and self._written(write, plan, description, staged)):
-                written = self._write(steps.written(plan), description, staged, query.root)
+                written = self._write(
+                    steps.written(plan), description, staged, query.root, steps.settings()
+                )
             changed = self._changed_source(query.root)
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
@@ -166,9 +168,11 @@ class SparkVertexRunner:
         description: DataSetDescription,
         staged: StagedDataSet,
         root: CanonicalNode,
+        settings: Mapping[str, str],
     ) -> tuple[WrittenPartition, ...] | None:
-        directory, observed = staged.directory, _is_observed(root)
-        settings = {} if description.seal is None else settings_of_batches(root)
+        directory, observed = staged.directory, is_observed(root)
+        if description.seal is not None:
+            settings = {**settings, **settings_of_batches(root)}
         with self._described(description.computes, staged.dataset_id):
             if not self._storage.spans_machines:
                 self._writer.write(plan, description, directory, settings, observed=observed)
@@ -262,6 +266,6 @@ def _remove_if_empty(directory: Path) -> None:
             path.rmdir()
 
 
-def _is_observed(root: CanonicalNode) -> bool:
+def is_observed(root: CanonicalNode) -> bool:
     """Whether somebody waits for metrics that are collected inside the query."""
     return any(node.operator == "CollectMetrics" for node in root.walk())

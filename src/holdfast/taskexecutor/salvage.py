@@ -19,6 +19,7 @@ from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.output_record import OutputRecord
 from holdfast.taskexecutor.partition_info import OutputID
 from holdfast.taskexecutor.recovery_directory import TAKEN
+from holdfast.taskexecutor.shuffle_files import gather_shuffles
 from holdfast.taskexecutor.staged_files import IN_PROGRESS, committed_files
 
 PARTIAL = "partial"
@@ -77,6 +78,7 @@ def gather(own: Path) -> None:
             for kind in (PARTIAL, STAGING):
                 for half_done in _directories(earlier / kind):
                     _move(half_done, own / PARTIAL)
+            gather_shuffles(earlier, own)
             shutil.rmtree(earlier)
     # Tasks that this start runs write here, so that it is looked at before they begin.
     for half_done in _directories(own / STAGING):

@@ -39,5 +39,9 @@ def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
             *("" if number is None else f"{number:,}" for number in numbers),
         )
     stage.show(table)
+    for vertex in result.vertices:
+        if vertex.recovered_tasks:
+            tasks = f"{vertex.recovered_tasks:,} map tasks"
+            stage.say(f"  {vertex.name}: {tasks} were run by an earlier start")
     for loss in result.losses:
         stage.say(f"  lost and computed again: {loss}")

@@ -23,6 +23,7 @@ from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.optimized_query import Cut
+from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from holdfast.spark.recovery.vertex_production import VertexProduction
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -39,6 +40,7 @@ class BlockingVertices:
         storage: outlives the driver.
         recovery: what earlier starts have left, and what this one records.
         job_id: the job.
+        shuffles: keeps what their shuffles write; None where that can't be kept.
         check: raises when a newer start of the job has taken over.
         changed: called when one has got further.
 
@@ -52,6 +54,7 @@ class BlockingVertices:
         storage: RecoveryStorage,
         recovery: JobRecovery,
         job_id: JobID,
+        shuffles: RetainedShuffles | None,
         check: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
@@ -60,11 +63,17 @@ class BlockingVertices:
         self._storage = storage
         self._recovery = recovery
         self._job_id = job_id
+        self._shuffles = shuffles
         self._check = check
         self._changed = changed
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._reports: dict[IntermediateDataSetID, ExecutionVertex] = {}
         self.losses = 0
+
+    @property
+    def kept(self) -> tuple[KeptDataSet, ...]:
+        """Those results that are there."""
+        return tuple(self._kept.values())
 
     def report(self) -> tuple[ExecutionVertex, ...]:
         """What became of each, in the order in which they were needed."""
@@ -152,6 +161,9 @@ class BlockingVertices:
             self._reports.get(dataset_id, ExecutionVertex(vertex_id, name, dataset_id)),
             attempts=self._attempts(dataset_id) + 1,
         )
+        retained = None
+        if self._shuffles is not None:
+            retained = self._shuffles.query(dataset_id.hex, self._kept.values())
         steps = VertexProduction(
             self._spark,
             self._storage,
@@ -159,6 +171,7 @@ class BlockingVertices:
             vertex_id,
             self._kept.values,
             prepare,
+            {} if retained is None else retained.settings,
         )
         try:
             with self.watching():
@@ -173,7 +186,8 @@ class BlockingVertices:
             )
             raise
         self._kept[dataset_id] = kept
-        self._note(dataset_id, kept, VertexOutcome.PRODUCED, steps.recovered)
+        tasks = None if retained is None else retained.recovered()
+        self._note(dataset_id, kept, VertexOutcome.PRODUCED, steps.recovered, tasks)
         try:
             self._recovery.finished(vertex_id, dataset_id, kept, steps.run_subtasks)
             self._changed()
@@ -194,6 +208,7 @@ class BlockingVertices:
         kept: KeptDataSet,
         outcome: VertexOutcome,
         recovered: int,
+        recovered_tasks: int | None = None,
     ) -> None:
         self._reports[dataset_id] = ExecutionVertex(
             JobVertexID.random(),
@@ -205,6 +220,7 @@ class BlockingVertices:
             rows=kept.rows,
             attempts=self._attempts(dataset_id),
             recovered=recovered,
+            recovered_tasks=recovered_tasks,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.graph.plan_cuts import CutLimits, choose_cuts
+from holdfast.graph.plan_cuts import CutLimits, Facts, choose_cuts, is_worth_retaining
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
@@ -49,10 +49,12 @@ class CutQuery:
     Attributes:
         query: an optimized query.
         cuts: its cuts, lower ones before those above them.
+        retains: what its shuffles write is worth keeping.
     """
 
     query: Query
     cuts: tuple[Cut, ...]
+    retains: bool
 
 
 class OptimizedQueries:
@@ -103,7 +105,9 @@ class OptimizedQueries:
         """
         try:
             query = self.of(plan, kept)
-            return CutQuery(query, tuple(self.cuts(query, limits)))
+            facts = SizeEstimates(self._spark, query).facts
+            cuts = tuple(self._cuts(query, facts, limits))
+            return CutQuery(query, cuts, is_worth_retaining(query.root, facts, limits))
         except PySparkException:
             raise
         except Exception:
@@ -124,9 +128,11 @@ class OptimizedQueries:
             query: what `of` gave.
             limits: when a cut is worth it.
         """
-        estimates = SizeEstimates(self._spark, query)
+        return self._cuts(query, SizeEstimates(self._spark, query).facts, limits)
+
+    def _cuts(self, query: Query, facts: Facts, limits: CutLimits | None) -> list[Cut]:
         return [
             Cut(node, self.part(query, node))
-            for node in choose_cuts(query.root, estimates.facts, limits)
+            for node in choose_cuts(query.root, facts, limits)
             if is_keepable(self._spark, query.reading.node(node.handle))
         ]

@@ -29,6 +29,7 @@ from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.retained_shuffles import is_retainable
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
@@ -199,7 +200,7 @@ class RecoverableJobs:
         if stream is None:
             planned = self._planned(request)
             vertices = self._vertices(request, planned)
-            if sink is None and not vertices:
+            if sink is None and not vertices and not self._retains(planned):
                 return None
             digest = job_digest(self._engine.bridge, request.query, request.inputs)
         else:
@@ -222,6 +223,15 @@ class RecoverableJobs:
         if stream is not None:
             settings = replace(settings, limits=None)
         return RecoverableStart(start, self._storage_of, settings), planned
+
+    def _retains(self, planned: PlannedCuts | None) -> bool:
+        """Whether what a job's shuffles write is kept, if nothing else is."""
+        return (
+            planned is not None
+            and planned.cut.retains
+            and not self._engine.storage.spans_machines
+            and is_retainable(self._engine.spark)
+        )
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
         assert self._settings.limits is not None
@@ -265,7 +275,7 @@ class RecoverableJobs:
         previous = recoverable.start.previous
         has_left = previous is not None and bool(previous.known_datasets())
         vertices = recoverable.start.identity.vertices
-        if planned is not None and not vertices and not has_left:
+        if planned is not None and not (vertices or has_left or self._retains(planned)):
             return restored, self._master
         runner = recoverable.runner(self._engine, self._queries, restored, planned)
         if runner is None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from py4j.protocol import Py4JError
 from pydantic import JsonValue
 
 from holdfast.errors import HoldfastError, StaleEpochError
@@ -24,6 +25,7 @@ from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ class RecoverableStart:
         self._storage: RecoveryStorage | None = None
         self._recovery: JobRecovery | None = None
         self._vertices: BlockingVertices | None = None
+        self._shuffles: RetainedShuffles | None = None
+        self._runner: RecoveringVertexRunner | None = None
 
     def with_sources(
         self, request: JobRequest[Query], snapshots: SourceSnapshots
@@ -113,24 +117,28 @@ class RecoverableStart:
             min_pause=self._settings.snapshot_min_pause,
         )
         self._recovery.recover()
+        self._shuffles = RetainedShuffles.of(engine.spark, self._storage.shuffle_directory())
         self._vertices = BlockingVertices(
             engine.spark,
             engine.keeping(self._storage),
             self._storage,
             self._recovery,
             self.start.job_id,
+            self._shuffles,
             self.start.check,
             self._record_progress,
         )
-        return RecoveringVertexRunner(
+        self._runner = RecoveringVertexRunner(
             engine,
             self._storage,
             queries,
             self._vertices,
+            self._shuffles,
             request.inputs,
             self._settings.limits,
             planned,
         )
+        return self._runner
 
     def told(self, result: JobResult) -> JobResult:
         """The job's result under the id that it has over all starts, with all of its vertices."""
@@ -140,6 +148,8 @@ class RecoverableStart:
         reported = {vertex.dataset_id: vertex for vertex in cut}
         # What is kept beyond the job is in both, and which one ran it the latter knows.
         told = [reported.pop(vertex.dataset_id, vertex) for vertex in others]
+        if self._runner is not None:
+            answering = replace(answering, recovered_tasks=self._runner.recovered_tasks())
         vertices = (*reported.values(), *told, answering)
         return replace(
             result,
@@ -156,6 +166,7 @@ class RecoverableStart:
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
+        self._stop_retaining()
         try:
             if self._recovery is not None:
                 self._recovery.end(status)
@@ -171,11 +182,20 @@ class RecoverableStart:
 
     def let_go(self) -> None:
         """This process has nothing to do with the job any more; another start may go on with it."""
+        self._stop_retaining()
         if self._recovery is not None:
             self._recovery.close()
         if self._storage is not None:
             self._storage.leave()
         self.start.let_go()
+
+    def _stop_retaining(self) -> None:
+        try:
+            if self._shuffles is not None:
+                self._shuffles.close()
+        except (Py4JError, OSError):
+            # Spark is gone, and keeps nothing any more.
+            logger.info("what shuffles write was kept up to the end of Spark")
 
     def _record_progress(self) -> None:
         assert self._recovery is not None and self._vertices is not None

@@ -20,6 +20,8 @@ from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
+from holdfast.spark.recovery.retained_shuffles import RetainedQuery, RetainedShuffles
+from holdfast.spark.vertex_runner import is_observed
 from holdfast.storage.kept_dataset import KeptDataSet
 
 # As often as a job is resubmitted over lost data before it goes on without keeping any.
@@ -37,6 +39,7 @@ class RecoveringVertexRunner:
         storage: where the vertices' results are kept until the job ends.
         queries: reads what Spark is about to run.
         vertices: has the vertices' results.
+        shuffles: keeps what the answer's shuffles write; None where that can't be kept.
         inputs: the settings that the job runs under.
         limits: where plans are worth cutting; None where they are not cut.
         planned: where the job's own query is cut, if that is known.
@@ -50,6 +53,7 @@ class RecoveringVertexRunner:
         storage: RecoveryStorage,
         queries: OptimizedQueries,
         vertices: BlockingVertices,
+        shuffles: RetainedShuffles | None,
         inputs: SessionInputs,
         limits: CutLimits | None,
         planned: PlannedCuts | None,
@@ -60,6 +64,8 @@ class RecoveringVertexRunner:
         self._storage = storage
         self._queries = queries
         self._vertices = vertices
+        self._shuffles = shuffles
+        self._answer: RetainedQuery | None = None
         self._inputs = inputs
         self._limits = limits
         self._planned = planned
@@ -77,8 +83,15 @@ class RecoveringVertexRunner:
         frame = self._runner.substituted(query, root, noted)
         planned = self._planned
         if planned is not None and planned.asked is query and not noted.kept:
-            return self._with_vertices(frame, planned.cut)
-        return self._cut(frame, noted)
+            frame = self._with_vertices(frame, planned.cut)
+        else:
+            frame = self._cut(frame, noted)
+        return self._retained(frame, root, noted)
+
+    def recovered_tasks(self) -> int | None:
+        """How many map tasks on the way to the answer weren't run, as an earlier start had run
+        them; None where what they write isn't kept."""
+        return None if self._answer is None else self._answer.recovered()
 
     def produce(
         self,
@@ -110,6 +123,15 @@ class RecoveringVertexRunner:
         """Tells errors that come from lost data from those of the query, see `VertexRunner`."""
         with self._runner.watching(kept), self._vertices.watching():
             yield
+
+    def _retained(self, frame: DataFrame, root: CanonicalNode, noted: _NotedReads) -> DataFrame:
+        """The query with its shuffles kept; the very one where they can't be told from others."""
+        # Who observes it waits for what Spark reports in the person's own session.
+        if self._shuffles is None or root.all_doubts() or is_observed(root):
+            return frame
+        kept = (*noted.kept, *self._vertices.kept)
+        self._answer = self._shuffles.query(self._inputs.dataset_digest(root), kept)
+        return self._shuffles.over(frame, self._answer)
 
     def _cut(self, frame: DataFrame, noted: _NotedReads) -> DataFrame:
         """The query with its vertices read; the very one where it isn't cut."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,6 +32,7 @@ class VertexProduction(ProductionSteps):
         vertex_id: the vertex.
         kept: the datasets that it may read.
         prepare: cuts its plan further.
+        settings: what is set while it runs.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1, 2 and 4.
     """
@@ -44,6 +45,7 @@ class VertexProduction(ProductionSteps):
         vertex_id: JobVertexID,
         kept: Callable[[], Collection[KeptDataSet]],
         prepare: Callable[[Any], Any],
+        settings: Mapping[str, str],
     ) -> None:
         super().__init__(storage)
         self._spark = spark
@@ -52,6 +54,7 @@ class VertexProduction(ProductionSteps):
         self._vertex_id = vertex_id
         self._kept = kept
         self._prepare = prepare
+        self._settings = settings
         self._split: Split | None = None
         self._partial: PartialVertex | None = None
 
@@ -102,6 +105,9 @@ class VertexProduction(ProductionSteps):
             return plan
         subtasks = range(split.parallelism) if self._partial is None else self._partial.missing
         return some_partitions(self._spark, split, subtasks)
+
+    def settings(self) -> Mapping[str, str]:
+        return self._settings
 
     def publish(
         self,

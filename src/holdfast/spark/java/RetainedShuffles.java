@@ -1,0 +1,701 @@
+package holdfast;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.Dependency;
+import org.apache.spark.MapOutputTracker;
+import org.apache.spark.MapOutputTrackerMaster;
+import org.apache.spark.Partition;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkContext;
+import org.apache.spark.Success$;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.scheduler.AccumulableInfo;
+import org.apache.spark.scheduler.MapStatus$;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CoalescedMapperPartitionSpec;
+import org.apache.spark.sql.execution.CoalescedPartitionSpec;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.PartialMapperPartitionSpec;
+import org.apache.spark.sql.execution.PartialReducerPartitionSpec;
+import org.apache.spark.sql.execution.ShuffledRowRDD;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.FileScanRDD;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleOrigin;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.storage.BlockManager;
+import scala.Option;
+import scala.Product;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.concurrent.Future;
+import scala.concurrent.Future$;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * What the map tasks of shuffles have written is kept beside Spark's own files by hard links, and
+ * given to the shuffles of a later driver that are the same: Spark runs the other map tasks only,
+ * as it does when it has lost the output of some.
+ */
+public final class RetainedShuffles {
+    // No attempt of a task of this driver has such a number.
+    static final long FIRST_ADOPTED = 1L << 50;
+    static final String DATA = ".data";
+    static final String INDEX = ".index";
+    static final Pattern NUMBER = Pattern.compile("(#|plan_id=)(\\d+)");
+
+    final SparkContext context;
+    final String key;
+    final TreeNodeTag position = new TreeNodeTag("holdfast.position");
+    final ConcurrentHashMap jobs = new ConcurrentHashMap();
+    private final Set extended = java.util.Collections.newSetFromMap(new IdentityHashMap());
+
+    /**
+     * @param context the driver's
+     * @param key the setting that says what a session's queries are: `job query scope`
+     */
+    public RetainedShuffles(SparkContext context, String key) {
+        this.context = context;
+        this.key = key;
+    }
+
+    /** Has sessions that are cloned from this one look for the setting. */
+    public synchronized void extend(SparkSession session) {
+        SparkSessionExtensions extensions = session.extensions();
+        if (extended.add(extensions)) {
+            final RetainedShuffles self = this;
+            extensions.injectQueryStagePrepRule(new AbstractFunction1() {
+                public Object apply(Object each) {
+                    return new Positions(self);
+                }
+            });
+            extensions.injectColumnar(new AbstractFunction1() {
+                public Object apply(Object each) {
+                    return new Exchanges(self);
+                }
+            });
+        }
+    }
+
+    /**
+     * @param id tells the job from others of this driver
+     * @param directory what its map tasks write is kept there, and was by earlier drivers
+     */
+    public Job open(String id, String directory) {
+        Job job = new Job(this, new File(directory).toPath());
+        jobs.put(id, job);
+        context.addSparkListener(job);
+        return job;
+    }
+
+    public void close(String id) {
+        Job job = (Job) jobs.remove(id);
+        if (job != null) {
+            context.removeSparkListener(job);
+        }
+    }
+
+    /** What the session is to be retained for; null where it isn't. */
+    Query asked() {
+        String value = SQLConf.get().getConfString(key, "");
+        if (value.isEmpty()) {
+            return null;
+        }
+        Job job = (Job) jobs.get(value.substring(0, value.indexOf(' ')));
+        return job == null ? null : job.query(value);
+    }
+
+    // SparkEnv can't be compiled against: some of its methods take classes that Spark hides.
+    private static Object ofEnvironment(String name, Class type) {
+        try {
+            ClassLoader loader = SparkContext.class.getClassLoader();
+            Class environment = Class.forName("org.apache.spark.SparkEnv", true, loader);
+            MethodHandles.Lookup lookup = MethodHandles.publicLookup();
+            Object current = lookup.findStatic(environment, "get", MethodType.methodType(environment))
+                .invokeWithArguments(new Object[0]);
+            return lookup.findVirtual(environment, name, MethodType.methodType(type))
+                .invokeWithArguments(new Object[] {current});
+        } catch (Throwable error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    static MapOutputTrackerMaster tracker() {
+        return (MapOutputTrackerMaster) ofEnvironment("mapOutputTracker", MapOutputTracker.class);
+    }
+
+    static BlockManager blocks() {
+        return (BlockManager) ofEnvironment("blockManager", BlockManager.class);
+    }
+
+    /** Where Spark has what a map task has written. */
+    static Path place(int shuffle, long map, String kind) {
+        String name = "shuffle_" + shuffle + "_" + map + "_0" + kind;
+        return blocks().diskBlockManager().getFile(name).toPath();
+    }
+
+    /** A query of a job, as it is run once. */
+    static final class Query {
+        final Job job;
+        final String scope;
+        final AtomicInteger roots = new AtomicInteger();
+        final AtomicInteger adopted = new AtomicInteger();
+
+        Query(Job job, String scope) {
+            this.job = job;
+            this.scope = scope;
+        }
+    }
+
+    /** One shuffle of a query. */
+    static final class Retained {
+        final Query query;
+        final Path directory;
+        final long sizeMetric;
+
+        Retained(Query query, Path directory, long sizeMetric) {
+            this.query = query;
+            this.directory = directory;
+            this.sizeMetric = sizeMetric;
+        }
+    }
+
+    /** The shuffles of one job. */
+    public static final class Job extends SparkListener {
+        private final RetainedShuffles owner;
+        private final Path home;
+        private final ConcurrentHashMap places = new ConcurrentHashMap();
+        private final ConcurrentHashMap queries = new ConcurrentHashMap();
+        private final ConcurrentHashMap names = new ConcurrentHashMap();
+        private final ConcurrentHashMap shuffles = new ConcurrentHashMap();
+        private final ConcurrentHashMap stages = new ConcurrentHashMap();
+        private final List troubles = new ArrayList();
+
+        Job(RetainedShuffles owner, Path home) {
+            this.owner = owner;
+            this.home = home;
+        }
+
+        /** A directory is another one in each start, and its files are known by this name. */
+        public void name(String directory, String name) {
+            places.put(directory, name);
+        }
+
+        /** How many map tasks of a query weren't run. */
+        public int adopted(String value) {
+            Query query = (Query) queries.get(value);
+            return query == null ? 0 : query.adopted.get();
+        }
+
+        /** What went wrong since this was last asked, a line each. */
+        public String troubles() {
+            synchronized (troubles) {
+                StringBuilder text = new StringBuilder();
+                for (int number = 0; number < troubles.size(); number++) {
+                    text.append(number == 0 ? "" : "\n").append(troubles.get(number));
+                }
+                troubles.clear();
+                return text.toString();
+            }
+        }
+
+        private void note(Throwable trouble) {
+            synchronized (troubles) {
+                String said = String.valueOf(trouble).replace('\n', ' ');
+                if (troubles.size() < 8 && !troubles.contains(said)) {
+                    troubles.add(said);
+                }
+            }
+        }
+
+        Query query(String value) {
+            String scope = value.substring(value.indexOf(' ', value.indexOf(' ') + 1) + 1);
+            queries.putIfAbsent(value, new Query(this, scope));
+            return (Query) queries.get(value);
+        }
+
+        /** Gives a shuffle what earlier drivers have left of it; whether that is all. */
+        boolean provide(Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle) {
+            try {
+                String name = new Name(this, query, owner.position).of(exchange, shuffle);
+                if (name == null) {
+                    return false;
+                }
+                names.put(Integer.valueOf(shuffle.shuffleId()), name);
+                Path directory = home.resolve(name);
+                try {
+                    // Not with what is above it: that goes when another start has taken over.
+                    Files.createDirectory(directory);
+                } catch (FileAlreadyExistsException known) {
+                    // An earlier driver has run it, or this one has.
+                }
+                boolean whole = adopt(query, exchange, shuffle, directory);
+                SQLMetric size = (SQLMetric) exchange.metrics().apply("dataSize");
+                shuffles.put(
+                    Integer.valueOf(shuffle.shuffleId()), new Retained(query, directory, size.id()));
+                return whole;
+            } catch (Exception trouble) {
+                note(trouble);
+                return false;
+            }
+        }
+
+        /** The name of a shuffle of this job; null for others. */
+        String nameOf(ShuffleDependency shuffle) {
+            return (String) names.get(Integer.valueOf(shuffle.shuffleId()));
+        }
+
+        String placeOf(Path file) {
+            Object known = file.getParent() == null ? null : places.get(file.getParent().toString());
+            return known == null ? file.toString() : known + "/" + file.getFileName();
+        }
+
+        private boolean adopt(
+                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle, Path directory)
+                throws IOException {
+            int maps = shuffle.rdd().getNumPartitions();
+            int reducers = shuffle.partitioner().numPartitions();
+            Set done = new HashSet();
+            long bytes = 0L;
+            long records = 0L;
+            MapOutputTrackerMaster tracker = tracker();
+            File[] files = directory.toFile().listFiles();
+            for (int number = 0; files != null && number < files.length; number++) {
+                Output output = Output.of(files[number], reducers);
+                if (output == null || output.map >= maps || !done.add(Integer.valueOf(output.map))) {
+                    continue;
+                }
+                if (done.size() == 1) {
+                    tracker.registerShuffle(shuffle.shuffleId(), maps, reducers);
+                }
+                long id = FIRST_ADOPTED + output.map;
+                if (output.data.exists()) {
+                    Files.createLink(place(shuffle.shuffleId(), id, DATA), output.data.toPath());
+                }
+                Files.createLink(place(shuffle.shuffleId(), id, INDEX), files[number].toPath());
+                tracker.registerMapOutput(shuffle.shuffleId(), output.map,
+                    MapStatus$.MODULE$.apply(blocks().shuffleServerId(), output.sizes, id, 0L));
+                bytes += output.bytes;
+                records += output.records;
+            }
+            // Where these say that there are no rows, Spark leaves out whoever reads them.
+            ((SQLMetric) exchange.metrics().apply("dataSize")).add(bytes);
+            ((SQLMetric) exchange.metrics().apply("shuffleRecordsWritten")).add(records);
+            query.adopted.addAndGet(done.size());
+            return done.size() == maps;
+        }
+
+        public void onStageSubmitted(SparkListenerStageSubmitted event) {
+            Option shuffle = event.stageInfo().shuffleDepId();
+            if (shuffle.isDefined() && shuffles.containsKey(shuffle.get())) {
+                stages.put(Integer.valueOf(event.stageInfo().stageId()), shuffle.get());
+            }
+        }
+
+        public void onTaskEnd(SparkListenerTaskEnd event) {
+            Object shuffle = stages.get(Integer.valueOf(event.stageId()));
+            if (shuffle == null || event.reason() != Success$.MODULE$) {
+                return;
+            }
+            Retained retained = (Retained) shuffles.get(shuffle);
+            long bytes = 0L;
+            Iterator updates = event.taskInfo().accumulables().iterator();
+            while (updates.hasNext()) {
+                AccumulableInfo update = (AccumulableInfo) updates.next();
+                if (update.id() == retained.sizeMetric && update.update().isDefined()) {
+                    bytes = ((Number) update.update().get()).longValue();
+                }
+            }
+            int id = ((Integer) shuffle).intValue();
+            long task = event.taskInfo().taskId();
+            long records = event.taskMetrics().shuffleWriteMetrics().recordsWritten();
+            String name = event.taskInfo().partitionId() + "-" + task + "-" + records + "-" + bytes;
+            try {
+                Path data = place(id, task, DATA);
+                if (Files.exists(data, new java.nio.file.LinkOption[0])) {
+                    Files.createLink(retained.directory.resolve(name + DATA), data);
+                }
+                // Last: what has it is whole.
+                Files.createLink(retained.directory.resolve(name + INDEX), place(id, task, INDEX));
+            } catch (Exception trouble) {
+                note(trouble);
+            }
+        }
+    }
+
+    /** What a map task of an earlier driver has written. */
+    static final class Output {
+        final int map;
+        final File data;
+        final long[] sizes;
+        final long records;
+        final long bytes;
+
+        private Output(int map, File data, long[] sizes, long records, long bytes) {
+            this.map = map;
+            this.data = data;
+            this.sizes = sizes;
+            this.records = records;
+            this.bytes = bytes;
+        }
+
+        /** What an index tells of; null where it isn't one, or the data are not as it says. */
+        static Output of(File index, int reducers) throws IOException {
+            String name = index.getName();
+            if (!name.endsWith(INDEX)) {
+                return null;
+            }
+            String stem = name.substring(0, name.length() - INDEX.length());
+            String[] fields = stem.split("-");
+            byte[] bytes = Files.readAllBytes(index.toPath());
+            if (fields.length != 4 || bytes.length != 8 * (reducers + 1)) {
+                return null;
+            }
+            ByteBuffer offsets = ByteBuffer.wrap(bytes);
+            long[] sizes = new long[reducers];
+            long before = offsets.getLong();
+            boolean ascending = before == 0L;
+            for (int reducer = 0; reducer < reducers; reducer++) {
+                long after = offsets.getLong();
+                sizes[reducer] = after - before;
+                ascending = ascending && after >= before;
+                before = after;
+            }
+            File data = new File(index.getParentFile(), stem + DATA);
+            if (!ascending || data.length() != before) {
+                return null;
+            }
+            return new Output(Integer.parseInt(fields[0]), data, sizes,
+                Long.parseLong(fields[2]), Long.parseLong(fields[3]));
+        }
+    }
+
+    /** What a shuffle is known by, whichever driver runs it. */
+    static final class Name {
+        private final Job job;
+        private final Query query;
+        private final TreeNodeTag position;
+
+        Name(Job job, Query query, TreeNodeTag position) {
+            this.job = job;
+            this.query = query;
+            this.position = position;
+        }
+
+        /**
+         * Null where it can't be told, or where its map tasks might put rows elsewhere when they
+         * run again.
+         *
+         * The scope says what the query computes over which files, and the position which part of
+         * it this is; the rest is what Spark has decided on its way.
+         */
+        String of(ShuffleExchangeExec exchange, ShuffleDependency shuffle) throws Exception {
+            Partitioning partitioning = exchange.outputPartitioning();
+            boolean fixed = partitioning instanceof HashPartitioning
+                || partitioning instanceof RoundRobinPartitioning
+                || partitioning == SinglePartition$.MODULE$;
+            String level = shuffle.rdd().outputDeterministicLevel().toString();
+            String where = positionOf(exchange);
+            if (!fixed || level.equals("INDETERMINATE") || where == null) {
+                return null;
+            }
+            StringBuilder text = new StringBuilder(query.scope).append('\n').append(where).append('\n');
+            if (!split(shuffle.rdd(), text)) {
+                return null;
+            }
+            StringBuilder plan = new StringBuilder();
+            describe(exchange, plan);
+            return hexadecimal(text.append(renumbered(plan.toString())).toString());
+        }
+
+        /** Of the operator of the logical plan that a plan was made of; null where it has none. */
+        private String positionOf(SparkPlan plan) {
+            Option link = plan.logicalLink();
+            if (link.isDefined()) {
+                Option found = ((TreeNode) link.get()).getTagValue(position);
+                return found.isDefined() ? (String) found.get() : null;
+            }
+            Iterator children = plan.children().iterator();
+            return children.hasNext() ? positionOf((SparkPlan) children.next()) : null;
+        }
+
+        /** How rows are dealt to map tasks; whether that is known. */
+        private boolean split(RDD rdd, StringBuilder text) {
+            String kind = rdd.getClass().getSimpleName();
+            text.append(kind).append(' ').append(rdd.getNumPartitions()).append('\n');
+            if (rdd instanceof FileScanRDD) {
+                Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
+                while (partitions.hasNext()) {
+                    files(((FilePartition) partitions.next()).files(), text);
+                }
+                return true;
+            }
+            if (rdd instanceof ShuffledRowRDD) {
+                String below = job.nameOf(((ShuffledRowRDD) rdd).dependency());
+                return below != null && read(rdd.partitions(), text.append(below).append('\n'));
+            }
+            if (!kind.equals("MapPartitionsRDD") && !kind.equals("ZippedPartitionsRDD2")
+                    && !kind.equals("UnionRDD")) {
+                return false;
+            }
+            boolean known = true;
+            Iterator dependencies = rdd.dependencies().iterator();
+            while (known && dependencies.hasNext()) {
+                known = split(((Dependency) dependencies.next()).rdd(), text);
+            }
+            return known;
+        }
+
+        private void files(PartitionedFile[] files, StringBuilder text) {
+            for (int number = 0; number < files.length; number++) {
+                PartitionedFile file = files[number];
+                String path = file.toPath().toUri().getPath();
+                text.append(path == null ? file.toPath().toString() : job.placeOf(new File(path).toPath()));
+                text.append(' ').append(file.start()).append(' ').append(file.length());
+                text.append(' ').append(file.modificationTime()).append('\n');
+            }
+            text.append('\n');
+        }
+
+        private static boolean read(Partition[] partitions, StringBuilder text) {
+            for (int number = 0; number < partitions.length; number++) {
+                Object spec = ((Product) partitions[number]).productElement(1);
+                if (spec instanceof CoalescedPartitionSpec) {
+                    CoalescedPartitionSpec each = (CoalescedPartitionSpec) spec;
+                    text.append("reducers ").append(each.startReducerIndex());
+                    text.append(' ').append(each.endReducerIndex()).append('\n');
+                } else if (spec instanceof PartialReducerPartitionSpec) {
+                    PartialReducerPartitionSpec each = (PartialReducerPartitionSpec) spec;
+                    text.append("of reducer ").append(each.reducerIndex());
+                    text.append(' ').append(each.startMapIndex());
+                    text.append(' ').append(each.endMapIndex()).append('\n');
+                } else if (spec instanceof PartialMapperPartitionSpec) {
+                    PartialMapperPartitionSpec each = (PartialMapperPartitionSpec) spec;
+                    text.append("of mapper ").append(each.mapIndex());
+                    text.append(' ').append(each.startReducerIndex());
+                    text.append(' ').append(each.endReducerIndex()).append('\n');
+                } else if (spec instanceof CoalescedMapperPartitionSpec) {
+                    CoalescedMapperPartitionSpec each = (CoalescedMapperPartitionSpec) spec;
+                    text.append("mappers ").append(each.startMapIndex());
+                    text.append(' ').append(each.endMapIndex());
+                    text.append(' ').append(each.numReducers()).append('\n');
+                } else {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private static void describe(SparkPlan plan, StringBuilder text) {
+            Class kind = plan.getClass();
+            // Ours has another name in each driver.
+            text.append((kind == RetainedExchange.class ? kind.getSuperclass() : kind).getName());
+            text.append(' ');
+            if (plan instanceof FileSourceScanExec) {
+                // Not where its files lie: the split says so.
+                FileSourceScanExec scan = (FileSourceScanExec) plan;
+                text.append(scan.output()).append(' ').append(scan.requiredSchema().json());
+                text.append(' ').append(scan.partitionFilters());
+                text.append(' ').append(scan.dataFilters());
+            } else if (!(plan instanceof WholeStageCodegenExec || plan instanceof QueryStageExec)) {
+                text.append(plan.simpleString(Integer.MAX_VALUE));
+            }
+            text.append(" (\n");
+            if (plan instanceof QueryStageExec) {
+                describe(((QueryStageExec) plan).plan(), text);
+            }
+            Iterator children = plan.children().iterator();
+            while (children.hasNext()) {
+                describe((SparkPlan) children.next(), text);
+            }
+            text.append(")\n");
+        }
+
+        // Spark numbers columns, plans and subqueries through, whoever asks for them. Its canonical
+        // form does without, but orders operands by hash codes that are others in each driver.
+        private static String renumbered(String text) {
+            Map known = new HashMap();
+            StringBuffer out = new StringBuffer();
+            Matcher number = NUMBER.matcher(text);
+            while (number.find()) {
+                String found = number.group(2);
+                if (!known.containsKey(found)) {
+                    known.put(found, Integer.valueOf(known.size()));
+                }
+                String kept = Matcher.quoteReplacement(number.group(1) + known.get(found));
+                number.appendReplacement(out, kept);
+            }
+            return number.appendTail(out).toString();
+        }
+    }
+
+    static String hexadecimal(String text) throws Exception {
+        byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+        StringBuilder out = new StringBuilder();
+        for (int number = 0; number < digest.length; number++) {
+            out.append(Character.forDigit((digest[number] >> 4) & 15, 16));
+            out.append(Character.forDigit(digest[number] & 15, 16));
+        }
+        return out.toString();
+    }
+
+    /** Numbers the operators of a logical plan before any part of it is run. */
+    static final class Positions extends Rule {
+        private final RetainedShuffles owner;
+
+        Positions(RetainedShuffles owner) {
+            this.owner = owner;
+        }
+
+        public TreeNode apply(TreeNode plan) {
+            Query query = owner.asked();
+            Option link = query == null ? null : ((SparkPlan) plan).logicalLink();
+            if (link != null && link.isDefined()) {
+                ArrayList operators = new ArrayList();
+                // A plan that is adapted has them from before.
+                if (collect((TreeNode) link.get(), operators)) {
+                    String root = query.roots.getAndIncrement() + ":";
+                    for (int number = 0; number < operators.size(); number++) {
+                        ((TreeNode) operators.get(number)).setTagValue(owner.position, root + number);
+                    }
+                }
+            }
+            return plan;
+        }
+
+        private boolean collect(TreeNode operator, ArrayList operators) {
+            if (operator.getTagValue(owner.position).isDefined()) {
+                return false;
+            }
+            operators.add(operator);
+            boolean fresh = true;
+            Iterator children = operator.children().iterator();
+            while (fresh && children.hasNext()) {
+                fresh = collect((TreeNode) children.next(), operators);
+            }
+            return fresh;
+        }
+    }
+
+    /** Has shuffles ask for what there is of them. */
+    static final class Exchanges extends ColumnarRule {
+        private final RetainedShuffles owner;
+
+        Exchanges(RetainedShuffles owner) {
+            this.owner = owner;
+        }
+
+        public Rule postColumnarTransitions() {
+            final RetainedShuffles asked = owner;
+            return new Rule() {
+                public TreeNode apply(TreeNode plan) {
+                    // Spark asks about a shuffle that it is about to run, and about the answer.
+                    if (plan.getClass() != ShuffleExchangeExec.class) {
+                        return plan;
+                    }
+                    Query query = asked.asked();
+                    if (query == null) {
+                        return plan;
+                    }
+                    ShuffleExchangeExec plain = (ShuffleExchangeExec) plan;
+                    // Its rows are read while they are written, and don't stay.
+                    if (plain.pipelined()) {
+                        return plan;
+                    }
+                    RetainedExchange retained = new RetainedExchange(
+                        plain.outputPartitioning(), plain.child(), plain.shuffleOrigin(),
+                        plain.advisoryPartitionSize(), plain.pipelined(), query);
+                    retained.copyTagsFrom(plain);
+                    return retained;
+                }
+            };
+        }
+    }
+
+    /** A shuffle that looks for what earlier drivers have left of it before it runs. */
+    public static final class RetainedExchange extends ShuffleExchangeExec {
+        private final transient Query query;
+        private transient ShuffleDependency provided;
+        private transient boolean whole;
+
+        public RetainedExchange(
+                Partitioning partitioning, SparkPlan child, ShuffleOrigin origin, Option size,
+                boolean pipelined, Query query) {
+            super(partitioning, child, origin, size, pipelined);
+            this.query = query;
+        }
+
+        public synchronized ShuffleDependency shuffleDependency() {
+            if (provided == null) {
+                ShuffleDependency shuffle = super.shuffleDependency();
+                whole = query.job.provide(query, this, shuffle);
+                provided = shuffle;
+            }
+            return provided;
+        }
+
+        public Future mapOutputStatisticsFuture() {
+            if (inputRDD().getNumPartitions() > 0) {
+                ShuffleDependency shuffle = shuffleDependency();
+                if (whole) {
+                    return Future$.MODULE$.successful(tracker().getStatistics(shuffle));
+                }
+            }
+            return super.mapOutputStatisticsFuture();
+        }
+
+        public ShuffleExchangeExec withNewChildInternal(SparkPlan child) {
+            return new RetainedExchange(outputPartitioning(), child, shuffleOrigin(),
+                advisoryPartitionSize(), pipelined(), query);
+        }
+
+        public Seq otherCopyArgs() {
+            return Nil$.MODULE$.$colon$colon(query);
+        }
+
+        // Tasks are sent their plan with all that is below it, and don't know this class.
+        protected Object writeReplace() {
+            return new ShuffleExchangeExec(outputPartitioning(), child(), shuffleOrigin(),
+                advisoryPartitionSize(), pipelined());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+"""What earlier starts' shuffles have written is brought together, whatever each of them has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.taskexecutor.shuffle_files import SHUFFLES, gather_shuffles
+
+
+def leave(start: Path, shuffle: str, *names: str, content: str = "") -> None:
+    directory = start / SHUFFLES / shuffle
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (directory / name).write_text(content or start.name)
+
+
+def contents(start: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(start / SHUFFLES)): path.read_text()
+        for path in start.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own"
+    path.mkdir()
+    return path
+
+
+def test_shuffles_of_several_starts_are_joined(tmp_path: Path, own: Path) -> None:
+    leave(tmp_path / "a", "s", "0.data", "0.index")
+    leave(tmp_path / "a", "t", "0.index")
+    leave(tmp_path / "b", "s", "1.data", "1.index", "0.index")
+    gather_shuffles(tmp_path / "a", own)
+    gather_shuffles(tmp_path / "b", own)
+    assert contents(own) == {
+        "s/0.data": "a",
+        "s/0.index": "a",
+        "s/1.data": "b",
+        "s/1.index": "b",
+        "t/0.index": "a",
+    }
+
+
+def test_data_come_before_their_index(
+    tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(own, "s", "9.index")
+    leave(tmp_path / "a", "s", "0.data", "0.index")
+    rename = Path.rename
+
+    def killed(self: Path, target: Path) -> Path:
+        if self.name.endswith(".index"):
+            raise OSError("killed")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(OSError, match="killed"):
+        gather_shuffles(tmp_path / "a", own)
+    assert set(contents(own)) == {"s/9.index", "s/0.data"}
+    monkeypatch.undo()
+    gather_shuffles(tmp_path / "a", own)
+    assert set(contents(own)) == {"s/9.index", "s/0.data", "s/0.index"}
+
+
+def test_who_has_none_leaves_none(tmp_path: Path, own: Path) -> None:
+    (tmp_path / "a").mkdir()
+    gather_shuffles(tmp_path / "a", own)
+    assert list(own.iterdir()) == []
