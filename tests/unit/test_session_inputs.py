@@ -77,8 +77,21 @@ SPEED_ALONE = [
     "spark.sql.cbo.enabled",
     "spark.sql.execution.arrow.pyspark.enabled",
     "spark.sql.parquet.compression.codec",
-    "spark.sql.warehouse.dir",
 ]
+OF_NO_ROW = [
+    "spark.sql.warehouse.dir",
+    "spark.sql.ui.retainedExecutions",
+    "spark.sql.debug.maxToStringFields",
+    "spark.sql.repl.eagerEval.enabled",
+]
+
+
+@pytest.mark.parametrize("key", OF_NO_ROW)
+def test_what_no_row_depends_on_does_not_count_however_rows_are_dealt(key: str) -> None:
+    for plan in (PLAN, DEALT):
+        one, other = ({**SETTINGS, key: value} for value in "12")
+        without = {name: value for name, value in SETTINGS.items() if name != key}
+        assert digest(one, plan) == digest(other, plan) == digest(without, plan)
 
 
 @pytest.mark.parametrize("key", SPEED_ALONE)

@@ -12,6 +12,24 @@ _DIGEST_VERSION = 1
 
 _SQL = "spark.sql."
 
+# Settings that no row depends on, however rows are dealt to tasks: what is shown, and a directory
+# that is another one wherever a program is started.
+_OF_NO_ROW = tuple(
+    _SQL + name
+    for name in (
+        "catalogImplementation",
+        "debug.",
+        "event.truncate.length",
+        "maxMetadataStringLength",
+        "maxPlanStringLength",
+        "maxToStringFields",
+        "pyspark.plotting.",
+        "pyspark.jvmStacktrace.",
+        "repl.",
+        "ui.",
+        "warehouse.dir",
+    )
+)
 # Settings by which rows come out in other files, tasks or time, but as the same rows.
 _NEUTRAL = tuple(
     _SQL + name
@@ -19,11 +37,8 @@ _NEUTRAL = tuple(
         "adaptive.",
         "autoBroadcastJoinThreshold",
         "broadcastTimeout",
-        "catalogImplementation",
         "cbo.",
         "codegen.",
-        "debug.",
-        "event.truncate.length",
         "execution.arrow.pyspark.",
         "files.maxPartitionBytes",
         "files.maxPartitionNum",
@@ -31,21 +46,12 @@ _NEUTRAL = tuple(
         "files.openCostInBytes",
         "inMemoryColumnarStorage.",
         "join.preferSortMergeJoin",
-        "maxMetadataStringLength",
-        "maxPlanStringLength",
-        "maxToStringFields",
-        "debug.maxToStringFields",
         "parquet.compression.codec",
         "parquet.enableVectorizedReader",
         "parquet.filterPushdown",
-        "pyspark.plotting.",
-        "pyspark.jvmStacktrace.",
-        "repl.",
         "shuffle.partitions",
         "sources.parallelPartitionDiscovery.",
         "statistics.",
-        "ui.",
-        "warehouse.dir",
     )
 )
 
@@ -67,8 +73,8 @@ class SessionInputs:
     def dataset_digest(self, node: CanonicalNode) -> str:
         """The identity of `node`'s rows in a session like this one.
 
-        Where the rows depend on how they are dealt to tasks, every setting counts; elsewhere those
-        that change results.
+        Where the rows depend on how they are dealt to tasks, every setting counts that any row can
+        depend on; elsewhere those that change results.
 
         Returns:
             64 hexadecimal digits.
@@ -76,6 +82,7 @@ class SessionInputs:
         counted = sorted(
             (key, value)
             for key, value in self.settings.items()
-            if node.layout_sensitive or not key.startswith(_NEUTRAL)
+            if not key.startswith(_OF_NO_ROW)
+            and (node.layout_sensitive or not key.startswith(_NEUTRAL))
         )
         return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, tuple(counted))
