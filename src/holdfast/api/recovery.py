@@ -28,6 +28,7 @@ from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.retained_shuffles import is_retainable
 
 
 def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
@@ -50,9 +51,15 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
     return HighAvailabilityStorage(directory)
 
 
-def _limits(least_saved: int) -> CutLimits:
+# What shuffles write saves the same program more than cuts do, which are left to a changed one.
+_MOST_COST_BESIDE_SHUFFLES = 0.08
+
+
+def _limits(least_saved: int, *, keeps_shuffles: bool) -> CutLimits:
     """When cuts are worth it; who wants them over small data does not mind what they cost."""
     usual = CutLimits()
+    if keeps_shuffles:
+        usual = replace(usual, most_cost=_MOST_COST_BESIDE_SHUFFLES)
     part = min(1.0, least_saved / usual.least_saved)
     return replace(
         usual,
@@ -83,7 +90,10 @@ def recoverable_jobs(
 
     settings = RecoverySettings(
         name=configuration.get(PIPELINE_NAME),
-        limits=_limits(configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
+        limits=_limits(
+            configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT),
+            keeps_shuffles=not engine.storage.spans_machines and is_retainable(engine.spark),
+        ),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
