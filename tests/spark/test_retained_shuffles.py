@@ -348,6 +348,48 @@ def test_what_is_damaged_is_made_again(
     assert rows == expected
 
 
+def test_what_is_no_output_is_passed_over(
+    spark: SparkSession, starts: Starts, orders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = joined(spark.read.parquet(str(orders)))
+    expected, _ = starts.run(query)
+    all_of_them = len(starts.outputs())
+    for shuffle in starts.directory.iterdir():
+        (shuffle / "0-1-2-3.index").mkdir()
+        (shuffle / "a-1-b-3.index").write_bytes(bytes(8 * 5))
+        (shuffle / "notes.txt").touch()
+    assert starts.run(query) == (expected, all_of_them)
+    assert not caplog.text
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than Spark's own files."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    path = memory / tmp_path.name
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def test_what_lies_on_another_file_system_is_not_read(
+    spark: SparkSession,
+    starts: Starts,
+    orders: Path,
+    elsewhere: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    query = joined(spark.read.parquet(str(orders)))
+    expected, _ = starts.run(query)
+    shutil.copytree(starts.directory, elsewhere)
+    kept = starts.outputs()
+    starts.directory = elsewhere
+    assert starts.run(query) == (expected, 0)
+    assert "must be on the file system of spark.local.dir" in caplog.text
+    assert len(starts.outputs()) == len(kept)
+
+
 def test_a_write_and_a_count_have_their_shuffles_kept(
     spark: SparkSession, starts: Starts, orders: Path, tmp_path: Path
 ) -> None:

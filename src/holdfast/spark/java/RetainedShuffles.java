@@ -290,38 +290,45 @@ public final class RetainedShuffles {
         }
 
         private boolean adopt(
-                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle, Path directory)
-                throws IOException {
+                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle,
+                Path directory) {
             int maps = shuffle.rdd().getNumPartitions();
             int reducers = shuffle.partitioner().numPartitions();
             Set done = new HashSet();
-            long bytes = 0L;
-            long records = 0L;
-            MapOutputTrackerMaster tracker = tracker();
             File[] files = directory.toFile().listFiles();
             for (int number = 0; files != null && number < files.length; number++) {
-                Output output = Output.of(files[number], reducers);
-                if (output == null || output.map >= maps || !done.add(Integer.valueOf(output.map))) {
-                    continue;
+                try {
+                    Output output = Output.of(files[number], reducers);
+                    if (output != null && output.map < maps && !done.contains(output.number())) {
+                        link(shuffle, output);
+                        if (done.isEmpty()) {
+                            tracker().registerShuffle(shuffle.shuffleId(), maps, reducers);
+                        }
+                        // First: where these say that there are no rows, Spark leaves out whoever
+                        // reads them.
+                        ((SQLMetric) exchange.metrics().apply("dataSize")).add(output.bytes);
+                        ((SQLMetric) exchange.metrics().apply("shuffleRecordsWritten"))
+                            .add(output.records);
+                        tracker().registerMapOutput(shuffle.shuffleId(), output.map,
+                            MapStatus$.MODULE$.apply(
+                                blocks().shuffleServerId(), output.sizes, output.id(), 0L));
+                        done.add(output.number());
+                    }
+                } catch (IOException trouble) {
+                    // It runs again.
+                    note(trouble);
                 }
-                if (done.size() == 1) {
-                    tracker.registerShuffle(shuffle.shuffleId(), maps, reducers);
-                }
-                long id = FIRST_ADOPTED + output.map;
-                if (output.data.exists()) {
-                    Files.createLink(place(shuffle.shuffleId(), id, DATA), output.data.toPath());
-                }
-                Files.createLink(place(shuffle.shuffleId(), id, INDEX), files[number].toPath());
-                tracker.registerMapOutput(shuffle.shuffleId(), output.map,
-                    MapStatus$.MODULE$.apply(blocks().shuffleServerId(), output.sizes, id, 0L));
-                bytes += output.bytes;
-                records += output.records;
             }
-            // Where these say that there are no rows, Spark leaves out whoever reads them.
-            ((SQLMetric) exchange.metrics().apply("dataSize")).add(bytes);
-            ((SQLMetric) exchange.metrics().apply("shuffleRecordsWritten")).add(records);
             query.adopted.addAndGet(done.size());
             return done.size() == maps;
+        }
+
+        private static void link(ShuffleDependency shuffle, Output output) throws IOException {
+            if (output.data.exists()) {
+                Files.createLink(place(shuffle.shuffleId(), output.id(), DATA), output.data.toPath());
+            }
+            Path index = place(shuffle.shuffleId(), output.id(), INDEX);
+            Files.createLink(index, output.index.toPath());
         }
 
         public void onStageSubmitted(SparkListenerStageSubmitted event) {
@@ -365,23 +372,35 @@ public final class RetainedShuffles {
     /** What a map task of an earlier driver has written. */
     static final class Output {
         final int map;
+        final File index;
         final File data;
         final long[] sizes;
         final long records;
         final long bytes;
 
-        private Output(int map, File data, long[] sizes, long records, long bytes) {
+        private Output(
+                int map, File index, File data, long[] sizes, long records, long bytes) {
             this.map = map;
+            this.index = index;
             this.data = data;
             this.sizes = sizes;
             this.records = records;
             this.bytes = bytes;
         }
 
+        Integer number() {
+            return Integer.valueOf(map);
+        }
+
+        /** What this driver takes for the number of the attempt that has written it. */
+        long id() {
+            return FIRST_ADOPTED + map;
+        }
+
         /** What an index tells of; null where it isn't one, or the data are not as it says. */
         static Output of(File index, int reducers) throws IOException {
             String name = index.getName();
-            if (!name.endsWith(INDEX)) {
+            if (!name.endsWith(INDEX) || !index.isFile()) {
                 return null;
             }
             String stem = name.substring(0, name.length() - INDEX.length());
@@ -404,8 +423,12 @@ public final class RetainedShuffles {
             if (!ascending || data.length() != before) {
                 return null;
             }
-            return new Output(Integer.parseInt(fields[0]), data, sizes,
-                Long.parseLong(fields[2]), Long.parseLong(fields[3]));
+            try {
+                return new Output(Integer.parseInt(fields[0]), index, data, sizes,
+                    Long.parseLong(fields[2]), Long.parseLong(fields[3]));
+            } catch (NumberFormatException notOurs) {
+                return null;
+            }
         }
     }
 
