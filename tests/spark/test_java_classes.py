@@ -80,6 +80,9 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "ScanSplits": new_object(spark, "ScanSplits", "a", "b", "c"),
         "FileListings": new_object(spark, "FileListings", "a"),
         "PlanReader": PlanReader(spark)._reader,
+        "RetainedShuffles": new_object(
+            spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
+        ),
     }
     assert sources == {f"{name}.java" for name in made}
     assert [each.getClass().getSimpleName() for each in made.values()] == [*made]
