@@ -28,7 +28,6 @@ from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
-from holdfast.spark.recovery.retained_shuffles import is_retainable
 
 
 def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
@@ -92,7 +91,7 @@ def recoverable_jobs(
         name=configuration.get(PIPELINE_NAME),
         limits=_limits(
             configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT),
-            keeps_shuffles=not engine.storage.spans_machines and is_retainable(engine.spark),
+            keeps_shuffles=engine.keeps_shuffles,
         ),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),

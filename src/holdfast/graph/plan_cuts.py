@@ -102,9 +102,8 @@ def is_worth_retaining(root: CanonicalNode, facts: Facts, limits: CutLimits | No
         limits: when it is worth it.
     """
     limits = limits or CutLimits()
-    nodes = {node.digest: node for node in root.walk()}.values()
-    work = sum(facts(node).work for node in nodes)
-    return work >= limits.least_retained and any(facts(node).shuffles for node in nodes)
+    work = _Choice(root, facts, limits).whole
+    return work >= limits.least_retained and any(facts(node).shuffles for node in root.walk())
 
 
 class _Choice:
@@ -117,14 +116,14 @@ class _Choice:
         self._chosen: dict[str, CanonicalNode] = {}
         self._counted: dict[str, Counter[str]] = {}
         self._below: dict[str, dict[str, CanonicalNode]] = {}
-        self._whole = self._work(root)
+        self.whole = self._work(root)
 
     def run(self) -> tuple[CanonicalNode, ...]:
         limits = self._limits
-        if self._whole < limits.least_saved:
+        if self.whole < limits.least_saved:
             return ()
         candidates = {each.digest: each for each in self._candidates()}
-        affordable = self._whole * limits.most_cost
+        affordable = self.whole * limits.most_cost
         while len(self._chosen) < limits.most_cuts:
             gains = {
                 digest: self._gain(node)
@@ -174,12 +173,12 @@ class _Choice:
         saved = self._saved(node)
         until = min(
             (self._work(each) for each in self._chosen.values() if self._is_below(node, each)),
-            default=self._whole,
+            default=self.whole,
         )
         left = until - self._work(node)
-        if saved < self._limits.least_saved or left < self._whole * self._limits.least_left:
+        if saved < self._limits.least_saved or left < self.whole * self._limits.least_left:
             return -1
-        return saved * left / self._whole - self._cost(node)
+        return saved * left / self.whole - self._cost(node)
 
     def _cost(self, node: CanonicalNode) -> float:
         return self._facts(node).size * self._limits.cost_of_byte + self._limits.cost_of_cut

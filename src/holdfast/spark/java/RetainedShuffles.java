@@ -39,7 +39,6 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
-import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -188,12 +187,10 @@ public final class RetainedShuffles {
 
     /** One shuffle of a query. */
     static final class Retained {
-        final Query query;
         final Path directory;
         final long sizeMetric;
 
-        Retained(Query query, Path directory, long sizeMetric) {
-            this.query = query;
+        Retained(Path directory, long sizeMetric) {
             this.directory = directory;
             this.sizeMetric = sizeMetric;
         }
@@ -271,7 +268,7 @@ public final class RetainedShuffles {
                 boolean whole = adopt(query, exchange, shuffle, directory);
                 SQLMetric size = (SQLMetric) exchange.metrics().apply("dataSize");
                 shuffles.put(
-                    Integer.valueOf(shuffle.shuffleId()), new Retained(query, directory, size.id()));
+                    Integer.valueOf(shuffle.shuffleId()), new Retained(directory, size.id()));
                 return whole;
             } catch (Exception trouble) {
                 note(trouble);

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.recovery.retained_shuffles import is_retainable
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
@@ -30,3 +31,8 @@ class JobEngine:
     runner: SparkVertexRunner
     storage: TaskExecutorStorage
     keeping: Callable[[IntermediateResultStorage], SparkVertexRunner]
+
+    @property
+    def keeps_shuffles(self) -> bool:
+        """Whether what shuffles write can be kept for a job's next start."""
+        return not self.storage.spans_machines and is_retainable(self.spark)

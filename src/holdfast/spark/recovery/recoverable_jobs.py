@@ -29,7 +29,6 @@ from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
-from holdfast.spark.recovery.retained_shuffles import is_retainable
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
@@ -226,12 +225,7 @@ class RecoverableJobs:
 
     def _retains(self, planned: PlannedCuts | None) -> bool:
         """Whether what a job's shuffles write is kept, if nothing else is."""
-        return (
-            planned is not None
-            and planned.cut.retains
-            and not self._engine.storage.spans_machines
-            and is_retainable(self._engine.spark)
-        )
+        return planned is not None and planned.cut.retains and self._engine.keeps_shuffles
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
         assert self._settings.limits is not None
