@@ -96,6 +96,7 @@ def test_every_job_is_an_object(storage: HighAvailabilityStorage, jobs: Command)
         "vertices_all": 2,
         "partitions_done": 11,
         "partitions_all": 16,
+        "map_tasks_done": None,
         "vertices": [
             {
                 "dataset": A,
@@ -155,6 +156,45 @@ def test_a_job_that_was_started_again_says_how_often(
     (found,) = jobs.json()
     assert (found["starts"], found["epoch"], found["driver_lives"]) == (3, 3, False)
     assert found["begun"] < found["started"]
+
+
+def test_map_tasks_whose_output_is_kept_are_counted(
+    storage: HighAvailabilityStorage, jobs: Command, tmp_path: Path
+) -> None:
+    shuffles = tmp_path / "shuffles"
+    for name, tasks in {"a": ("0-4", "0-9", "1-5"), "b": ("0-6",), "c": ()}.items():
+        (shuffles / name).mkdir(parents=True)
+        for task in tasks:
+            for kind in ("data", "index"):
+                (shuffles / name / f"{task}-10-100.{kind}").touch()
+    # Without its index it isn't whole.
+    (shuffles / "a" / "2-7-10-100.data").touch()
+    begun(storage, 0).update(shuffles=shuffles)
+    begun(storage, 1)
+    assert [job["map_tasks_done"] for job in jobs.json()] == [3, None]
+    header, first, second, *rest = jobs()[1].splitlines()
+    assert header.split()[4:6] == ["PARTS", "TASKS"]
+    assert [line.split()[3:6] for line in (first, second)] == [["-", "-", "3"], ["-", "-", "-"]]
+    assert "TASKS: map tasks of shuffles that need not be run again" in rest
+
+
+def test_map_tasks_of_a_job_that_lies_elsewhere_are_not_known(
+    storage: HighAvailabilityStorage, jobs: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = begun(storage, 0)
+    start.update(shuffles=tmp_path / "gone")
+    assert jobs.json()[0]["map_tasks_done"] == 0
+    monkeypatch.setattr(socket, "gethostname", lambda: "another-machine")
+    assert jobs.json()[0]["map_tasks_done"] is None
+
+
+def test_what_a_job_that_starts_anew_had_kept_is_not_counted(
+    storage: HighAvailabilityStorage, jobs: Command, tmp_path: Path
+) -> None:
+    start = begun(storage, 0)
+    start.update(shuffles=tmp_path)
+    start.take_fresh_epoch()
+    assert jobs.json()[0]["map_tasks_done"] is None
 
 
 def test_looking_changes_nothing(storage: HighAvailabilityStorage, jobs: Command) -> None:

@@ -75,6 +75,8 @@ class JobRecord(BaseModel):
         program: the run of the program that it is a job of.
         task_executors: the names of those that may hold partitions of it.
         vertices: how far each got, by the hexadecimal id of its dataset.
+        shuffles: where on the driver's machine it is kept what the map tasks of the job's shuffles
+            write; None where that isn't kept.
         sources_epoch: of the start that wrote what the sources are; None when none did.
         sources: the sources as the job's first start listed them, in a form of whoever reads them;
             not in the record's own file, since it may be large.
@@ -100,6 +102,7 @@ class JobRecord(BaseModel):
     program: str | None = None
     task_executors: tuple[str, ...] = ()
     vertices: Mapping[str, VertexProgress] = Field(default_factory=dict)
+    shuffles: str | None = None
     sources_epoch: int | None = None
     sources: JsonValue = Field(default=None, exclude=True)
 

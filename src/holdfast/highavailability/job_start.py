@@ -161,7 +161,13 @@ class JobStart:
             before, self._alive = self._alive, DriverLock(epoch_file(self._directory.epochs, epoch))
             before.release()
             self.previous = None
-            anew = {"epoch": epoch, "vertices": {}, "sources": None, "sources_epoch": None}
+            anew = {
+                "epoch": epoch,
+                "vertices": {},
+                "shuffles": None,
+                "sources": None,
+                "sources_epoch": None,
+            }
             self._record = self._record.model_copy(update=anew)
             self._write(self._record, durably=True)
             self._directory.forget(RECORD, SOURCES, before=epoch)
@@ -173,6 +179,7 @@ class JobStart:
         identity: JobIdentity | None = None,
         task_executors: Collection[str] | None = None,
         vertices: Mapping[str, VertexProgress] | None = None,
+        shuffles: Path | None = None,
         sources: JsonValue = None,
     ) -> bool:
         """Records more about the job. What is None stays as it is.
@@ -181,6 +188,7 @@ class JobStart:
             identity: what it is known by, as when it has been cut into vertices.
             task_executors: the names of all that may hold partitions of it.
             vertices: how far each got, by the hexadecimal id of its dataset; all of them.
+            shuffles: where it is kept what the map tasks of the job's shuffles write.
             sources: what the job reads, in a form of whoever gives it.
 
         Returns:
@@ -193,6 +201,7 @@ class JobStart:
             "identity": identity,
             "task_executors": None if task_executors is None else tuple(sorted(task_executors)),
             "vertices": None if vertices is None else dict(vertices),
+            "shuffles": None if shuffles is None else str(shuffles),
             "sources": sources,
         }
         changes = {name: value for name, value in given.items() if value is not None}

@@ -7,6 +7,8 @@ from pathlib import Path
 SHUFFLES = "shuffles"
 """Below a start's directory: for each shuffle a directory with what its map tasks have written."""
 
+_INDEX = ".index"
+
 
 def gather_shuffles(earlier: Path, own: Path) -> None:
     """Moves the files of an earlier start's shuffles to those of this start.
@@ -30,6 +32,22 @@ def gather_shuffles(earlier: Path, own: Path) -> None:
         for file in _listed(shuffle):
             if not (target / file.name).exists():
                 file.rename(target / file.name)
+
+
+def kept_map_tasks(directory: Path) -> int:
+    """How many map tasks have their output in a directory of shuffles; 0 where there is none.
+
+    Args:
+        directory: the directory called `SHUFFLES` of a start.
+
+    Raises:
+        OSError: when it can't be listed.
+    """
+    return sum(
+        # A task that was run twice has left two files, whose names begin with its place.
+        len({file.name.partition("-")[0] for file in _listed(shuffle) if file.suffix == _INDEX})
+        for shuffle in _listed(directory)
+    )
 
 
 def _listed(directory: Path) -> list[Path]:

@@ -21,6 +21,8 @@ where something isn't known. An object has
     vertices_all          of how many
     partitions_done       how many partitions of those are there
     partitions_all        of how many; null while that isn't decided for each vertex
+    map_tasks_done        how many map tasks of its shuffles are done, whose output is kept; null
+                          where none is, or that can't be told, as it lies on another machine
     vertices              objects of dataset (64 digits), name, partitions_done, partitions_all
     task_executors        those that may hold partitions
     directory             where this is recorded
@@ -68,6 +70,7 @@ def _progress(record: JobRecord | None) -> dict[str, Any]:
         "vertices_all": progress.vertices,
         "partitions_done": progress.partitions_done,
         "partitions_all": progress.partitions,
+        "map_tasks_done": progress.map_tasks_done,
         "vertices": [
             {
                 "dataset": dataset,

@@ -20,6 +20,8 @@ _MEANING = {
     JobState.DAMAGED: "damaged: its record can't be read, so it starts anew",
 }
 
+_TASKS = "TASKS: map tasks of shuffles that need not be run again"
+
 
 def show_jobs(console: Console, jobs: Sequence[KnownJob], now: datetime, root: Path) -> None:
     """Shows a row for each job.
@@ -31,21 +33,25 @@ def show_jobs(console: Console, jobs: Sequence[KnownJob], now: datetime, root: P
         root: the storage directory.
     """
     digits = _digits(jobs)
+    progresses = [Progress.of(job.record) for job in jobs]
+    of_shuffles = any(progress.map_tasks_done is not None for progress in progresses)
     table = plain_table()
     table.add_column("ID", no_wrap=True)
     table.add_column("NAME", overflow="fold")
     table.add_column("STATE", no_wrap=True)
-    for name in ("VERTICES", "PARTS", "AGE", "STARTS", "EPOCH"):
+    shown_tasks = ("TASKS",) if of_shuffles else ()
+    for name in ("VERTICES", "PARTS", *shown_tasks, "AGE", "STARTS", "EPOCH"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("DRIVER", overflow="fold")
-    for job in jobs:
-        record, progress = job.record, Progress.of(job.record)
+    for job, progress in zip(jobs, progresses, strict=True):
+        record = job.record
         row = [
             job.job_id.hex[:digits],
             _name(record),
             job.state.value,
             _of_all(progress.vertices_done, progress.vertices),
             _of_all(progress.partitions_done, progress.partitions),
+            *([_number(progress.map_tasks_done)] if of_shuffles else []),
             age(None if record is None else record.begun, now),
             UNKNOWN if record is None else str(record.starts),
             str(job.epoch),
@@ -56,6 +62,8 @@ def show_jobs(console: Console, jobs: Sequence[KnownJob], now: datetime, root: P
     for state in dict.fromkeys(job.state for job in jobs):
         if state in _MEANING:
             show(console, as_text(_MEANING[state]))
+    if of_shuffles:
+        show(console, as_text(_TASKS))
     show(console, as_text(f"in {root}"))
 
 
@@ -64,6 +72,10 @@ def _name(record: JobRecord | None) -> str:
         return UNKNOWN
     status = record.job_status
     return record.name if status is None else f"{record.name} ({status.value.lower()})"
+
+
+def _number(number: int | None) -> str:
+    return UNKNOWN if number is None else f"{number:,}"
 
 
 def _of_all(done: int, number: int | None) -> str:

@@ -108,7 +108,11 @@ class RecoverableStart:
                 error,
             )
             return None
-        self.start.update(task_executors=self._storage.known_executors)
+        self._shuffles = RetainedShuffles.of(engine.spark, self._storage.shuffle_directory())
+        self.start.update(
+            task_executors=self._storage.known_executors,
+            shuffles=None if self._shuffles is None else self._shuffles.directory,
+        )
         self._recovery = JobRecovery(
             self.start,
             self._storage,
@@ -117,7 +121,6 @@ class RecoverableStart:
             min_pause=self._settings.snapshot_min_pause,
         )
         self._recovery.recover()
-        self._shuffles = RetainedShuffles.of(engine.spark, self._storage.shuffle_directory())
         self._vertices = BlockingVertices(
             engine.spark,
             engine.keeping(self._storage),

@@ -65,6 +65,9 @@ class RetainedShuffles:
     Spark has given it, and where its rows are dealt to map tasks in the same way. Shuffles by range
     aren't kept, nor those whose rows would be others if a task ran twice, nor what reads them.
 
+    Attributes:
+        directory: where the files are.
+
     Args:
         spark: the session whose clones run the queries.
         directory: for the files; must be on the file system of `spark.local.dir`.
@@ -77,7 +80,7 @@ class RetainedShuffles:
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         self._spark = spark
-        self._directory = directory
+        self.directory = directory
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
         context = spark.sparkContext
@@ -132,7 +135,7 @@ class RetainedShuffles:
             logger.warning(
                 "some of what shuffles wrote is not kept in %s, which must be on the file system "
                 "of spark.local.dir: %s",
-                self._directory,
+                self.directory,
                 trouble,
             )
 
