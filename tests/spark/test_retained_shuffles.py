@@ -348,6 +348,25 @@ def test_what_is_damaged_is_made_again(
     assert rows == expected
 
 
+def test_an_output_that_is_lost_late_is_made_again(
+    spark: SparkSession, starts: Starts, orders: Path, setting: Settings
+) -> None:
+    with setting({"spark.sql.adaptive.coalescePartitions.enabled": "false"}):
+        query = spark.read.parquet(str(orders)).groupBy("id").count()
+        expected, _ = starts.run(query)
+        for index in starts.outputs():
+            offsets = index.read_bytes()
+            last = int.from_bytes(offsets[-16:-8], "big")
+            data = index.with_suffix(".data")
+            content = data.read_bytes() if data.exists() else b""
+            data.unlink(missing_ok=True)
+            # Other tasks have given their rows by the time this is found out.
+            data.write_bytes(content[:last] + bytes(255 - byte for byte in content[last:]))
+        rows, recovered = starts.run(query)
+    assert rows == expected
+    assert recovered > 0
+
+
 def test_what_is_no_output_is_passed_over(
     spark: SparkSession, starts: Starts, orders: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

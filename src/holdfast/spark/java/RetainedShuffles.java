@@ -26,10 +26,12 @@ import org.apache.spark.MapOutputTracker;
 import org.apache.spark.MapOutputTrackerMaster;
 import org.apache.spark.Partition;
 import org.apache.spark.ShuffleDependency;
+import org.apache.spark.ShuffleStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.Success$;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.AccumulableInfo;
+import org.apache.spark.scheduler.MapStatus;
 import org.apache.spark.scheduler.MapStatus$;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
@@ -78,6 +80,8 @@ import scala.runtime.AbstractFunction1;
 public final class RetainedShuffles {
     // No attempt of a task of this driver has such a number.
     static final long FIRST_ADOPTED = 1L << 50;
+    // In milliseconds.
+    static final int REGISTERED_WITHIN = 100;
     static final String DATA = ".data";
     static final String INDEX = ".index";
     static final Pattern NUMBER = Pattern.compile("(#|plan_id=)(\\d+)");
@@ -308,7 +312,8 @@ public final class RetainedShuffles {
                             .add(output.records);
                         tracker().registerMapOutput(shuffle.shuffleId(), output.map,
                             MapStatus$.MODULE$.apply(
-                                blocks().shuffleServerId(), output.sizes, output.id(), 0L));
+                                blocks().shuffleServerId(), output.sizes, output.id(),
+                                output.checksum));
                         done.add(output.number());
                     }
                 } catch (IOException trouble) {
@@ -352,8 +357,13 @@ public final class RetainedShuffles {
             int id = ((Integer) shuffle).intValue();
             long task = event.taskInfo().taskId();
             long records = event.taskMetrics().shuffleWriteMetrics().recordsWritten();
-            String name = event.taskInfo().partitionId() + "-" + task + "-" + records + "-" + bytes;
             try {
+                MapStatus status = registered(id, task);
+                if (status == null) {
+                    return;
+                }
+                String name = event.taskInfo().partitionId() + "-" + task + "-" + records + "-" + bytes
+                    + "-" + Long.toHexString(status.checksumValue());
                 Path data = place(id, task, DATA);
                 if (Files.exists(data, new java.nio.file.LinkOption[0])) {
                     Files.createLink(retained.directory.resolve(name + DATA), data);
@@ -366,6 +376,23 @@ public final class RetainedShuffles {
         }
     }
 
+    /** What Spark knows of an output; null where it has been given up. */
+    static MapStatus registered(int shuffle, long task) throws InterruptedException {
+        // Spark tells that a task has ended just before it registers its output.
+        for (int times = 0; times < REGISTERED_WITHIN; times++) {
+            Option statuses = tracker().shuffleStatuses().get(Integer.valueOf(shuffle));
+            if (statuses.isEmpty()) {
+                return null;
+            }
+            Option status = ((ShuffleStatus) statuses.get()).getMapStatus(task);
+            if (status.isDefined()) {
+                return (MapStatus) status.get();
+            }
+            Thread.sleep(1L);
+        }
+        return null;
+    }
+
     /** What a map task of an earlier driver has written. */
     static final class Output {
         final int map;
@@ -374,15 +401,18 @@ public final class RetainedShuffles {
         final long[] sizes;
         final long records;
         final long bytes;
+        final long checksum;
 
         private Output(
-                int map, File index, File data, long[] sizes, long records, long bytes) {
+                int map, File index, File data, long[] sizes, long records, long bytes,
+                long checksum) {
             this.map = map;
             this.index = index;
             this.data = data;
             this.sizes = sizes;
             this.records = records;
             this.bytes = bytes;
+            this.checksum = checksum;
         }
 
         Integer number() {
@@ -403,7 +433,7 @@ public final class RetainedShuffles {
             String stem = name.substring(0, name.length() - INDEX.length());
             String[] fields = stem.split("-");
             byte[] bytes = Files.readAllBytes(index.toPath());
-            if (fields.length != 4 || bytes.length != 8 * (reducers + 1)) {
+            if (fields.length != 5 || bytes.length != 8 * (reducers + 1)) {
                 return null;
             }
             ByteBuffer offsets = ByteBuffer.wrap(bytes);
@@ -422,7 +452,8 @@ public final class RetainedShuffles {
             }
             try {
                 return new Output(Integer.parseInt(fields[0]), index, data, sizes,
-                    Long.parseLong(fields[2]), Long.parseLong(fields[3]));
+                    Long.parseLong(fields[2]), Long.parseLong(fields[3]),
+                    Long.parseUnsignedLong(fields[4], 16));
             } catch (NumberFormatException notOurs) {
                 return null;
             }
