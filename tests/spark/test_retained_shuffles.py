@@ -290,6 +290,33 @@ def test_functions_of_the_same_name_are_told_apart(
         starts.lose(0.5, random.Random(1))
 
 
+@pytest.mark.parametrize("way", ["by a subquery", "by a broadcast", "in a cache"])
+def test_what_all_tasks_are_given_counts_by_its_content(
+    spark: SparkSession, starts: Starts, orders: Path, tmp_path: Path, way: str
+) -> None:
+    read = spark.read.parquet(str(orders))
+    read.createOrReplaceTempView("read_orders")
+    for value in (1, 2):
+        # As a limit, or a tie, may come out in another way in each start.
+        path = str(tmp_path / f"given-{value}")
+        spark.range(value, value + 1).write.parquet(path)
+        spark.read.parquet(path).createOrReplaceTempView("given")
+        if way == "by a broadcast":
+            one = F.broadcast(spark.table("given").agg(F.max("id").alias("v")))
+            every = read.crossJoin(one)
+        else:
+            every = spark.sql("SELECT k, (SELECT max(id) FROM given) AS v FROM read_orders")
+        if way == "in a cache":
+            every.cache()
+        query = every.groupBy("k").agg(F.count("*"), F.min("v"), F.max("v"))
+        rows, recovered = starts.run(query)
+        assert rows == Counter(map(repr, query.collect()))
+        assert recovered == 0
+        assert starts.run(query)[1] > 0
+        starts.lose(0.5, random.Random(way))
+        every.unpersist()
+
+
 def test_rows_by_chance_and_by_range_are_not_kept(
     spark: SparkSession, starts: Starts, orders: Path, setting: Settings
 ) -> None:

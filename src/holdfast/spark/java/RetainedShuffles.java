@@ -2,6 +2,8 @@ package holdfast;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.ObjectOutputStream;
+import java.io.OutputStream;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
@@ -9,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.DigestOutputStream;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,6 +32,7 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.ShuffleStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.Success$;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.AccumulableInfo;
 import org.apache.spark.scheduler.MapStatus;
@@ -37,6 +41,8 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
@@ -49,15 +55,21 @@ import org.apache.spark.sql.execution.CoalescedMapperPartitionSpec;
 import org.apache.spark.sql.execution.CoalescedPartitionSpec;
 import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.InSubqueryExec;
 import org.apache.spark.sql.execution.PartialMapperPartitionSpec;
 import org.apache.spark.sql.execution.PartialReducerPartitionSpec;
+import org.apache.spark.sql.execution.ScalarSubquery;
 import org.apache.spark.sql.execution.ShuffledRowRDD;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin;
 import org.apache.spark.sql.execution.metric.SQLMetric;
@@ -209,6 +221,7 @@ public final class RetainedShuffles {
         private final ConcurrentHashMap names = new ConcurrentHashMap();
         private final ConcurrentHashMap shuffles = new ConcurrentHashMap();
         private final ConcurrentHashMap stages = new ConcurrentHashMap();
+        private final ConcurrentHashMap contents = new ConcurrentHashMap();
         private final List troubles = new ArrayList();
 
         Job(RetainedShuffles owner, Path home) {
@@ -288,6 +301,20 @@ public final class RetainedShuffles {
         String placeOf(Path file) {
             Object known = file.getParent() == null ? null : places.get(file.getParent().toString());
             return known == null ? file.toString() : known + "/" + file.getFileName();
+        }
+
+        /** What is broadcast, in one start as in another if it is the same. */
+        String contentOf(Broadcast broadcast) throws Exception {
+            Long id = Long.valueOf(broadcast.id());
+            if (!contents.containsKey(id)) {
+                MessageDigest digest = MessageDigest.getInstance("SHA-256");
+                ObjectOutputStream out = new ObjectOutputStream(
+                    new DigestOutputStream(OutputStream.nullOutputStream(), digest));
+                out.writeObject(broadcast.value());
+                out.close();
+                contents.put(id, hexadecimal(digest.digest()));
+            }
+            return (String) contents.get(id);
         }
 
         private boolean adopt(
@@ -477,7 +504,8 @@ public final class RetainedShuffles {
          * run again.
          *
          * The scope says what the query computes over which files, and the position which part of
-         * it this is; the rest is what Spark has decided on its way.
+         * it this is; the rest is what Spark has decided on its way. What all map tasks are given
+         * counts by its content: a limit or a tie may have come out in another way.
          */
         String of(ShuffleExchangeExec exchange, ShuffleDependency shuffle) throws Exception {
             Partitioning partitioning = exchange.outputPartitioning();
@@ -494,7 +522,7 @@ public final class RetainedShuffles {
                 return null;
             }
             StringBuilder plan = new StringBuilder();
-            describe(exchange, plan);
+            describe(exchange, plan, text);
             return hexadecimal(text.append(renumbered(plan.toString())).toString());
         }
 
@@ -576,7 +604,8 @@ public final class RetainedShuffles {
             return true;
         }
 
-        private static void describe(SparkPlan plan, StringBuilder text) {
+        private void describe(SparkPlan plan, StringBuilder text, StringBuilder exact)
+                throws Exception {
             Class kind = plan.getClass();
             // Ours has another name in each driver.
             text.append((kind == RetainedExchange.class ? kind.getSuperclass() : kind).getName());
@@ -590,15 +619,66 @@ public final class RetainedShuffles {
             } else if (!(plan instanceof WholeStageCodegenExec || plan instanceof QueryStageExec)) {
                 text.append(plan.simpleString(Integer.MAX_VALUE));
             }
+            Iterator expressions = plan.expressions().iterator();
+            while (expressions.hasNext()) {
+                valuesIn((Expression) expressions.next(), exact);
+            }
+            if (isBroadcast(plan)) {
+                exact.append(job.contentOf(plan.executeBroadcast())).append('\n');
+            }
             text.append(" (\n");
-            if (plan instanceof QueryStageExec) {
-                describe(((QueryStageExec) plan).plan(), text);
+            SparkPlan inner = innerOf(plan);
+            if (inner != null) {
+                describe(inner, text, exact);
             }
             Iterator children = plan.children().iterator();
             while (children.hasNext()) {
-                describe((SparkPlan) children.next(), text);
+                describe((SparkPlan) children.next(), text, exact);
             }
             text.append(")\n");
+        }
+
+        private static boolean isBroadcast(SparkPlan plan) {
+            return plan instanceof BroadcastExchangeLike
+                || plan instanceof ReusedExchangeExec
+                    && ((ReusedExchangeExec) plan).child() instanceof BroadcastExchangeLike;
+        }
+
+        /** What an operator without inputs runs all the same; null where there is nothing. */
+        private static SparkPlan innerOf(SparkPlan plan) {
+            if (plan instanceof QueryStageExec) {
+                return ((QueryStageExec) plan).plan();
+            }
+            if (plan instanceof InMemoryTableScanExec) {
+                return ((InMemoryTableScanExec) plan).relation().cachedPlan();
+            }
+            return plan instanceof AdaptiveSparkPlanExec
+                ? ((AdaptiveSparkPlanExec) plan).executedPlan() : null;
+        }
+
+        /** What subqueries have given. */
+        private static void valuesIn(Expression expression, StringBuilder exact) {
+            if (expression instanceof ScalarSubquery) {
+                value(((ScalarSubquery) expression).toLiteral(), exact);
+            } else if (expression instanceof InSubqueryExec) {
+                InSubqueryExec subquery = (InSubqueryExec) expression;
+                // What prunes partitions has done so: the split says which are left.
+                Object[] values = subquery.isDynamicPruning() || subquery.values().isEmpty()
+                    ? new Object[0] : (Object[]) subquery.values().get();
+                for (int number = 0; number < values.length; number++) {
+                    value(new Literal(values[number], subquery.child().dataType()), exact);
+                }
+            }
+            Iterator children = expression.children().iterator();
+            while (children.hasNext()) {
+                valuesIn((Expression) children.next(), exact);
+            }
+        }
+
+        private static void value(Literal literal, StringBuilder exact) {
+            String text = literal.toString();
+            exact.append(literal.dataType().catalogString()).append(' ').append(text.length());
+            exact.append(' ').append(text).append('\n');
         }
 
         // Spark numbers columns, plans and subqueries through, whoever asks for them. Its canonical
@@ -620,7 +700,11 @@ public final class RetainedShuffles {
     }
 
     static String hexadecimal(String text) throws Exception {
-        byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+        MessageDigest digest = MessageDigest.getInstance("SHA-256");
+        return hexadecimal(digest.digest(text.getBytes(StandardCharsets.UTF_8)));
+    }
+
+    static String hexadecimal(byte[] digest) {
         StringBuilder out = new StringBuilder();
         for (int number = 0; number < digest.length; number++) {
             out.append(Character.forDigit((digest[number] >> 4) & 15, 16));
