@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles, is_retainable
 
 Settings = Callable[[Mapping[str, str]], AbstractContextManager[None]]
@@ -37,7 +38,8 @@ class Starts:
         """The query's rows, and how many of its map tasks weren't run."""
         shuffles = RetainedShuffles(self.spark, self.directory)
         try:
-            retained = shuffles.query(scope)
+            read = PlanReader.of(self.spark).read(query._jdf.queryExecution().analyzed())
+            retained = shuffles.query(scope, operators=read.operators)
             rows = Counter(map(repr, shuffles.over(query, retained).collect()))
             self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
             return rows, retained.recovered()
@@ -315,6 +317,55 @@ def test_what_all_tasks_are_given_counts_by_its_content(
         assert starts.run(query)[1] > 0
         starts.lose(0.5, random.Random(way))
         every.unpersist()
+
+
+def by_literals(spark: SparkSession, path: str) -> tuple[DataFrame, DataFrame]:
+    named = spark.read.parquet(path).withColumn("s", F.expr("concat('no #', id % 3)"))
+    return named.where("s <> 'no #1'"), named.where("s <> 'no #2'")
+
+
+def by_functions(spark: SparkSession, path: str) -> tuple[DataFrame, DataFrame]:
+    read = spark.read.parquet(path)
+    even = F.udf(lambda number: number if number % 2 == 0 else -1, LongType())
+    by_three = F.udf(lambda number: number if number % 3 == 0 else -1, LongType())
+    return read.select(even("id").alias("id")), read.select(by_three("id").alias("id"))
+
+
+def by_options(spark: SparkSession, path: str) -> tuple[DataFrame, DataFrame]:
+    text = f"{path}-as-text"
+    read = spark.read.parquet(path).select("id", "n")
+    read.write.mode("overwrite").partitionBy("n").csv(text)
+    reader = spark.read.schema("id LONG")
+    one, other = (reader.option("comment", sign).csv(text).select("id") for sign in "12")
+    return one, other
+
+
+@pytest.mark.parametrize("way", [by_literals, by_functions, by_options])
+def test_parts_of_a_query_that_change_places_are_told_apart(
+    spark: SparkSession,
+    starts: Starts,
+    orders: Path,
+    way: Callable[[SparkSession, str], tuple[DataFrame, DataFrame]],
+) -> None:
+    spark.read.parquet(str(orders)).createOrReplaceTempView("read_orders")
+    for name, part in zip(("one", "other"), way(spark, str(orders)), strict=True):
+        part.createOrReplaceTempView(f"read_{name}")
+
+    def query(first: str, second: str) -> DataFrame:
+        # The order of conditions is nobody's concern, and a program may take them from a set.
+        return spark.sql(
+            "SELECT k, count(*), sum(id) FROM read_orders "
+            f"WHERE id IN (SELECT id FROM read_{first}) AND id IN (SELECT id FROM read_{second}) "
+            "GROUP BY k"
+        )
+
+    expected = Counter(map(repr, query("one", "other").collect()))
+    chance = random.Random(way.__name__)
+    for _ in range(2):
+        for names in (("one", "other"), ("other", "one")):
+            rows, _ = starts.run(query(*names))
+            assert rows == expected
+            starts.lose(0.6, chance)
 
 
 def test_rows_by_chance_and_by_range_are_not_kept(

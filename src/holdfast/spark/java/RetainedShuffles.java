@@ -14,12 +14,15 @@ import java.nio.file.Path;
 import java.security.DigestOutputStream;
 import java.security.MessageDigest;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Matcher;
@@ -43,6 +46,7 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.PythonFuncExpression;
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
@@ -67,6 +71,7 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
@@ -77,11 +82,13 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.storage.BlockManager;
 import scala.Option;
 import scala.Product;
+import scala.collection.IterableOnceOps;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.concurrent.Future;
 import scala.concurrent.Future$;
+import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
 /**
@@ -217,6 +224,7 @@ public final class RetainedShuffles {
         private final RetainedShuffles owner;
         private final Path home;
         private final ConcurrentHashMap places = new ConcurrentHashMap();
+        private final ConcurrentHashMap functions = new ConcurrentHashMap();
         private final ConcurrentHashMap queries = new ConcurrentHashMap();
         private final ConcurrentHashMap names = new ConcurrentHashMap();
         private final ConcurrentHashMap shuffles = new ConcurrentHashMap();
@@ -232,6 +240,18 @@ public final class RetainedShuffles {
         /** A directory is another one in each start, and its files are known by this name. */
         public void name(String directory, String name) {
             places.put(directory, name);
+        }
+
+        /** The pickle of a function is another one in each start, and it is known by this digest. */
+        public void function(String pickle, String digest) {
+            functions.put(pickle, digest);
+        }
+
+        String digestOf(PythonFuncExpression call) {
+            Object command = ((IterableOnceOps) call.func().command()).toArray(ClassTag$.MODULE$.Byte());
+            String pickle = Base64.getEncoder().encodeToString((byte[]) command);
+            Object known = functions.get(pickle);
+            return known == null ? pickle : (String) known;
         }
 
         /** How many map tasks of a query weren't run. */
@@ -616,6 +636,7 @@ public final class RetainedShuffles {
                 text.append(scan.output()).append(' ').append(scan.requiredSchema().json());
                 text.append(' ').append(scan.partitionFilters());
                 text.append(' ').append(scan.dataFilters());
+                options(scan.relation(), exact);
             } else if (!(plan instanceof WholeStageCodegenExec || plan instanceof QueryStageExec)) {
                 text.append(plan.simpleString(Integer.MAX_VALUE));
             }
@@ -638,6 +659,19 @@ public final class RetainedShuffles {
             text.append(")\n");
         }
 
+        private static void options(HadoopFsRelation relation, StringBuilder exact) {
+            exact.append(relation.fileFormat().getClass().getName());
+            TreeMap sorted = new TreeMap();
+            Iterator options = relation.options().iterator();
+            while (options.hasNext()) {
+                Product option = (Product) options.next();
+                sorted.put(option.productElement(0), option.productElement(1));
+            }
+            // Where files lie the split says.
+            sorted.keySet().removeAll(Arrays.asList("path", "paths", "__paths__"));
+            exact.append(' ').append(sorted).append('\n');
+        }
+
         private static boolean isBroadcast(SparkPlan plan) {
             return plan instanceof BroadcastExchangeLike
                 || plan instanceof ReusedExchangeExec
@@ -656,9 +690,13 @@ public final class RetainedShuffles {
                 ? ((AdaptiveSparkPlanExec) plan).executedPlan() : null;
         }
 
-        /** What subqueries have given. */
-        private static void valuesIn(Expression expression, StringBuilder exact) {
-            if (expression instanceof ScalarSubquery) {
+        /** What the text of an expression leaves out, or what in it is no number of Spark's. */
+        private void valuesIn(Expression expression, StringBuilder exact) {
+            if (expression instanceof Literal) {
+                value((Literal) expression, exact);
+            } else if (expression instanceof PythonFuncExpression) {
+                exact.append(job.digestOf((PythonFuncExpression) expression)).append('\n');
+            } else if (expression instanceof ScalarSubquery) {
                 value(((ScalarSubquery) expression).toLiteral(), exact);
             } else if (expression instanceof InSubqueryExec) {
                 InSubqueryExec subquery = (InSubqueryExec) expression;

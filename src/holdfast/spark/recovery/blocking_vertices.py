@@ -163,7 +163,9 @@ class BlockingVertices:
         )
         retained = None
         if self._shuffles is not None:
-            retained = self._shuffles.query(dataset_id.hex, self._kept.values())
+            retained = self._shuffles.query(
+                dataset_id.hex, self._kept.values(), query.reading.operators
+            )
         steps = VertexProduction(
             self._spark,
             self._storage,

@@ -86,7 +86,7 @@ class RecoveringVertexRunner:
             frame = self._with_vertices(frame, planned.cut)
         else:
             frame = self._cut(frame, noted)
-        return self._retained(frame, root, noted)
+        return self._retained(frame, query, root, noted)
 
     def recovered_tasks(self) -> int | None:
         """How many map tasks on the way to the answer weren't run, as an earlier start had run
@@ -124,13 +124,17 @@ class RecoveringVertexRunner:
         with self._runner.watching(kept), self._vertices.watching():
             yield
 
-    def _retained(self, frame: DataFrame, root: CanonicalNode, noted: _NotedReads) -> DataFrame:
+    def _retained(
+        self, frame: DataFrame, query: Query, root: CanonicalNode, noted: _NotedReads
+    ) -> DataFrame:
         """The query with its shuffles kept; the very one where they can't be told from others."""
         # Who observes it waits for what Spark reports in the person's own session.
         if self._shuffles is None or root.all_doubts() or is_observed(root):
             return frame
         kept = (*noted.kept, *self._vertices.kept)
-        self._answer = self._shuffles.query(self._inputs.dataset_digest(root), kept)
+        self._answer = self._shuffles.query(
+            self._inputs.dataset_digest(root), kept, query.reading.operators
+        )
         return self._shuffles.over(frame, self._answer)
 
     def _cut(self, frame: DataFrame, noted: _NotedReads) -> DataFrame:

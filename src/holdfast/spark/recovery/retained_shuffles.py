@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import UnsupportedSparkError
+from holdfast.plan.document import OperatorDocument, Value
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.per_context import PerContext
+from holdfast.spark.python_functions import pickled_function_digest
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _KEY = "holdfast.retained-shuffles"
@@ -107,16 +109,26 @@ class RetainedShuffles:
             logger.warning("what shuffles write is not kept: %s", error)
             return None
 
-    def query(self, scope: str, kept: Iterable[KeptDataSet] = ()) -> RetainedQuery:
+    def query(
+        self,
+        scope: str,
+        kept: Iterable[KeptDataSet] = (),
+        operators: Iterable[OperatorDocument] = (),
+    ) -> RetainedQuery:
         """One run of a query.
 
         Args:
             scope: the same for what computes the same over the same files: a digest.
             kept: datasets that it may read; they lie elsewhere in each start.
+            operators: its plan's; the functions in them are pickled in another way in each start.
         """
         for each in kept:
             for directory in each.directories:
                 self._job.name(str(directory), str(each.manifest.dataset.dataset_id))
+        for pickle in _functions([*operators]):
+            digest = pickled_function_digest(pickle)
+            if digest is not None:
+                self._job.function(pickle, digest)
         value = f"{self._id} {next(self._numbers)} {scope} {self._format}"
         return RetainedQuery({_KEY: value}, self._job)
 
@@ -150,6 +162,17 @@ def is_retainable(spark: SparkSession) -> bool:
         and settings.get("spark.shuffle.manager", "sort") in _SORT
         and not any(settings.get(key) == value for key, value in _UNREADABLE.items())
     )
+
+
+def _functions(value: Value) -> Iterator[str]:
+    """The pickles of the Python functions in a plan's document."""
+    if isinstance(value, dict):
+        if "python" in value:
+            yield value["python"]
+        value = [*value.values()]
+    if isinstance(value, list):
+        for item in value:
+            yield from _functions(item)
 
 
 def _new(spark: SparkSession) -> Any:
