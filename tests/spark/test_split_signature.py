@@ -160,6 +160,18 @@ def test_partitions_that_are_pruned_at_run_time_have_no_split(
     assert split(spark, pruned) is None
 
 
+def test_a_limit_that_is_broadcast_leaves_no_split(
+    spark: SparkSession, files: Path, many_tasks: None
+) -> None:
+    read = spark.read.parquet(str(files / "flat"))
+    joined = read.join(F.broadcast(read.orderBy("k").limit(3).select("id")), "id")
+    root = CatalystBridge(spark, "session").query(joined).root
+    assert split(spark, joined) is not None
+    # On other cores it may be other rows.
+    plan = plan_of(joined)
+    assert split_of(spark, plan, layout_sensitive=root.layout_sensitive) is None
+
+
 def test_which_side_is_streamed_is_told(spark: SparkSession, files: Path, many_tasks: None) -> None:
     flat, by_k = spark.read.parquet(str(files / "flat")), spark.read.orc(str(files / "by_k"))
     read = [each.select("id") for each in (flat, by_k)]

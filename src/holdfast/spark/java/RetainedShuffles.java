@@ -242,14 +242,15 @@ public final class RetainedShuffles {
             places.put(directory, name);
         }
 
-        /** The pickle of a function is another one in each start, and it is known by this digest. */
+        /** A function is pickled in another way in each start, and known by this digest. */
         public void function(String pickle, String digest) {
             functions.put(pickle, digest);
         }
 
         String digestOf(PythonFuncExpression call) {
-            Object command = ((IterableOnceOps) call.func().command()).toArray(ClassTag$.MODULE$.Byte());
-            String pickle = Base64.getEncoder().encodeToString((byte[]) command);
+            IterableOnceOps command = (IterableOnceOps) call.func().command();
+            byte[] bytes = (byte[]) command.toArray(ClassTag$.MODULE$.Byte());
+            String pickle = Base64.getEncoder().encodeToString(bytes);
             Object known = functions.get(pickle);
             return known == null ? pickle : (String) known;
         }
@@ -409,8 +410,8 @@ public final class RetainedShuffles {
                 if (status == null) {
                     return;
                 }
-                String name = event.taskInfo().partitionId() + "-" + task + "-" + records + "-" + bytes
-                    + "-" + Long.toHexString(status.checksumValue());
+                String name = event.taskInfo().partitionId() + "-" + task + "-" + records
+                    + "-" + bytes + "-" + Long.toHexString(status.checksumValue());
                 Path data = place(id, task, DATA);
                 if (Files.exists(data, new java.nio.file.LinkOption[0])) {
                     Files.createLink(retained.directory.resolve(name + DATA), data);

@@ -174,6 +174,7 @@ class BlockingVertices:
             self._kept.values,
             prepare,
             {} if retained is None else retained.settings,
+            query.root.layout_sensitive,
         )
         try:
             with self.watching():

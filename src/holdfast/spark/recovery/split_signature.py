@@ -46,7 +46,13 @@ class Split:
     execution: Any = field(repr=False, compare=False)
 
 
-def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Split | None:
+def split_of(
+    spark: SparkSession,
+    plan: Any,
+    kept: Iterable[KeptDataSet] = (),
+    *,
+    layout_sensitive: bool = False,
+) -> Split | None:
     """The split of a plan that Spark runs in one stage over files. Runs nothing.
 
     Args:
@@ -54,10 +60,12 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
         plan: the JVM's analyzed plan.
         kept: datasets that it reads; they count by what they are and by their files' names, as
             their directories are others in each start.
+        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
 
     Returns:
         None where a shuffle, a source other than files, or what Spark finds out while it runs
-        decides. What is joined by broadcast doesn't: all tasks are given the same.
+        decides. What is joined by broadcast doesn't: all tasks are given the same, unless which
+        rows those are depends on how they were dealt to tasks.
     """
     if not plan.subqueriesAll().isEmpty():
         return None
@@ -71,7 +79,8 @@ def split_of(spark: SparkSession, plan: Any, kept: Iterable[KeptDataSet] = ()) -
         return None
     splits = _splits.of(spark)
     scans = streamed_scans(_operators(splits.operators(executed)))
-    if scans is None:
+    # A start on other cores may broadcast other rows of a limit, or of a tie.
+    if scans is None or (scans.broadcasts and layout_sensitive):
         return None
     leaves = executed.collectLeaves()
     partitions = [leaves.apply(leaf).inputRDD().filePartitions() for leaf in scans.leaves]

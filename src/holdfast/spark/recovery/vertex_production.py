@@ -33,6 +33,7 @@ class VertexProduction(ProductionSteps):
         kept: the datasets that it may read.
         prepare: cuts its plan further.
         settings: what is set while it runs.
+        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1, 2 and 4.
     """
@@ -46,6 +47,7 @@ class VertexProduction(ProductionSteps):
         kept: Callable[[], Collection[KeptDataSet]],
         prepare: Callable[[Any], Any],
         settings: Mapping[str, str],
+        layout_sensitive: bool,
     ) -> None:
         super().__init__(storage)
         self._spark = spark
@@ -55,6 +57,7 @@ class VertexProduction(ProductionSteps):
         self._kept = kept
         self._prepare = prepare
         self._settings = settings
+        self._layout_sensitive = layout_sensitive
         self._split: Split | None = None
         self._partial: PartialVertex | None = None
 
@@ -80,7 +83,9 @@ class VertexProduction(ProductionSteps):
     ) -> StagedDataSet | KeptDataSet:
         # Rows that carry their place among all can't be told from a part of them.
         if description.position_column is None:
-            self._split = split_of(self._spark, plan, self._kept())
+            self._split = split_of(
+                self._spark, plan, self._kept(), layout_sensitive=self._layout_sensitive
+            )
         split = self._split
         if split is not None:
             self._coordinate(dataset_id, split)
