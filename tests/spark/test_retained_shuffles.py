@@ -396,7 +396,9 @@ def test_no_rows_are_no_rows(spark: SparkSession, starts: Starts, orders: Path) 
         assert rows == Counter(["Row(count(1)=0)"])
 
 
-@pytest.mark.parametrize("way", ["cut short", "other bytes", "no data", "another index", "empty"])
+@pytest.mark.parametrize(
+    "way", ["cut short", "other bytes", "no data", "another index", "empty", "zeros"]
+)
 def test_what_is_damaged_is_made_again(
     spark: SparkSession, starts: Starts, orders: Path, way: str
 ) -> None:
@@ -422,8 +424,38 @@ def test_what_is_damaged_is_made_again(
             data.write_bytes(content)
             index.unlink()
             index.touch()
+        elif way == "zeros":
+            data.touch()
+            offsets = index.read_bytes()
+            index.unlink()
+            index.write_bytes(bytes(len(offsets)))
     rows, _ = starts.run(query)
     assert rows == expected
+
+
+def test_data_that_was_left_without_its_index_gives_way(
+    spark: SparkSession, tmp_path: Path, orders: Path
+) -> None:
+    query = grouped(spark.read.parquet(str(orders)))
+    outputs: list[list[Path]] = []
+    for name in ("one", "two"):
+        before = Starts(spark, tmp_path / name)
+        before.directory.mkdir()
+        expected, _ = before.run(query)
+        outputs.append(before.outputs())
+    starts = Starts(spark, tmp_path / "three")
+    left = set()
+    for one, two in zip(*outputs, strict=True):
+        place, number, *counts = two.name.split("-")
+        later = 2 * int(number) - int(one.name.split("-")[1])
+        left.add(starts.directory / two.parent.name / "-".join([place, str(later), *counts]))
+    for index in left:
+        index.parent.mkdir(parents=True, exist_ok=True)
+        index.with_suffix(".data").write_bytes(b"half")
+    assert starts.run(query) == (expected, 0)
+    # Else what the tasks would be called was not foreseen.
+    assert set(starts.outputs()) == left
+    assert starts.run(query) == (expected, len(left))
 
 
 def test_an_output_that_is_lost_late_is_made_again(

@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.security.DigestOutputStream;
 import java.security.MessageDigest;
@@ -412,16 +413,28 @@ public final class RetainedShuffles {
                 }
                 String name = event.taskInfo().partitionId() + "-" + task + "-" + records
                     + "-" + bytes + "-" + Long.toHexString(status.checksumValue());
-                Path data = place(id, task, DATA);
-                if (Files.exists(data, new java.nio.file.LinkOption[0])) {
-                    Files.createLink(retained.directory.resolve(name + DATA), data);
-                }
-                // Last: what has it is whole.
-                Files.createLink(retained.directory.resolve(name + INDEX), place(id, task, INDEX));
+                keep(retained.directory, name, id, task);
             } catch (Exception trouble) {
                 note(trouble);
             }
         }
+    }
+
+    private static void keep(Path directory, String name, int shuffle, long task)
+            throws IOException {
+        Path index = directory.resolve(name + INDEX);
+        if (Files.exists(index, new LinkOption[0])) {
+            return;
+        }
+        Path kept = directory.resolve(name + DATA);
+        // Of a driver that was killed before it had linked the index.
+        Files.deleteIfExists(kept);
+        Path data = place(shuffle, task, DATA);
+        if (Files.exists(data, new LinkOption[0])) {
+            Files.createLink(kept, data);
+        }
+        // Last: what has it is whole.
+        Files.createLink(index, place(shuffle, task, INDEX));
     }
 
     /** What Spark knows of an output; null where it has been given up. */
@@ -499,9 +512,11 @@ public final class RetainedShuffles {
                 return null;
             }
             try {
-                return new Output(Integer.parseInt(fields[0]), index, data, sizes,
-                    Long.parseLong(fields[2]), Long.parseLong(fields[3]),
-                    Long.parseUnsignedLong(fields[4], 16));
+                long records = Long.parseLong(fields[2]);
+                // A machine that lost its power may leave files of nothing but zeros.
+                return records > 0L && before == 0L ? null
+                    : new Output(Integer.parseInt(fields[0]), index, data, sizes, records,
+                        Long.parseLong(fields[3]), Long.parseUnsignedLong(fields[4], 16));
             } catch (NumberFormatException notOurs) {
                 return null;
             }

@@ -27,10 +27,7 @@ from holdfast.storage.kept_dataset import KeptDataSet
 
 _KEY = "holdfast.retained-shuffles"
 # With any of these a later driver couldn't read what this one's tasks write.
-_UNREADABLE = {
-    "spark.io.encryption.enabled": "true",
-    "spark.shuffle.push.enabled": "true",
-}
+_UNREADABLE = ("spark.io.encryption.enabled", "spark.shuffle.push.enabled")
 _SORT = frozenset({"sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager"})
 # How rows are written: who reads them must do it in the same way.
 _FORMAT = (
@@ -160,7 +157,7 @@ def is_retainable(spark: SparkSession) -> bool:
     return (
         bool(context._jsc.sc().isLocal())
         and settings.get("spark.shuffle.manager", "sort") in _SORT
-        and not any(settings.get(key) == value for key, value in _UNREADABLE.items())
+        and not any(settings.get(key, "false").lower() == "true" for key in _UNREADABLE)
     )
 
 
