@@ -23,7 +23,8 @@ _DUMPS = "_HOLDFAST_DUMPS_CLASSES"
 
 def main() -> int:
     """Returns the exit code."""
-    archive = Path(sys.argv[1])
+    # It is written from another directory.
+    archive = Path(sys.argv[1]).absolute()
     if _DUMPS in os.environ:
         _load_classes()
         return 0
