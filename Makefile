@@ -18,7 +18,7 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-recovery soak clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-recovery soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log
 
 soak: setup ## Kill drivers and count rows (ARGS="--minutes 60 --seed 1 --scale 0.05 --cluster")
 	@$(WITH_JAVA) && $(BIN)/python -m tests.chaos.soak $(ARGS)
+
+fuzz: setup ## Compare generated pairs of computations (ARGS="--minutes 60 --seed 1", --prove)
+	@$(WITH_JAVA) && $(BIN)/python -m tests.fuzz.fuzz $(ARGS)
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyspark
 
 # Compiling hot code a second time, for speed, takes longer here than it saves.
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Frames of code that is compiled once are larger, and Spark walks expressions by recursion.
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
 # A few rows are not to have 64 MB cleared for them, and then moved by the garbage collector.
 _SMALL_PAGES = "-Dspark.buffer.pageSize=1m"
 # What `python -m tests.share_classes` makes.

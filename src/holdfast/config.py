@@ -16,12 +16,13 @@ from holdfast.config_values import (
     parse_addresses,
     parse_boolean,
     parse_duration,
+    parse_fraction,
     parse_memory_size,
     parse_positive_duration,
     parse_positive_memory_size,
 )
 from holdfast.errors import ConfigurationError
-from holdfast.highavailability.storage_dir import storage_directory
+from holdfast.local_path import local_path
 
 T = TypeVar("T")
 
@@ -59,8 +60,8 @@ class ConfigOption(Generic[T]):
 
 
 def _parse_path(value: object) -> str:
-    if isinstance(value, (str, Path)) and str(value).strip():
-        return str(Path(value).expanduser())
+    if isinstance(value, (str, Path)):
+        return str(local_path(value))
     raise ValueError
 
 
@@ -72,7 +73,7 @@ def _parse_storage_directory(value: object) -> Path | None:
     if value is None:
         return None
     if isinstance(value, (str, Path)):
-        return storage_directory(str(value))
+        return local_path(value)
     raise ValueError
 
 
@@ -96,7 +97,7 @@ def _default_directory() -> str:
 INTERMEDIATE_RESULT_DIRECTORY = ConfigOption[str](
     "intermediate-result-storage.directory",
     _parse_path,
-    "the path of a directory on this machine",
+    "the path of a directory on this machine, or file:///path",
     _default_directory,
     "`holdfast-<user id>` in the system's temporary directory",
     "Where kept results lie. Applications may share it; each uses a directory of its own in it.",
@@ -108,6 +109,14 @@ INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
     lambda: Compression.ZSTD,
     "`zstd`",
     "How the Parquet files of kept results are compressed.",
+)
+INTERMEDIATE_RESULT_VERIFY_FRACTION = ConfigOption[float](
+    "intermediate-result-storage.verify-fraction",
+    parse_fraction,
+    "a number from 0 to 1",
+    lambda: 0.0,
+    "`0`",
+    "For which share of the reads of kept results the plan is computed as well, and compared.",
 )
 
 TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
@@ -122,7 +131,7 @@ TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
 TASK_EXECUTOR_TOKEN_FILE = ConfigOption[str | None](
     "taskexecutor.token-file",
     _parse_optional_path,
-    "the path of a file on this machine",
+    "the path of a file on this machine, or file:///path",
     lambda: None,
     "the environment variable `HOLDFAST_TOKEN`",
     "The file with the token that the task executors share with those who may use them.",
@@ -222,6 +231,7 @@ PIPELINE_NAME = ConfigOption[str | None](
 ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_COMPRESSION,
+    INTERMEDIATE_RESULT_VERIFY_FRACTION,
     TASK_EXECUTOR_ADDRESSES,
     TASK_EXECUTOR_TOKEN_FILE,
     HEARTBEAT_INTERVAL,

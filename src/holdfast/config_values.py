@@ -138,6 +138,26 @@ def parse_positive_memory_size(value: object) -> int:
     return size
 
 
+def parse_fraction(value: object) -> float:
+    """A share of something, from 0 to 1.
+
+    Args:
+        value: a number, or text such as `0.01`.
+
+    Raises:
+        ValueError: when it is none, or outside of that.
+
+    >>> parse_fraction("0.25"), parse_fraction(1)
+    (0.25, 1.0)
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError(value)
+    fraction = float(value)
+    if not 0 <= fraction <= 1:
+        raise ValueError(value)
+    return fraction
+
+
 def parse_addresses(value: object) -> tuple[str, ...]:
     """Addresses of processes, each `host:port`.
 

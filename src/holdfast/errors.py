@@ -556,6 +556,25 @@ class StaleEpochError(HoldfastError):
         self.newest = newest
 
 
+class MixedInputsError(HoldfastError):
+    """A program that was killed can't be ended from one state of its inputs.
+
+    Args:
+        job: what is to be written next.
+        why: what has become of the files that it is to read.
+    """
+
+    def __init__(self, job: str, why: str) -> None:
+        super().__init__(
+            f"{job} is to read the files that this program read before it was killed, and {why}. "
+            "What the program has written can't be told from other rows, so it is not done again. "
+            "Bring the files back, or remove what was written and the jobs' directories under "
+            "high-availability.storageDir, and start the program again."
+        )
+        self.job = job
+        self.why = why
+
+
 class SinkError(HoldfastError):
     """The rows of a job can't be written to where they were to go.
 

@@ -100,8 +100,8 @@ ntile(2) OVER (ORDER BY b) ~ ntile(3) OVER (ORDER BY b) ~ percent_rank() OVER (O
 
 # The same for whole queries.
 QUERIES = r"""
-SELECT a FROM riders ~ SELECT e FROM riders ~ SELECT a, e FROM riders ~ SELECT e, a FROM riders
-  ~ SELECT DISTINCT a FROM riders ~ SELECT a FROM riders ORDER BY a ~ SELECT a, a FROM riders
+SELECT a FROM riders ~ SELECT e FROM riders ~ SELECT a, e FROM riders
+  ~ SELECT DISTINCT a FROM riders ~ SELECT a FROM riders ORDER BY a ~ SELECT a, a + 0 FROM riders
   ~ SELECT a FROM riders ORDER BY a DESC ~ SELECT a FROM riders ORDER BY a NULLS LAST
   ~ SELECT a FROM riders SORT BY a ~ SELECT a FROM riders WHERE a = 1 ~ SELECT a FROM trips
 SELECT a FROM riders LIMIT 1 ~ SELECT a FROM riders LIMIT 2 ~ SELECT a FROM riders OFFSET 1
@@ -115,7 +115,6 @@ SELECT * FROM trips t JOIN riders r ON t.a = r.a
   ~ SELECT * FROM trips t LEFT JOIN riders r ON t.a = r.a
   ~ SELECT * FROM trips t RIGHT JOIN riders r ON t.a = r.a ~ SELECT * FROM trips CROSS JOIN riders
   ~ SELECT * FROM trips t FULL JOIN riders r ON t.a = r.a
-  ~ SELECT * FROM riders r JOIN trips t ON t.a = r.a
   ~ SELECT * FROM trips t JOIN riders r ON t.a <=> r.a
   ~ SELECT * FROM trips t JOIN riders r ON t.b = r.e
   ~ SELECT * FROM trips t JOIN riders r ON t.a = r.e

@@ -79,6 +79,11 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "NodeMeasure": new_object(spark, "NodeMeasure"),
         "ScanSplits": new_object(spark, "ScanSplits", "a", "b", "c"),
         "FileListings": new_object(spark, "FileListings", "a"),
+        "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag),
+        "KeptFormat": new_object(spark, "KeptFormat"),
+        "CollectedObjects": new_object(spark, "CollectedObjects"),
+        "FileVersions": new_object(spark, "FileVersions", "a"),
+        "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlanReader": PlanReader(spark)._reader,
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"

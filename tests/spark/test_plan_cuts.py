@@ -38,16 +38,22 @@ class Cutter:
     runner: SparkVertexRunner
 
     def optimized(self, df: DataFrame, kept: tuple[KeptDataSet, ...] = ()) -> Query:
-        return self.queries.of(df._jdf.queryExecution().analyzed(), kept)
+        analyzed = df._jdf.queryExecution().analyzed()
+        return self.queries.of(analyzed, session_inputs(self.spark), kept)
 
     def cuts(self, df: DataFrame) -> list[Cut]:
         return self.queries.cuts(self.optimized(df), EVERYWHERE)
 
     def keep(self, query: Query, reads: dict[str, KeptDataSet] | None = None) -> KeptDataSet:
         known = reads or {}
-        dataset_id = IntermediateDataSetID(session_inputs(self.spark).dataset_digest(query.root))
+        inputs = session_inputs(self.spark)
         return self.runner.produce(
-            query, JobID.random(), dataset_id, "a cut", lambda node: known.get(node.digest)
+            query,
+            inputs,
+            JobID.random(),
+            IntermediateDataSetID(inputs.dataset_digest(query.root)),
+            "a cut",
+            lambda node: known.get(node.digest),
         )
 
     def rows_with_cuts(self, df: DataFrame, *, expected: bool = True) -> list[str]:
@@ -273,7 +279,7 @@ def test_kept_tables_count_by_what_they_are(
             query = app.optimized(df.where("count > 0"), (kept,))
             cuts = app.queries.cuts(query, EVERYWHERE)
             assert cuts
-            paths = {path for cut in cuts for path, _, _ in cut.node.source_files()}
+            paths = {path for cut in cuts for path, *_ in cut.node.source_files()}
             assert not any(place in path for path in paths for place in kept.directories)
             digests.append([cut.node.digest for cut in cuts])
     assert digests[0] == digests[1]
@@ -290,5 +296,5 @@ def test_part_of_a_kept_table_is_never_cut(
     df = part.join(spark.table("buyers"), "buyer").groupBy("city").count().where("count > 0")
     with settings(NO_BROADCAST):
         for cut in app.queries.cuts(app.optimized(df, (kept,)), EVERYWHERE):
-            paths = {path for path, _, _ in cut.node.source_files()}
+            paths = {path for path, *_ in cut.node.source_files()}
             assert paths and all("buyers" in path for path in paths)

@@ -59,7 +59,7 @@ VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda jvm: jvm.org.apache.hadoop.fs.FileStatus(
             5, False, 1, 1, 77, jvm.org.apache.hadoop.fs.Path("/a b")
         ),
-        ["/a b", 5, 77],
+        ["/a b", 5, 77, ""],
     ),
     "opaque": (lambda jvm: jvm.java.util.ArrayList(), {"opaque": "java.util.ArrayList"}),
 }

@@ -57,7 +57,8 @@ def test_filters_and_columns_reach_the_kept_files(
         narrow = hot.where("a >= 190 AND b LIKE '1%'").select("a")
         scans = Scans(narrow)
         assert scans.locations
-        position = ",holdfast_position:bigint" if layout == "20" else ""
+        # What is handed out is one scan, sorted by it.
+        position = ",holdfast_position:bigint" if layout in ("5", "20") else ""
         assert scans.schemas == {f"struct<a:bigint,b:string{position}>"}
         (filters,) = scans.filters
         assert "GreaterThanOrEqual(a,190)" in filters
@@ -79,7 +80,8 @@ def test_filters_reach_columns_under_other_names(
         hot = kept(env, settings, layout, odd)
         renamed = hot.withColumnRenamed("odd name", "n").where("n = 7").select("n")
         scans = Scans(renamed)
-        position = ",holdfast_position:bigint" if layout == "20" else ""
+        # What is handed out is one scan, sorted by it.
+        position = ",holdfast_position:bigint" if layout in ("5", "20") else ""
         assert scans.schemas == {f"struct<c0:bigint{position}>"}
         assert all("EqualTo(c0,7)" in filters for filters in scans.filters)
         assert [row.n for row in renamed.collect()] == [7]
@@ -157,3 +159,118 @@ def test_a_runtime_filter_of_a_subquery_still_reads_right_rows(
         assert env.last_job_result.vertices[0].outcome.value == "read from cache"
     finally:
         spark.catalog.dropTempView("kept_rows")
+
+
+# --- what Parquet compares in another way ---------------------------------------------------------
+
+_PARQUET = "spark.sql.parquet."
+READERS = {
+    "by default": {},
+    "record by record": {
+        _PARQUET + "enableVectorizedReader": "false",
+        _PARQUET + "recordLevelFilter.enabled": "true",
+    },
+    "with bloom filters": {
+        "parquet.bloom.filter.enabled": "true",
+        "parquet.enable.dictionary": "false",
+        "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "",
+    },
+}
+FLOATING = ["x", "f", "s.x", "s.t.f"]
+VALUES = ["0.0D", "-0.0D", "DOUBLE('NaN')"]
+EVERYWHERE = ["{0} = {1}", "{0} >= {1} AND k > 5", "{0} IN ({1}, 7)", "{0} <=> {1}"]
+CONDITIONS = [
+    *EVERYWHERE,
+    *(f"{{0}} {sign} {{1}}" for sign in ("<>", "<", "<=", ">", ">=")),
+    *(f"NOT ({{0}} {sign} {{1}})" for sign in ("=", "<=>", ">", ">=")),
+    "{0} NOT IN ({1}, 7)",
+    "{0} BETWEEN {1} AND 0.5D",
+    "{0} = {1} OR k = 11",
+    "{0} = 0 AND {0} < {1}",
+]
+ASKED = [each.format("x", value) for each in CONDITIONS for value in VALUES] + [
+    each.format(column, value)
+    for each in EVERYWHERE
+    for value in VALUES[:2]
+    for column in FLOATING[1:]
+]
+
+
+def floating(spark: SparkSession) -> DataFrame:
+    """Zeros of either sign and NaNs: alone in some files, and mixed in others."""
+    value = """CASE id DIV 12 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D WHEN 2 THEN DOUBLE('NaN')
+        WHEN 3 THEN 1.5D ELSE CASE id % 6 WHEN 0 THEN 0.0D WHEN 1 THEN -0.0D
+        WHEN 2 THEN DOUBLE('NaN') WHEN 3 THEN 1.5D WHEN 4 THEN -1.5D END END"""
+    # More files than are read one after the other.
+    numbers = spark.range(0, 72, 1, 18).selectExpr("id AS k", f"{value} AS x")
+    return numbers.selectExpr("*", "float(x) AS f").selectExpr(
+        "*", "struct(k, x, struct(f, k) AS t) AS s", "array(x) AS l"
+    )
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
+def test_no_row_is_lost_to_the_sign_of_a_zero(
+    spark: SparkSession, env: Environment, settings: Any, reader: dict[str, str]
+) -> None:
+    source = floating(spark)
+    with settings(reader | {"spark.sql.adaptive.enabled": "false"}):
+        hot = env.from_dataframe(source).cache()
+        hot.count()
+        read, flags = hot.to_dataframe(), [f"{each} AS c{n}" for n, each in enumerate(ASKED)]
+        assert Scans(read).locations
+        # Spark alone, over rows that are nowhere written.
+        expected = source.selectExpr("k", *flags).collect()
+        for number, each in enumerate(ASKED):
+            found = sorted(row.k for row in read.where(each).select("k").collect())
+            assert found == [row.k for row in expected if row[f"c{number}"]], each
+
+
+@pytest.mark.parametrize("column", FLOATING)
+def test_what_is_asked_beside_floating_points_is_pushed(
+    spark: SparkSession, env: Environment, settings: Any, column: str
+) -> None:
+    with settings({"spark.sql.adaptive.enabled": "false", "spark.sql.files.openCostInBytes": "1"}):
+        hot = env.from_dataframe(floating(spark)).cache()
+        hot.count()
+        # Of the first file, whose rows the files' statistics tell from all others.
+        table = hot.where(f"{column} = 0 AND k < 3 AND s.k < 4").select("k").to_dataframe()
+        (filters,) = Scans(table).filters
+        assert "LessThan(k,3)" in filters and "LessThan(s.k,4)" in filters
+        assert sorted(row.k for row in table.collect()) == [0, 1, 2]
+        assert isinstance(table, ClassicDataFrame)
+        plan = table._jdf.queryExecution().executedPlan()
+        leaves = plan.collectLeaves()
+        read = [
+            leaves.apply(number).metrics().apply("numOutputRows").value()
+            for number in range(leaves.size())
+        ]
+        assert sum(read) == 4
+        schemas = Scans(table).schemas
+        inner = {
+            "s.x": "s:struct<k:bigint,x:double>",
+            "s.t.f": "s:struct<k:bigint,t:struct<f:float>>",
+        }
+        wide = {"x": "x:double,s:struct<k:bigint>", "f": "f:float,s:struct<k:bigint>"} | inner
+        assert schemas == {f"struct<k:bigint,{wide[column]}>"}
+
+
+def test_a_join_over_zeros_finds_all_of_them(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    keys = {
+        "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+        "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+    }
+    source = floating(spark)
+    zero = spark.sql("SELECT 0.0D AS x, 'zero' AS name")
+    with settings(keys):
+        hot = env.from_dataframe(source).cache()
+        hot.count()
+        joined = hot.join(zero, "x").select("k", "name")
+        plain = source.join(zero, "x").select("k", "name")
+        assert sorted(map(repr, joined.collect())) == sorted(map(repr, plain.collect())) != []
+        hot.createOrReplaceTempView("hot")
+        by_value = "SELECT k FROM hot WHERE x = (SELECT max(x) - max(x) FROM hot WHERE x = 1.5D)"
+        assert len(env.sql(by_value).collect()) == plain.count()
+        spark.catalog.dropTempView("hot")

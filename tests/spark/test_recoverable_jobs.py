@@ -234,6 +234,49 @@ def test_what_is_cached_is_recovered_where_nothing_is_worth_cutting(
     held.close()  # type: ignore[attr-defined]
 
 
+def test_a_job_keeps_nothing_of_the_settings_that_its_query_ran_under_before(
+    start: Start, orders: Path, spark: SparkSession, settings: Any
+) -> None:
+    key, env = "spark.sql.jsonGenerator.ignoreNullFields", start()
+    spark.read.parquet(str(orders)).createOrReplaceTempView("orders_by_k")
+    text = (
+        "SELECT to_json(struct(k, nullif(k, 7) AS o)) AS r, count(*) AS n "
+        "FROM orders_by_k GROUP BY 1"
+    )
+    with settings({key: "false"}):
+        hot = env.sql(text).cache()
+        old = rows_of(hot.collect())
+    with settings({key: "true"}):
+        expected = rows_of(spark.sql(text).collect())
+        assert expected != old
+        assert rows_of(hot.collect()) == expected
+        assert outcomes(env)[VertexOutcome.PRODUCED] >= 1
+        assert rows_of(env.sql(text).collect()) == expected
+        assert outcomes(env)[VertexOutcome.READ] == 1
+    spark.catalog.dropTempView("orders_by_k")
+
+
+def test_a_job_keeps_nothing_of_what_spark_has_cached(
+    start: Start, orders: Path, spark: SparkSession
+) -> None:
+    held = spark.read.parquet(str(orders)).cache()
+    held.count()
+    first = min(orders.glob("*.parquet"))
+    first.unlink()
+    env = start()
+
+    def counts() -> DataFrame:
+        return totals(env, orders).union(env.sql("SELECT 1L, 2L, 'three'"))
+
+    counts().cache().collect()
+    assert outcomes(env)[VertexOutcome.PRODUCED] >= 2
+    held.unpersist(blocking=True)
+    assert rows_of(counts().collect()) == rows_of(
+        totals(start(**{ENABLED: False}), orders).collect()
+    ) + Counter({"Row(n=1, s=2, m='three')": 1})
+    assert outcomes(env)[VertexOutcome.READ] == 1
+
+
 def test_streams_are_recovered(start: Start) -> None:
     def sums(env: Environment) -> Any:
         pairs = env.from_collection(range(2000)).map(lambda i: (i % 10, i))

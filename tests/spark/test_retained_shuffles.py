@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType
 
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles, is_retainable
+from holdfast.spark.session_settings import session_inputs
 
 Settings = Callable[[Mapping[str, str]], AbstractContextManager[None]]
 SCOPE = "what is computed"
@@ -40,7 +41,9 @@ class Starts:
         try:
             read = PlanReader.of(self.spark).read(query._jdf.queryExecution().analyzed())
             retained = shuffles.query(scope, operators=read.operators)
-            rows = Counter(map(repr, shuffles.over(query, retained).collect()))
+            rows = Counter(
+                map(repr, shuffles.over(query, retained, session_inputs(self.spark)).collect())
+            )
             self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
             return rows, retained.recovered()
         finally:
@@ -529,9 +532,9 @@ def test_a_write_and_a_count_have_their_shuffles_kept(
         shuffles = RetainedShuffles(spark, starts.directory)
         written, counted = shuffles.query("written"), shuffles.query("counted")
         target = str(tmp_path / f"out-{number}")
-        shuffles.over(query, written).write.parquet(target)
+        shuffles.over(query, written, session_inputs(spark)).write.parquet(target)
         assert Counter(map(repr, spark.read.parquet(target).collect())) == expected
-        assert shuffles.over(query, counted).count() == expected.total()
+        assert shuffles.over(query, counted, session_inputs(spark)).count() == expected.total()
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         found.append((written.recovered() > 0, counted.recovered() > 0))
         shuffles.close()
@@ -571,7 +574,7 @@ def test_several_starts_at_a_time_do_not_mix(
         directory.mkdir()
     first, second = (RetainedShuffles(spark, directory) for directory in directories)
     for each in (first, second):
-        each.over(query, each.query(SCOPE)).collect()
+        each.over(query, each.query(SCOPE), session_inputs(spark)).collect()
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     left = [sorted(path.parent.name for path in each.glob("*/*.index")) for each in directories]
     assert left[0] == left[1] != []

@@ -16,9 +16,10 @@ from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.vertex_runner import NotKeptError
 from holdfast.spark.catalyst_bridge import CatalystBridge
-from holdfast.spark.partition_writer import PartitionWriter, describe
+from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.recovery.partial_production import some_partitions
 from holdfast.spark.recovery.split_signature import Split, split_of
+from holdfast.spark.session_settings import session_inputs, session_under
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
@@ -48,7 +49,14 @@ def split(spark: SparkSession, df: Any, kept: tuple[KeptDataSet, ...] = ()) -> S
 
 
 def description_of(df: Any) -> DataSetDescription:
-    return describe("ab" * 32, "a test", df._jdf.schema().json(), False, "4")
+    return describe(
+        "ab" * 32,
+        "a test",
+        df._jdf.schema().json(),
+        False,
+        "4",
+        [*map(str, range(len(df.columns)))],
+    )
 
 
 QUERIES = {
@@ -92,13 +100,14 @@ def test_missing_partitions_are_those_of_a_whole_run(
     assert found is not None and found.parallelism >= 3
     description = description_of(df)
     writer = PartitionWriter(spark, "zstd")
-    writer.write(plan_of(df), description, tmp_path / "whole", {})
+    session = session_under(spark, session_inputs(spark), WRITE_SETTINGS)
+    writer.write(plan_of(df), session, description, tmp_path / "whole")
     missing = [1, found.parallelism - 1]
     again = query(reader(str(files / source)))
     found_again = split(spark, again)
     assert found_again == found
     part_of_it = some_partitions(spark, found_again, missing)
-    writer.write(part_of_it, description, tmp_path / "part", {})
+    writer.write(part_of_it, session, description, tmp_path / "part")
     whole, part = by_index(spark, tmp_path / "whole"), by_index(spark, tmp_path / "part")
     assert set(part) <= {0, 1}
     for place, index in enumerate(missing):
@@ -192,7 +201,12 @@ def test_kept_partitions_count_by_what_they_are(
     runner = SparkVertexRunner(spark, bridge, storage, "zstd")
     query = bridge.query(spark.read.parquet(str(files / "flat")))
     kept = runner.produce(
-        query, JobID.random(), IntermediateDataSetID("cd" * 32), "a test", lambda _: None
+        query,
+        session_inputs(spark),
+        JobID.random(),
+        IntermediateDataSetID("cd" * 32),
+        "a test",
+        lambda _: None,
     )
     moved = tmp_path / "moved"
     moved.mkdir()

@@ -382,9 +382,10 @@ def test_each_thread_gets_its_own_error(
     errors = [job.error() for job in jobs]
 
     tokens = [token for value, token in traces.lines("hot") if value == 5]
-    assert len(tokens) == 2
-    for token in tokens:
-        assert sum(f"no 5, says {token}" in str(error) for error in errors) == 1
+    # Each has tried to keep it, and then to do without.
+    assert len(tokens) == 4
+    shown = [[token for token in tokens if f"no 5, says {token}" in str(error)] for error in errors]
+    assert len({token for (token,) in shown}) == 2
     assert all(isinstance(error, PythonException) for error in errors)
     assert not kept_in(root)
     assert not staged_in(root)
@@ -422,9 +423,10 @@ def test_who_waited_for_a_job_that_failed_keeps_the_table_itself(
     until(lambda: second.waits, "the second one waits")
     traces.open("hot")
 
-    assert "the first time" in str(first.error())
+    # It answers without keeping anything: what fails once may not fail again.
+    assert first.answer() == [(i, i) for i in range(ROWS)]
     assert second.answer() == [(i, i) for i in range(ROWS)]
-    assert outcomes(env) == [PRODUCED, RUN]
+    assert outcomes(env) in ([PRODUCED, RUN], [VertexOutcome.NOT_KEPT, RUN])
     assert kept_in(root) == locations(env) != []
     assert not staged_in(root)
 

@@ -366,3 +366,29 @@ def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached(
     del handle
     manager.invalidate(digest)
     assert manager.computation(digest) is None
+
+
+def test_what_is_distrusted_is_gone_and_not_kept_again(
+    manager: CacheServiceManager[str], storage: EmbeddedStorage
+) -> None:
+    first, second = list(DATASETS)[:2]
+    assert DATASETS[first] == DATASETS[second] == DIGESTS[0]
+    handle = Handle()
+    for digest in DIGESTS:
+        manager.register(CachedComputation(digest, "query", "rows"), handle)
+    with manager.reading() as lease:
+        assert manager.claim(first, DIGESTS[0]) is None
+        kept = lease.publish(first, keep(storage, first)).kept
+        assert manager.claim(second, DIGESTS[0]) is None
+        manager.distrust(DIGESTS[0])
+        # Who reads it or is at it is not disturbed, and nobody else gets it.
+        assert kept.directory.exists()
+        made_meanwhile = lease.publish(second, keep(storage, second)).kept
+        assert manager.entries() == {}
+    assert not kept.directory.exists()
+    assert not made_meanwhile.directory.exists()
+    again = CachedComputation(DIGESTS[0], "query", "rows")
+    manager.register(again, handle)
+    manager.follow(again, handle)
+    assert manager.computation(DIGESTS[0]) is None
+    assert [each.digest for each in manager.computations()] == [DIGESTS[1]]

@@ -73,7 +73,7 @@ def test_the_demos_options_arrive(played: list[DemoOptions], tmp_path: Path) -> 
     assert cli.main(["demo", "--data", "mine", "--output", "~/out"]) == 0
     assert played == [
         DemoOptions(0.5, None, tmp_path),
-        DemoOptions(1.0, Path("mine"), Path.home() / "out"),
+        DemoOptions(1.0, Path.cwd() / "mine", Path.home() / "out"),
     ]
 
 
@@ -105,8 +105,8 @@ def test_a_scale_is_a_number_above_zero(
         (["dance"], "invalid choice: 'dance'"),
         (["demo", "--loud"], "unrecognized arguments: --loud"),
         (["demo", "--scale", "1", "--data", "mine"], "not allowed with argument"),
-        (["demo", "--data", ""], "expected the path of a folder; found ''"),
-        (["demo", "--output", " "], "expected the path of a folder; found ' '"),
+        (["demo", "--data", ""], "expected a path of this machine, or file:///path; found ''"),
+        (["demo", "--output", " "], "expected a path of this machine, or file:///path; found ' '"),
     ],
 )
 def test_bad_arguments_end_with_code_2(

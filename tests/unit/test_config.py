@@ -136,6 +136,7 @@ def test_a_directory_may_be_a_path_and_start_at_home(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
+        ("intermediate-result-storage.verify-fraction", "5%", "a number from 0 to 1"),
         (COMPRESSION, "gzip", "zstd, lz4_raw, snappy, uncompressed"),
         (COMPRESSION, None, "zstd, lz4_raw, snappy, uncompressed"),
         (DIRECTORY, "  ", "the path of a directory"),

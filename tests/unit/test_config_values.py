@@ -11,6 +11,7 @@ from holdfast.config_values import (
     parse_addresses,
     parse_boolean,
     parse_duration,
+    parse_fraction,
     parse_memory_size,
     parse_positive_duration,
     parse_positive_memory_size,
@@ -171,3 +172,17 @@ def test_a_boolean_is_read_as_flink_reads_it(given_value: object, expected: bool
 def test_what_is_no_boolean_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError):
         parse_boolean(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "expected"),
+    [("0.01", 0.01), (0, 0.0), ("1", 1.0), (" 1e-3 ", 0.001), (0.5, 0.5)],
+)
+def test_fractions(given_value: object, expected: float) -> None:
+    assert parse_fraction(given_value) == expected
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, "2", "nan", "50%", "", True, None, [0.5]])
+def test_what_is_no_fraction(value: object) -> None:
+    with pytest.raises(ValueError):
+        parse_fraction(value)

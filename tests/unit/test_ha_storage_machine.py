@@ -61,11 +61,19 @@ class Known:
 
 @dataclass(eq=False)
 class Program:
-    """A program: it lives, or was killed, or has ended."""
+    """A program: it lives, or was killed, or has ended; or another one has taken over from it."""
 
     storage: HighAvailabilityStorage
     starts: list[Running] = field(default_factory=list)
     lives: bool = True
+    has_begun: bool = False
+    is_over: bool = False
+    taken_by: Program | None = None
+
+    @property
+    def last(self) -> Program:
+        """Whoever goes on with what it has done."""
+        return self if self.taken_by is None else self.taken_by.last
 
 
 @dataclass(eq=False)
@@ -111,16 +119,27 @@ class JobsMachine(RuleBasedStateMachine):
     def begin(self, slot: int, identity: JobIdentity) -> None:
         program = self.slots[slot]
         known = self.known[identity.job_id]
+        if program.taken_by is not None:
+            with pytest.raises(StaleEpochError):
+                program.storage.begin(identity)
+            return
+        program.has_begun = True
         start = program.storage.begin(identity)
         assert start.job_id == identity.job_id
         assert start.epoch > self.newest_epoch
         assert not start.changed
         self.newest_epoch, self.count = start.epoch, self.count + 1
         was_there = known.newest is not None
+        if known.newest is not None and known.ended is None and identity.sink is not None:
+            last = known.newest.program.last
+            if last is not program and not last.is_over:
+                last.taken_by = program
         done = (
             identity.sink is not None
             and known.ended is JobStatus.FINISHED
+            and known.ended_by is not None
             and known.ended_by is not program
+            and not known.ended_by.last.is_over
         )
         assert start.already_done is done
         if was_there and (known.ended is None or done):
@@ -131,9 +150,11 @@ class JobsMachine(RuleBasedStateMachine):
         else:
             assert start.previous is None
             known.vertices, known.sources = {}, None
-            if not was_there:
-                known.journal = ""
+            known.journal = ""
         if done:
+            assert known.ended_by is not None
+            if known.ended_by.last is not program:
+                known.ended_by.last.taken_by = program
             known.ended_by = program
         else:
             known.ended = known.ended_by = None
@@ -170,6 +191,7 @@ class JobsMachine(RuleBasedStateMachine):
                 assert start.epoch > self.newest_epoch
                 self.newest_epoch = start.epoch
                 known.vertices, known.sources = {}, None
+                known.ended = known.ended_by = None
 
     @precondition(has_starts)
     @rule(ago=RECENT, status=st.sampled_from(JobStatus), keep=st.booleans())
@@ -181,12 +203,14 @@ class JobsMachine(RuleBasedStateMachine):
             return
         running.start.end(status, keep=keep)
         if keep:
-            known.ended, known.ended_by, known.sources = status, running.program, None
+            known.ended, known.ended_by = status, running.program
         else:
             self.is_gone(known)
 
     @rule(slot=st.integers(0, SLOTS - 1), identity=st.sampled_from(IDENTITIES))
     def write_and_be_killed(self, slot: int, identity: JobIdentity) -> None:
+        if self.slots[slot].taken_by is not None:
+            return
         self.begin(slot, identity)
         self.end(0, JobStatus.FINISHED, True)
         self.kill(slot)
@@ -203,16 +227,19 @@ class JobsMachine(RuleBasedStateMachine):
         program, self.slots[slot] = self.slots[slot], self.started()
         program.storage.close()
         program.lives = False
+        program.is_over = program.taken_by is None
         for running in program.starts:
             known = running.known
-            if known.newest is running and known.ended is not None:
+            if not program.is_over:
+                running.start.let_go()
+            elif known.newest is running and known.ended is not None:
                 self.is_gone(known)
 
     @invariant()
     def whoever_is_the_newest_may_act_and_no_other(self) -> None:
         for program in self.all_programs:
             for running in program.starts if program.lives else ():
-                if running.known.newest is running:
+                if self.may_act(running):
                     running.start.check()
                 else:
                     with pytest.raises(StaleEpochError) as raised:
@@ -242,7 +269,8 @@ class JobsMachine(RuleBasedStateMachine):
         return self.starts[-1 - min(ago, len(self.starts) - 1)]
 
     def may_act(self, running: Running) -> bool:
-        return running.program.lives and running.known.newest is running
+        program = running.program
+        return program.lives and program.taken_by is None and running.known.newest is running
 
     def is_gone(self, known: Known) -> None:
         known.newest, known.ended, known.ended_by = None, None, None

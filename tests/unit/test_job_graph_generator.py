@@ -12,7 +12,8 @@ from holdfast.graph.job_graph import JobGraph, ResultPartitionType
 from holdfast.graph.job_graph_generator import JobGraphGenerator
 from holdfast.graph.transformation import CacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.plan.canonical_plan import CanonicalNode, hash_parts
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.hashing import hash_parts
 
 JOB = JobID("ab" * 16)
 

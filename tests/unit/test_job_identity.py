@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from holdfast.highavailability.job_identity import JobIdentity
-from holdfast.highavailability.storage_dir import storage_directory
 from holdfast.ids import JobID, application_of_start
 
 DIGEST, OTHER = "1" * 64, "2" * 64
@@ -74,50 +71,3 @@ def test_each_start_has_an_application_of_its_own() -> None:
     starts = {application_of_start(each, epoch) for each in (job, other) for epoch in (1, 2, 11)}
     assert len(starts) == 6
     assert application_of_start(job, 1) == application_of_start(JobID("1" * 32), 1)
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("file:///data/ha", "/data/ha"),
-        ("file:/data/ha", "/data/ha"),
-        ("FILE:///data/ha", "/data/ha"),
-        ("file://localhost/data/ha", "/data/ha"),
-        ("file:///data/with%20space", "/data/with space"),
-        ("/data/ha", "/data/ha"),
-        ("/data/with%20space", "/data/with%20space"),
-        ("/data/a:b", "/data/a:b"),
-    ],
-)
-def test_a_storage_directory_is_a_uri_or_a_path(uri: str, path: str) -> None:
-    assert storage_directory(uri) == Path(path)
-
-
-def test_a_storage_directory_may_be_relative_or_start_at_home(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/somebody")
-    assert storage_directory("ha") == tmp_path / "ha"
-    assert storage_directory("~/ha") == Path("/home/somebody/ha")
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        *(
-            "",
-            "  ",
-            "hdfs://name/ha",
-            "s3a://bucket/ha",
-            "file://other/ha",
-            "file:ha",
-            "file:",
-            "s3:/x",
-        ),
-        *("file:///ha?x=1", "file:///ha#x", "a\0b"),
-    ],
-)
-def test_what_is_no_storage_directory_is_refused(uri: str) -> None:
-    with pytest.raises(ValueError):
-        storage_directory(uri)

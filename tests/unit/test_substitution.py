@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.plan.canonical_plan import CanonicalNode, hash_parts
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.hashing import hash_parts
 from holdfast.plan.substitution import find_matches
 
 

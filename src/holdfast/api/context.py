@@ -114,7 +114,8 @@ class TableContext(Protocol):
     def prepare(self, table: Table, name: str) -> DataFrame:
         """Keeps what has to be kept, then gives the plain DataFrame that reads it.
 
-        For what hands a plan out to where Holdfast doesn't see its jobs.
+        For what hands a plan out to where Holdfast doesn't see its jobs. What it reads stays for as
+        long as somebody has it.
 
         Args:
             table: The table whose plan is handed out.
@@ -126,6 +127,13 @@ class TableContext(Protocol):
 
         Args:
             table: The table whose plan is substituted.
+        """
+
+    def hand_out(self, table: Table) -> DataFrame:
+        """Like :meth:`substituted`, and what it reads stays for as long as somebody has it.
+
+        Args:
+            table: The table whose plan is handed out.
         """
 
     def cache(self, table: Table) -> CachedTable:

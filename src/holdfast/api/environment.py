@@ -32,6 +32,7 @@ from holdfast.api.stream_program import StreamProgram
 from holdfast.api.table import Table
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
+    INTERMEDIATE_RESULT_VERIFY_FRACTION,
     Configuration,
 )
 from holdfast.errors import (
@@ -41,25 +42,34 @@ from holdfast.errors import (
     UnsupportedSessionError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.plan.substitution import find_matches
+from holdfast.plan.substitution import examine
 from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
-from holdfast.runtime.vertex_runner import KeptDataLost
+from holdfast.runtime.verification import Verification
+from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.source_versions import SourceVersions
 from holdfast.spark.streams.executor import StreamExecutor
+from holdfast.spark.verification import SparkResultVerifier
 from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 T = TypeVar("T")
+
+_FORMS = {
+    "rdd": HandOutForm.RDD,
+    "toJSON": HandOutForm.RDD,
+    "pandas_api": HandOutForm.ROWS,
+}
 
 logger = logging.getLogger(__name__)
 
@@ -148,11 +158,18 @@ class Environment(StreamEnvironment):
         records = job_records(self.configuration)
         self._storage = task_executor_storage(self.configuration)
         session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
-        self._bridge = CatalystBridge(self.spark, session)
+        # A job is found again on another machine, and its sinks link files, which changes inodes.
+        self._bridge = CatalystBridge(self.spark, session, portable=records is not None)
         self._manager: CacheServiceManager[Query] = CacheServiceManager(self._storage)
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
-            self._manager, self._storage, runner, lambda query: query.root
+            self._manager,
+            self._storage,
+            runner,
+            lambda query: query.root,
+            self._bridge.part,
+            SourceVersions(self.spark).changed,
+            self._verification(),
         )
         self._recoverable = None
         if records is not None:
@@ -177,6 +194,12 @@ class Environment(StreamEnvironment):
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value
         return SparkVertexRunner(self.spark, self._bridge, storage, compression)
+
+    def _verification(self) -> Verification[Query] | None:
+        fraction = self.configuration.get(INTERMEDIATE_RESULT_VERIFY_FRACTION)
+        if not fraction:
+            return None
+        return Verification(fraction, SparkResultVerifier(self.spark, self._bridge))
 
     def _ended(self, result: JobExecutionResult) -> None:
         self._last_job_result = result
@@ -295,6 +318,7 @@ class Environment(StreamEnvironment):
         Source: FLIP-36, "Step 3: Clean up".
         """
         self._manager.invalidate_all()
+        self._master.release_collected(thorough=True)
 
     @property
     def last_job_result(self) -> JobExecutionResult | None:
@@ -311,6 +335,7 @@ class Environment(StreamEnvironment):
             return
         self._closed = True
         self._manager.invalidate_all()
+        self._master.close()
         self._storage.close()
         if self._recoverable is not None:
             self._recoverable.close()
@@ -406,7 +431,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return _plain(table)
-        dataframe, result = self._master.prepare(request)
+        dataframe, result = self._master.prepare(request, _FORMS.get(name, HandOutForm.DATAFRAME))
         self._last_job_result = JobExecutionResult.of(result)
         return dataframe
 
@@ -416,6 +441,13 @@ class Environment(StreamEnvironment):
         if request is None:
             return _plain(table)
         return self._master.substituted(request)
+
+    def hand_out(self, table: Table) -> ParentDataFrame:
+        """Like `substituted`, for a DataFrame that goes on to be used. Runs nothing."""
+        request = self._request(table, "hand_out")
+        if request is None:
+            return _plain(table)
+        return self._master.hand_out(request)
 
     def cache(self, table: Table) -> CachedTable:
         """Marks a table's computation to be kept by the first job that needs it.
@@ -446,11 +478,13 @@ class Environment(StreamEnvironment):
         """Drops what is kept of a table's computation; the next job computes it again."""
         if not self._closed:
             self._manager.invalidate(self._bridge.query(table).root.digest)
+            self._master.release_collected(thorough=True)
 
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
         if not self._closed:
             self._manager.invalidate(self._bridge.query(table).root.digest, closing=table)
+            self._master.release_collected(thorough=True)
 
     def explain_kept(self, table: Table) -> str:
         """What a job of this table would read instead of computing it, and from where."""
@@ -458,14 +492,15 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         if request is not None:
             reads = self._master.kept_reads(request.inputs)
-            cached = find_matches(
+            for match in examine(
                 request.root, lambda node: self._manager.computation(node.digest) is not None
-            )
-            for node in cached:
-                computation = self._manager.computation(node.digest)
-                kept = reads(node)
-                name = computation.name if computation else node.operator
-                if kept is None:
+            ):
+                computation = self._manager.computation(match.node.digest)
+                kept = reads(match.node)
+                name = computation.name if computation else match.node.operator
+                if match.obstacle is not None:
+                    lines.append(f"computed again: {name}\n  as {match.obstacle.value}")
+                elif kept is None:
                     lines.append(f"to be kept by the next job: {name}")
                 else:
                     lines.append(

@@ -64,13 +64,23 @@ def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, 
         >>> staged_calls((("option", ("path", "out")), ("save", (None,))), "/stage")
         (('mode', ('append',)), ('save', ('file:/stage',)))
     """
+    # Spark takes what follows the scheme as it is, with blanks and per cent signs.
+    return calls_to(calls, f"file:{path}")
+
+
+def calls_to(calls: tuple[WriterCall, ...], place: str) -> tuple[WriterCall, ...]:
+    """Gives the calls that write the same to an empty or a new directory instead.
+
+    Args:
+        calls: What sets the writer up, and the writing call.
+        place: The directory, as Hadoop writes paths.
+    """
     setup = tuple(
         (method, args)
         for method, args in calls[:-1]
         if not (method == "option" and args[0].lower() == "path")
     )
-    # Spark takes what follows the scheme as it is, with blanks and per cent signs.
-    return (*setup, ("mode", ("append",)), ("save", (f"file:{path}",)))
+    return (*setup, ("mode", ("append",)), ("save", (place,)))
 
 
 def _discards(java_writer: Any) -> bool:

@@ -273,8 +273,8 @@ class Table(DataFrame):
     def rdd(self) -> RDD[Row]:
         """This table as an RDD that reads what is kept.
 
-        What has to be kept is computed and kept when this is read, and each reading gives a new
-        RDD, because what an earlier one reads may be gone by now.
+        What has to be kept is computed and kept when this is read. What the RDD reads stays for as
+        long as this one, or one that was made of it, is there, and the environment is open.
 
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
 
@@ -299,7 +299,7 @@ class Table(DataFrame):
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
 
         Example:
-            >>> table.limit(1).toJSON().first()
+            >>> table.where("k = 1").toJSON().first()
             '{"k":1,"v":10}'
         """
         if self.sparkSession._jconf.pysparkToJSONReturnDataFrame():
@@ -310,7 +310,8 @@ class Table(DataFrame):
     def to_dataframe(self) -> ParentDataFrame:
         """Gives the plain DataFrame in which whatever is kept already is a read. Runs nothing.
 
-        Its jobs are Spark's own: nothing is kept by them, and they fail if kept data are lost.
+        Its jobs are Spark's own: nothing is kept by them. What it reads stays for as long as this
+        DataFrame, or one that was made of it, is there, and the environment is open.
 
         Returns:
             A DataFrame with this table's schema.
@@ -321,7 +322,7 @@ class Table(DataFrame):
             >>> table.to_dataframe()
             DataFrame[k: bigint, v: bigint]
         """
-        return self._holdfast_context.substituted(self)
+        return self._holdfast_context.hand_out(self)
 
     def to_data_stream(self) -> DataStream:
         """Gives this table's rows as a stream of ``Row``. Runs nothing.

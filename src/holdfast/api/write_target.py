@@ -10,11 +10,16 @@ the rows to one by one do the same.
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
+
 from holdfast.api.context import RetryRefused
+from holdfast.errors import SinkError
 from holdfast.sinks.sink_mode import SinkMode
 
 if TYPE_CHECKING:
@@ -119,6 +124,63 @@ class DirectoryTarget(WriteTarget):
             self._file_system.delete(self._path, True)
 
 
+class OwnSourceTarget(WriteTarget):
+    """A directory that the table is read from, unless what is kept of it can be read instead.
+
+    The rows are written beside it, and take its place when they are all there: until then it may
+    have to be read again.
+
+    Args:
+        session: The session that writes.
+        path: The directory, as Hadoop's ``Path``.
+        refused: Spark's error for those who read and overwrite it.
+    """
+
+    def __init__(self, session: SparkSession, path: Any, refused: AnalysisException) -> None:
+        self.refused = refused
+        self._session = session
+        self._path = path
+        self._file_system = _file_system(session, path)
+
+    def overwrite(self, plan: Any, write: Callable[[str], None]) -> None:
+        """Replaces the directory by what a plan computes.
+
+        Args:
+            plan: The plan, analyzed.
+            write: Writes the plan's rows to a place that doesn't exist.
+
+        Raises:
+            pyspark.errors.AnalysisException: The plan reads the directory.
+            holdfast.errors.SinkError: The rows can't be put in the directory's place.
+        """
+        _refuse_own_source(self._session, plan, self._path)
+        hidden = f".{self._path.getName()}-{uuid.uuid4().hex}"
+        staged, aside = (self._beside(f"{hidden}-{kind}") for kind in ("new", "old"))
+        try:
+            write(staged.toString())
+            self._rename(self._path, aside)
+            try:
+                self._rename(staged, self._path)
+            except BaseException:
+                self._rename(aside, self._path)
+                raise
+        finally:
+            self._file_system.delete(staged, True)
+        self._file_system.delete(aside, True)
+        self._session.catalog.refreshByPath(self._path.toString())
+
+    def _beside(self, name: str) -> Any:
+        jvm: Any = self._session._jvm
+        return getattr(jvm, _HADOOP_PATH)(self._path.getParent(), name)
+
+    def _rename(self, source: Any, target: Any) -> None:
+        if not self._file_system.rename(source, target):
+            raise SinkError(
+                self._path.toString(),
+                f"{source.toString()} can't be renamed to {target.toString()}",
+            )
+
+
 def target_of_save(session: SparkSession, java_writer: Any, path: str | None) -> WriteTarget:
     """Gives the target of ``DataFrameWriter.save`` and its kin.
 
@@ -128,8 +190,7 @@ def target_of_save(session: SparkSession, java_writer: Any, path: str | None) ->
         path: The path to save to, unless an option gives it or the format needs none.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses the write, or it would overwrite a path that
-            the table is read from.
+        pyspark.errors.AnalysisException: Spark refuses the write.
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
     """
@@ -149,7 +210,10 @@ def _target_of_save_command(session: SparkSession, java_writer: Any, command: An
                 return SettledTarget()
         if command.mode().toString() == "Overwrite" and not command.dynamicPartitionOverwrite():
             # Spark refuses this for tables; for paths it would delete the files and then miss them.
-            _refuse_own_source(session, command.query(), command.outputPath())
+            try:
+                _refuse_own_source(session, command.query(), command.outputPath())
+            except AnalysisException as refused:
+                return OwnSourceTarget(session, command.outputPath(), refused)
     return _target_of_command(session, java_writer, command)
 
 

@@ -16,8 +16,14 @@ from holdfast.api.members import (
     MemberKind,
     members_of,
 )
-from holdfast.api.recoverable_write import WriterCall, sink_of_write, staged_calls
+from holdfast.api.recoverable_write import (
+    WriterCall,
+    calls_to,
+    sink_of_write,
+    staged_calls,
+)
 from holdfast.api.write_target import (
+    OwnSourceTarget,
     UnrepeatableTarget,
     WriteTarget,
     target_of_append,
@@ -50,7 +56,7 @@ class TableWriter(DataFrameWriter):
 
     Raises:
         pyspark.errors.AnalysisException: A writing call would overwrite what the table is read
-            from, or Spark refuses it for another reason.
+            from, which isn't kept, or Spark refuses it for another reason.
 
     Source: FLIP-36, phase 1 (a sink is a job like any other).
 
@@ -179,6 +185,9 @@ class _JobWriter:
         target = self._target_of(self, method, args)
         name, calls = f"{self._opened_by}.{method}", (*self._recorded, (method, args))
         sink = None
+        if isinstance(target, OwnSourceTarget):
+            self._overwrite_own_source(name, calls, target)
+            return
         if self.table._holdfast_context.recovers_jobs:
             sink = sink_of_write(name, self.java_writer, target, calls)
         if sink is not None:
@@ -192,6 +201,21 @@ class _JobWriter:
                 lambda df: _replay(self._open_writer(df), calls),
                 before_retry=target.before_retry,
             )
+
+    def _overwrite_own_source(
+        self, name: str, calls: tuple[WriterCall, ...], target: OwnSourceTarget
+    ) -> None:
+        if self.table._holdfast_context.recovers_jobs:
+            # A start after the first one would read what that has written.
+            raise target.refused
+
+        def act(df: DataFrame) -> None:
+            target.overwrite(
+                df._jdf.queryExecution().analyzed(),
+                lambda place: _replay(self._open_writer(df), calls_to(calls, place)),
+            )
+
+        self.table._holdfast_context.run_action(self.table, name, act)
 
     def _write_once(self, name: str, calls: tuple[WriterCall, ...], sink: DirectorySink) -> None:
         def act(df: DataFrame, path: str | None = None) -> None:

@@ -16,6 +16,7 @@ from holdfast.cli.datasets.command import (
 from holdfast.cli.demo.command import DemoOptions, run_demo
 from holdfast.cli.demo.errors import DemoError
 from holdfast.cli.jobs.command import add_jobs_command, run_jobs_command
+from holdfast.cli.path_argument import path_argument
 from holdfast.cli.taskexecutor import add_taskexecutor_command, run_taskexecutor
 
 _INTERRUPTED = 130
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     options = DemoOptions(
         scale=arguments.scale,
         data=arguments.data,
-        output=arguments.output.expanduser().absolute(),
+        output=arguments.output.absolute(),
         cluster=arguments.cluster,
     )
     try:
@@ -83,13 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     data.add_argument(
         "--data",
-        type=_path,
+        type=path_argument,
         metavar="DIR",
         help="a folder of your own Parquet files, or of TPC-H tables, instead of generated data",
     )
     demo.add_argument(
         "--output",
-        type=_path,
+        type=path_argument,
         metavar="DIR",
         default=Path("holdfast-demo"),
         help="where data, kept results and the chart go (default: ./holdfast-demo)",
@@ -115,12 +116,6 @@ def _scale(text: str) -> float:
             f"expected a number above 0, such as 0.01, 1 or 10; found {text!r}"
         )
     return scale
-
-
-def _path(text: str) -> Path:
-    if not text.strip() or "\0" in text:
-        raise argparse.ArgumentTypeError(f"expected the path of a folder; found {text!r}")
-    return Path(text)
 
 
 if __name__ == "__main__":

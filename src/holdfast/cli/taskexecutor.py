@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from pathlib import Path
 from typing import Any
 
+from holdfast.cli.path_argument import path_argument
 from holdfast.errors import StorageError
 from holdfast.taskexecutor.server import ServerOptions, serve
 from holdfast.taskexecutor.task_executor import GRACE_SECONDS
@@ -36,7 +36,7 @@ def add_taskexecutor_command(commands: Any) -> None:
         "stays in DIR when it ends, and is served again by the next one that starts there.",
     )
     start.add_argument(
-        "--dir", type=_path, metavar="DIR", required=True, help="where partitions are kept"
+        "--dir", type=path_argument, metavar="DIR", required=True, help="where partitions are kept"
     )
     start.add_argument(
         "--host",
@@ -54,7 +54,7 @@ def add_taskexecutor_command(commands: Any) -> None:
     )
     start.add_argument(
         "--token-file",
-        type=_path,
+        type=path_argument,
         metavar="FILE",
         help="the secret that callers must have (default: $HOLDFAST_TOKEN, or one that is made "
         "and kept in DIR/token)",
@@ -86,7 +86,7 @@ def run_taskexecutor(arguments: argparse.Namespace) -> int:
         the exit code: 0 when it was told to end, 2 when it can't run.
     """
     options = ServerOptions(
-        directory=arguments.dir.expanduser().absolute(),
+        directory=arguments.dir,
         host=arguments.host,
         port=arguments.port,
         public_host=arguments.public_host,
@@ -106,12 +106,6 @@ def run_taskexecutor(arguments: argparse.Namespace) -> int:
 
 def _say(options: ServerOptions, address: str) -> None:
     print(f"task executor at {address} keeps partitions in {options.directory}", flush=True)
-
-
-def _path(text: str) -> Path:
-    if not text.strip() or "\0" in text:
-        raise argparse.ArgumentTypeError(f"expected a path; found {text!r}")
-    return Path(text)
 
 
 def _port(text: str) -> int:

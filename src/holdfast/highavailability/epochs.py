@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import sync_directory
+from holdfast.highavailability.durable_files import create_once
 
 KEPT_NUMBERS = 64
 """How many of the newest numbers `take_epoch` leaves. So few names are read in one call of the
@@ -68,13 +68,22 @@ def claim_epoch(directory: Path, epoch: int) -> bool:
         FileNotFoundError: when the directory isn't there.
         OSError: when the disk doesn't take it.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    try:
-        os.close(os.open(epoch_file(directory, epoch), flags, 0o600))
-    except FileExistsError:
-        return False
-    sync_directory(directory)
-    return True
+    return create_once(epoch_file(directory, epoch))
+
+
+def forget_epochs(directory: Path, up_to: int) -> None:
+    """Removes the files by which numbers were taken.
+
+    Args:
+        directory: where they were taken.
+        up_to: the highest of these numbers.
+
+    Raises:
+        OSError: when they can't be removed.
+    """
+    for number in _taken(directory):
+        if number <= up_to:
+            epoch_file(directory, number).unlink(missing_ok=True)
 
 
 def newest_epoch(directory: Path) -> int:

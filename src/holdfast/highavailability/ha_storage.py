@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import socket
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from holdfast.errors import StorageError
+from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability.done_job import DoneJob
 from holdfast.highavailability.driver_lock import one_at_a_time
-from holdfast.highavailability.durable_files import sync_directory, write_durably
-from holdfast.highavailability.epochs import claim_epoch, newest_epoch, take_epoch
-from holdfast.highavailability.job_directory import JOURNAL, RECORD, SOURCES, JobDirectory, why
+from holdfast.highavailability.durable_files import (
+    forget_unfinished,
+    sync_directory,
+    write_durably,
+)
+from holdfast.highavailability.epochs import newest_epoch, take_epoch
+from holdfast.highavailability.job_directory import (
+    ASIDE,
+    JOURNAL,
+    RECORD,
+    SOURCES,
+    JobDirectory,
+    why,
+)
 from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
-from holdfast.highavailability.program_run import (
-    THIS_PROCESS,
-    ProgramRun,
-    forget_runs,
-    was_interrupted,
-)
+from holdfast.highavailability.program_run import THIS_PROCESS, ProgramRun, forget_runs
 from holdfast.highavailability.seal_key import seal_key
 from holdfast.ids import JobID
 
@@ -34,9 +41,9 @@ _EPOCHS = "epochs"
 _SEAL_KEY = "seal-key"
 _LOCK = "lock"
 _TRIED = ".tried"
-_REMOVED = ".removed-"
 _PATIENCE_SECONDS = 2.0
 _ATTEMPTS = 20
+_UNFINISHED_SECONDS = 24 * 60 * 60
 _WRITABLE_BY_OTHERS = 0o022
 FORGOTTEN_AFTER = timedelta(days=30)
 """How long a job stays recorded whose driver was killed, and whose program nobody starts again."""
@@ -62,6 +69,7 @@ class HighAvailabilityStorage:
     >>> start.epoch, start.previous, [job.state.value for job in storage.jobs()]
     (1, None, ['running'])
     >>> start.end(JobStatus.FINISHED, keep=False)
+    True
     >>> storage.jobs()
     ()
     >>> storage.close()
@@ -69,16 +77,18 @@ class HighAvailabilityStorage:
 
     def __init__(self, root: Path, process: str = THIS_PROCESS) -> None:
         self.root = root
-        self._process = process
         self._run = ProgramRun(root, process)
+        self._epoch = 0
         self._starts: dict[int, JobStart] = {}
         self._lock = threading.Lock()
         try:
             _make_usable(root)
             with one_at_a_time(root / _LOCK, _PATIENCE_SECONDS):
                 _remove_left_over(root)
+                forget_unfinished(root / ASIDE, time.time() - _UNFINISHED_SECONDS)
                 records = [job.record for job in known_jobs(root) if job.record is not None]
-                forget_runs(root, {each.program for each in records if each.program is not None})
+                known = {each.program for each in records if each.program is not None}
+                forget_runs(root, known, FORGOTTEN_AFTER)
             self._forget_old_jobs()
         except OSError as error:
             raise StorageError(
@@ -95,6 +105,7 @@ class HighAvailabilityStorage:
             name: what people see; what it is known by when empty.
 
         Raises:
+            StaleEpochError: when another run of this program has taken over from this one.
             StorageError: when it can't be recorded.
         """
         try:
@@ -128,6 +139,28 @@ class HighAvailabilityStorage:
         except OSError as error:
             raise StorageError(str(self.root), f"can't be listed: {error}") from error
 
+    def done_jobs(self) -> tuple[DoneJob, ...]:
+        """The jobs with a sink that this run of the program, and those that it goes on with, did.
+
+        Raises:
+            StorageError: when they can't be listed.
+        """
+        try:
+            runs = self._run.tokens()
+            found = []
+            for job in known_jobs(self.root):
+                record = job.record
+                is_done = record is not None and record.job_status is JobStatus.FINISHED
+                if record is None or not is_done or record.program not in runs:
+                    continue
+                directory = JobDirectory(job.directory)
+                sources = record.model_copy(update={"sources": directory.sources(record)})
+                if record.identity.sink is not None:
+                    found.append(DoneJob(sources, directory.journal()))
+            return tuple(found)
+        except OSError as error:
+            raise StorageError(str(self.root), f"can't be listed: {error}") from error
+
     def close(self, *, interrupted: bool = False) -> None:
         """The program ends: its jobs that have ended need not be known any more.
 
@@ -141,7 +174,12 @@ class HighAvailabilityStorage:
             starts = tuple(self._starts.values())
         if not interrupted:
             try:
-                self._run.end()
+                interrupted = not self._run.end()
+                if interrupted:
+                    logger.warning(
+                        "%s: another driver has taken this program's jobs over, and ends them",
+                        self.root,
+                    )
             except OSError as error:
                 logger.warning("%s: the program's end can't be recorded: %s", self.root, error)
                 interrupted = True
@@ -160,9 +198,20 @@ class HighAvailabilityStorage:
         # That no start of any job has had, so that none comes back when a directory has gone.
         while True:
             epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
+            if not directory.claim(epoch):
+                continue
             # Another start may have been faster with a higher one.
-            if claim_epoch(directory.epochs, epoch) and directory.newest_epoch() == epoch:
+            if directory.newest_epoch() == epoch:
                 return epoch
+            directory.release(epoch)
+
+    def has_live_run(self) -> bool:
+        """Whether no other run of the program has taken over from this one.
+
+        Raises:
+            OSError: when that can't be told.
+        """
+        return self._run.is_live()
 
     def newest_anywhere(self) -> int:
         """The newest epoch of all jobs.
@@ -172,42 +221,36 @@ class HighAvailabilityStorage:
         """
         return newest_epoch(self.root / _EPOCHS)
 
-    def remove_directory(self, directory: JobDirectory, epoch: int) -> None:
-        """Removes a job's directory, if this is its newest epoch.
-
-        Raises:
-            OSError: when it can't be removed.
-        """
-        with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
-            if directory.newest_epoch() != epoch:
-                return
-            # Renamed first: what is half removed must not look like a job.
-            going = self.root / f"{_REMOVED}{directory.path.name}-{epoch}"
-            directory.path.rename(going)
-        shutil.rmtree(going, ignore_errors=True)
-
     def forget(self, start: JobStart) -> None:
         """This program has nothing to do with a start any more."""
         with self._lock:
             self._starts.pop(id(start), None)
 
     def _begin(self, identity: JobIdentity, name: str) -> JobStart:
+        if not self._run.begin():
+            newest = max(self.newest_anywhere(), self._epoch + 1)
+            raise StaleEpochError(f"a job of this program in {self.root}", self._epoch, newest)
         for _ in range(_ATTEMPTS):
             directory = self._directory_for(identity)
             # A driver that ends the job meanwhile removes it.
             with suppress(FileNotFoundError):
-                directory.path.mkdir(mode=0o700, exist_ok=True)
-                directory.epochs.mkdir(mode=0o700, exist_ok=True)
+                for path in (directory.path, directory.epochs):
+                    with suppress(FileExistsError):
+                        path.mkdir(mode=0o700)
                 return self._begin_in(directory, identity, name)
         raise FileNotFoundError(f"{directory.path} is removed again and again")
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
-        self._run.begin()
-        epoch = self.next_epoch(directory)
+        epoch = self._epoch = self.next_epoch(directory)
+        # Only then: what has ended before is on record, and nothing else ends any more.
+        directory.fence(epoch)
         left = _left_by_an_earlier_start(directory)
         previous, already_done, changed = self._judged(left, identity)
         if previous is None:
-            directory.forget_events()
+            directory.forget_events(epoch)
+            if left is not None:
+                # The sink of another run has nothing to say of this one. Before the record counts.
+                directory.forget(JOURNAL, before=epoch)
         record = self._record(directory.job_id, identity, name, epoch, previous, already_done)
         directory.write_record(record)
         directory.forget(RECORD, *((JOURNAL,) if changed else ()), before=epoch)
@@ -233,12 +276,15 @@ class HighAvailabilityStorage:
             return None, False, False
         changed = left.identity.job_id != identity.job_id or left.identity.digest != identity.digest
         if left.status is RecordStatus.RUNNING:
+            if identity.sink is not None:
+                # What that run has written besides is this one's.
+                self._run.take_over(left.program)
             return left, False, changed
         already_done = (
             identity.sink is not None
             and not changed
             and left.job_status is JobStatus.FINISHED
-            and was_interrupted(self.root, left.program, self._process)
+            and self._run.take_over(left.program)
         )
         return (left if already_done else None), already_done, False
 
@@ -312,9 +358,7 @@ class HighAvailabilityStorage:
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
                 logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
-                # Another program that starts may be faster.
-                with suppress(FileNotFoundError):
-                    self.remove_directory(JobDirectory(job.directory), job.epoch)
+                JobDirectory(job.directory).remove(job.epoch)
 
 
 def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
@@ -359,14 +403,16 @@ def _make_usable(root: Path) -> None:
         raise PermissionError("others can write to it: `chmod go-w` ends that")
     # Found out now rather than in the middle of a job.
     write_durably(root / _TRIED, b"")
-    (root / _EPOCHS).mkdir(mode=0o700, exist_ok=True)
+    for name in (_EPOCHS, ASIDE):
+        (root / name).mkdir(mode=0o700, exist_ok=True)
     sync_directory(root)
 
 
 def _remove_left_over(root: Path) -> None:
     """Removes what somebody was killed over while removing it, or wrote after it was removed."""
-    jobs = {directory.path: directory for directory in JobDirectory.all(root)}
-    for path in root.iterdir():
-        unclaimed = path in jobs and not jobs[path].epochs.exists()
-        if path.name.startswith(_REMOVED) or unclaimed:
-            shutil.rmtree(path, ignore_errors=True)
+    # Whoever begins makes the directory of epochs first, and takes a higher epoch then.
+    newest = newest_epoch(root / _EPOCHS)
+    for directory in JobDirectory.all(root):
+        if not directory.epochs.exists():
+            with suppress(OSError):
+                directory.remove(newest)

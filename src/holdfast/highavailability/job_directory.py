@@ -1,31 +1,45 @@
 """What lies in the directory of one job, and which start of it wrote what.
 
 Whatever a start writes carries its epoch in its name. So one that was stopped, and goes on after a
-newer one has taken over, writes over nothing that still counts.
+newer one has taken over, writes over nothing that still counts, and what is removed is never that
+of a start that nobody knew of.
+
+A start has one file that stands for it. It is removed by whoever comes first: by the start itself,
+as the last step of its end, or by a newer one, as the first step of taking over. So either the end
+counts and all newer starts read of it, or the start learns that it was too late.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import re
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from holdfast.eventstore.event_file import EventFileName
 from holdfast.highavailability.driver_lock import is_held
 from holdfast.highavailability.durable_files import (
+    create_once,
+    remove_once,
+    sync_directory,
     write_atomically,
     write_durably,
 )
-from holdfast.highavailability.epochs import epoch_file, newest_epoch
+from holdfast.highavailability.epochs import claim_epoch, epoch_file, forget_epochs, newest_epoch
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
 
 RECORD, SOURCES, JOURNAL = "record", "sources", "journal"
+ASIDE = "unfinished"
+"""In the storage directory: where files lie until they are written."""
+_LIVE = "live"
 _NAME = re.compile(r"job-([0-9a-f]{32})")
-_OF_AN_EPOCH = re.compile(r"([a-z]+)-([0-9]{10,19})")
+_OF_AN_EPOCH = re.compile(r"([a-z]+)-([0-9]{10,19})(?:\.json)?")
+_ATTEMPTS = 20
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 logger = logging.getLogger(__name__)
@@ -78,6 +92,50 @@ class JobDirectory:
         """
         return newest_epoch(self.epochs)
 
+    def claim(self, epoch: int) -> bool:
+        """Begins a start of this epoch.
+
+        Returns:
+            whether nobody had the epoch before.
+
+        Raises:
+            FileNotFoundError: when the directory isn't there.
+            OSError: when the disk doesn't take it.
+        """
+        # What stands for it first: who sees the epoch can take over from it.
+        if not create_once(self._path(_LIVE, epoch)):
+            return False
+        if claim_epoch(self.epochs, epoch):
+            return True
+        self.release(epoch)
+        return False
+
+    def release(self, epoch: int) -> bool:
+        """The start of an epoch has ended, or is taken over from.
+
+        Returns:
+            whether it was neither before.
+
+        Raises:
+            OSError: when that can't be written.
+        """
+        released = remove_once(self._path(_LIVE, epoch))
+        if released:
+            # Whoever has seen that may have removed the directory by now.
+            with suppress(FileNotFoundError):
+                sync_directory(self.path)
+        return released
+
+    def fence(self, before: int) -> None:
+        """From now on no start of an earlier epoch can end.
+
+        Raises:
+            OSError: when that can't be written.
+        """
+        for kind, epoch in self._written():
+            if kind == _LIVE and epoch < before:
+                self.release(epoch)
+
     def is_driven(self, epoch: int) -> bool:
         """Whether the driver of one of its starts lives."""
         return is_held(epoch_file(self.epochs, epoch))
@@ -89,10 +147,10 @@ class JobDirectory:
             ValueError: when that is damaged.
             OSError: when it can't be read.
         """
-        newest = self._newest(RECORD)
+        newest, text = self._read_newest(RECORD)
         if newest is None:
             return None
-        record = JobRecord.model_validate_json(self._path(RECORD, newest).read_bytes())
+        record = JobRecord.model_validate_json(text)
         if record.job_id != self.job_id.hex or record.epoch != newest:
             raise ValueError(f"it is of job {record.job_id} and epoch {record.epoch}")
         return record
@@ -121,7 +179,8 @@ class JobDirectory:
             OSError: when the disk doesn't take it.
         """
         write = write_durably if durably else write_atomically
-        write(self._path(RECORD, record.epoch), record.model_dump_json(indent=2).encode())
+        text = record.model_dump_json(indent=2).encode()
+        write(self._path(RECORD, record.epoch), text, self._aside)
 
     def write_sources(self, epoch: int, sources: JsonValue) -> None:
         """Writes what the job reads.
@@ -129,7 +188,7 @@ class JobDirectory:
         Raises:
             OSError: when the disk doesn't take it.
         """
-        write_durably(self._path(SOURCES, epoch), _JSON.dump_json(sources))
+        write_durably(self._path(SOURCES, epoch), _JSON.dump_json(sources), self._aside)
 
     def journal(self) -> str:
         """What the newest start to write one has put into the sink's journal; empty when none did.
@@ -137,9 +196,8 @@ class JobDirectory:
         Raises:
             OSError: when it can't be read.
         """
-        newest = self._newest(JOURNAL)
         # Written whole or not at all: what can't be decoded was never ours.
-        return "" if newest is None else self._path(JOURNAL, newest).read_text("utf-8", "replace")
+        return self._read_newest(JOURNAL)[1].decode("utf-8", "replace")
 
     def write_journal(self, epoch: int, text: str) -> None:
         """Writes the sink's journal.
@@ -147,7 +205,7 @@ class JobDirectory:
         Raises:
             OSError: when the disk doesn't take it.
         """
-        write_durably(self._path(JOURNAL, epoch), text.encode("utf-8"))
+        write_durably(self._path(JOURNAL, epoch), text.encode("utf-8"), self._aside)
 
     def forget(self, *kinds: str, before: int) -> None:
         """Removes what starts before an epoch wrote; what can't be removed does no harm."""
@@ -156,29 +214,76 @@ class JobDirectory:
                 with suppress(OSError):
                     self._path(kind, epoch).unlink(missing_ok=True)
 
-    def forget_events(self) -> None:
-        """Removes the recorded events.
+    def forget_events(self, before: int) -> None:
+        """Removes the events that starts before an epoch have recorded.
 
         Raises:
             OSError: when they can't be removed.
         """
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.events)
+        for name in _names(self.events):
+            file = EventFileName.parse(name)
+            if file is not None and file.epoch < before:
+                (self.events / name).unlink(missing_ok=True)
+        _remove_empty(self.events)
 
-    def _newest(self, kind: str) -> int | None:
-        return max((epoch for found, epoch in self._written() if found == kind), default=None)
+    def remove(self, up_to: int) -> None:
+        """Removes what starts up to an epoch have left, and the directory if nothing else is there.
+
+        Nothing is renamed or removed as a whole: another start may have begun here meanwhile.
+
+        Args:
+            up_to: the epoch.
+
+        Raises:
+            OSError: when it can't be removed.
+        """
+        # First what would be gone on with: a journal says of its run alone what is written.
+        kinds = (JOURNAL, RECORD)
+        for name in sorted(
+            _names(self.path), key=lambda name: [not name.startswith(kind) for kind in kinds]
+        ):
+            found = _OF_AN_EPOCH.fullmatch(name)
+            if found is not None and int(found[2]) <= up_to:
+                (self.path / name).unlink(missing_ok=True)
+        self.forget_events(up_to + 1)
+        forget_epochs(self.epochs, up_to)
+        for directory in (self.epochs, self.path):
+            _remove_empty(directory)
+
+    @property
+    def _aside(self) -> Path:
+        return self.path.parent / ASIDE
+
+    def _read_newest(self, kind: str) -> tuple[int | None, bytes]:
+        for _ in range(_ATTEMPTS):
+            newest = max((epoch for found, epoch in self._written() if found == kind), default=None)
+            # A newer start that has written its own removes what was the newest.
+            with suppress(FileNotFoundError):
+                return newest, b"" if newest is None else self._path(kind, newest).read_bytes()
+        raise FileNotFoundError(errno.ENOENT, "it is removed again and again", str(self.path))
 
     def _written(self) -> list[tuple[str, int]]:
-        try:
-            names = [path.name for path in self.path.iterdir()]
-        except FileNotFoundError:
-            return []
-        found = (_OF_AN_EPOCH.fullmatch(name.removesuffix(".json")) for name in names)
+        found = map(_OF_AN_EPOCH.fullmatch, _names(self.path))
         return [(match[1], int(match[2])) for match in found if match is not None]
 
     def _path(self, kind: str, epoch: int) -> Path:
-        suffix = "" if kind == JOURNAL else ".json"
+        suffix = "" if kind in (JOURNAL, _LIVE) else ".json"
         return self.path / f"{kind}-{epoch:010}{suffix}"
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def _remove_empty(directory: Path) -> None:
+    try:
+        directory.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def why(error: Exception) -> str:

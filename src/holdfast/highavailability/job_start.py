@@ -37,8 +37,8 @@ class Starts(Protocol):
     def newest_anywhere(self) -> int:
         """The newest epoch of all jobs; OSError when that can't be told."""
 
-    def remove_directory(self, directory: JobDirectory, epoch: int) -> None:
-        """Removes a job's directory if this is its newest epoch; OSError when it can't."""
+    def has_live_run(self) -> bool:
+        """Whether no other run of the program has taken over; OSError when that can't be told."""
 
     def forget(self, start: JobStart) -> None:
         """This program has nothing to do with a start any more."""
@@ -87,6 +87,7 @@ class JobStart:
         self._lock = threading.RLock()
         self._alive = DriverLock(epoch_file(directory.epochs, record.epoch))
         self._recording = True
+        self._released = False
 
     @property
     def epoch(self) -> int:
@@ -126,18 +127,14 @@ class JobStart:
             StorageError: when that can't be told, since the storage directory can't be read.
         """
         try:
-            newest = self._directory.newest_epoch()
-            if newest == self.epoch:
+            if self._directory.newest_epoch() == self.epoch and self._starts.has_live_run():
                 return
-            if newest == 0:
-                # Gone: whoever did that had an epoch as well, which is no longer known.
-                newest = max(self._starts.newest_anywhere(), self.epoch + 1)
+            raise self._stale()
         except OSError as error:
             raise StorageError(
                 str(self._directory.path),
                 f"whether another driver has taken the job over can't be told: {error}",
             ) from error
-        raise StaleEpochError(f"job {self.job_id} in {self._directory.path}", self.epoch, newest)
 
     def take_fresh_epoch(self) -> int:
         """Starts the job anew: nothing that was left of it counts any more.
@@ -153,15 +150,23 @@ class JobStart:
             self.check()
             try:
                 epoch = self._starts.next_epoch(self._directory)
-                self._directory.forget_events()
+                if not self._released and not self._directory.release(self.epoch):
+                    self._directory.release(epoch)
+                    raise self._stale()
+                self._directory.fence(epoch)
+                self._directory.forget_events(epoch)
             except OSError as error:
                 raise StorageError(
                     str(self._directory.path), f"the job can't be started anew: {error}"
                 ) from error
             before, self._alive = self._alive, DriverLock(epoch_file(self._directory.epochs, epoch))
             before.release()
-            self.previous = None
-            anew = {
+            self._released = False
+            self.previous, self.already_done = None, False
+            anew: dict[str, object] = {
+                "status": RecordStatus.RUNNING,
+                "job_status": None,
+                "ended": None,
                 "epoch": epoch,
                 "vertices": {},
                 "shuffles": None,
@@ -208,13 +213,16 @@ class JobStart:
         with self._lock:
             return self._write(self._record.model_copy(update=changes), durably=False)
 
-    def end(self, status: JobStatus, keep: bool) -> None:
-        """The job has ended.
+    def end(self, status: JobStatus, keep: bool) -> bool:
+        """The job has ended. That counts in one step, which fails once a newer start took over.
 
         Args:
             status: how.
             keep: whether to keep that recorded until the program ends, so that the job is not done
                 a second time; else its directory goes.
+
+        Returns:
+            whether every later start will know; False when the disk failed, now or before.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
@@ -224,37 +232,44 @@ class JobStart:
                 "status": RecordStatus.ENDED,
                 "job_status": status,
                 "ended": datetime.now(UTC),
-                # They may be large, and a program may end many jobs.
+                # They may be large, and a program may end many jobs. On disk they stay.
                 "sources": None,
-                "sources_epoch": None,
             }
-            record = self._record.model_copy(update=ended)
-            if not keep:
-                self._keep_in_memory(record)
-                if self.remove():
-                    return
-            self._write(record, durably=True)
-
-    def remove(self) -> bool:
-        """Removes the job's directory, unless a newer start has taken over, and lets go of it.
-
-        Returns:
-            whether it need not be removed any more.
-        """
-        with self._lock:
-            removed = True
+            # Whoever takes over now finds this record, or what the sink has left: either will do.
+            recorded = self._write(self._record.model_copy(update=ended), durably=keep)
             try:
-                self._starts.remove_directory(self._directory, self.epoch)
+                if not self._released and not self._directory.release(self.epoch):
+                    raise self._stale()
+            except OSError as error:
+                self._note(error)
+                recorded = False
+            self._released = True
+            if not keep:
+                self.remove()
+            return recorded
+
+    def remove(self) -> None:
+        """Removes what the job's starts up to this one have recorded, and lets go of it."""
+        with self._lock:
+            try:
+                # A newer start needs what is there.
+                if self._released or self._directory.release(self.epoch):
+                    self._directory.remove(self.epoch)
             except OSError as error:
                 logger.warning("job %s has ended, and its record stays: %s", self.job_id, error)
-                removed = False
             self.let_go()
-            return removed
 
     def let_go(self) -> None:
         """This program has nothing to do with the job any more, which stays as it is recorded."""
         self._alive.release()
         self._starts.forget(self)
+
+    def _stale(self) -> StaleEpochError:
+        newest = self._directory.newest_epoch()
+        if newest <= self.epoch:
+            # Gone: whoever did that had an epoch as well, which is no longer known.
+            newest = max(self._starts.newest_anywhere(), self.epoch + 1)
+        return StaleEpochError(f"job {self.job_id} in {self._directory.path}", self.epoch, newest)
 
     def _checked_epoch(self) -> int:
         self.check()

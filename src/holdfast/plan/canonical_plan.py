@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-FileVersion = tuple[str, int, int]
-"""A file as a plan listed it: path, length in bytes, modification time in ms since 1970."""
+from holdfast.plan.file_version import FileVersion
+from holdfast.plan.rows import UNKNOWN_ROWS, Rows
+from holdfast.plan.terms import Term
+from holdfast.plan.traits import Trait
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,7 +18,8 @@ class CanonicalNode:
     Attributes:
         operator: what the operator is called, without its package.
         digest: SHA-256 in hex over the operator, its arguments and its inputs. Two nodes with the
-            same digest compute the same rows, in the same order where `ordered`.
+            same digest compute the same rows, in the same order where `ordered`. Their columns may
+            stand in another order, and be repeated: `columns` tells which is which.
         children: the inputs.
         subqueries: the plans inside the operator's expressions.
         handle: by which the engine finds the node again.
@@ -29,6 +31,11 @@ class CanonicalNode:
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
         files: the listed versions of the files that this node reads itself.
+        of_catalog: a catalog lists them for every plan that names the table, and goes on to after
+            the files have changed.
+        rows: the rows, whatever columns of them are put out.
+        columns: for each of `output` what it is, as a term over the rows.
+        traits: what this very node does with how its inputs are computed.
     """
 
     operator: str
@@ -43,6 +50,10 @@ class CanonicalNode:
     replaceable: bool = True
     doubts: tuple[str, ...] = ()
     files: tuple[FileVersion, ...] = ()
+    of_catalog: bool = False
+    rows: Rows = UNKNOWN_ROWS
+    columns: tuple[Term, ...] = ()
+    traits: frozenset[Trait] = frozenset()
 
     def walk(self) -> Iterator[CanonicalNode]:
         """This node and everything below it, subqueries included, in pre-order."""
@@ -57,19 +68,10 @@ class CanonicalNode:
         """Every file version that the plan reads."""
         return frozenset(file for node in self.walk() for file in node.files)
 
+    def catalog_files(self) -> frozenset[FileVersion]:
+        """Every file version that the plan reads by the listing of a catalog's table."""
+        return frozenset(file for node in self.walk() if node.of_catalog for file in node.files)
+
     def all_doubts(self) -> tuple[str, ...]:
         """Why the plan matches only itself, if it does: each reason once."""
         return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
-
-
-def hash_parts(*parts: object) -> str:
-    """SHA-256 in hex of nested tuples of strings, integers, booleans and None.
-
-    Their `repr` is unambiguous, so different parts have different digests.
-
-    >>> hash_parts("a", ("b", 1)) == hash_parts("a", ("b", 1))
-    True
-    >>> hash_parts("a", ("b", 1)) == hash_parts("a", ("b", "1"))
-    False
-    """
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import UnsupportedPlanError
-from holdfast.plan.canonical_plan import CanonicalNode, hash_parts
+from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument, Value
 from holdfast.plan.expressions import (
-    Canonical,
     ExpressionCanonicalizer,
     PythonFunctionDigest,
     Scope,
     freeze_json,
     short,
 )
+from holdfast.plan.hashing import hash_parts
 from holdfast.plan.operators import (
     BOTH_SIDES_JOINS,
     CTE_DEFINITION,
@@ -27,12 +27,31 @@ from holdfast.plan.operators import (
     OperatorRule,
     Output,
 )
+from holdfast.plan.rows import (
+    Rows,
+    as_dealt,
+    filtered,
+    grouped,
+    joined,
+    of_group,
+    of_side,
+    ranks,
+    rows_of,
+    rows_over,
+    sorted_rows,
+)
 from holdfast.plan.sources import SourceContext, canonical_source
+from holdfast.plan.terms import Canonical, Term, digests, embedded, term
+from holdfast.plan.traits import traits_of
 
-_SORT = LOGICAL + "Sort"
+_AGGREGATE = LOGICAL + "Aggregate"
 _DEDUPLICATE = LOGICAL + "Deduplicate"
 _DISTINCT = LOGICAL + "Distinct"
+_FILTER = LOGICAL + "Filter"
+_JOIN = LOGICAL + "Join"
 _PROJECT = LOGICAL + "Project"
+_SORT = LOGICAL + "Sort"
+_AND = "org.apache.spark.sql.catalyst.expressions.And"
 _SOURCES = frozenset(
     {
         LOGICAL + "LocalRelation",
@@ -49,15 +68,17 @@ class Canonicalizer:
 
     Args:
         session: a text that no other application has; it salts what is only known here.
-        inline_name: what the texts of inline tables end with.
         python_digest: digests pickled Python functions.
         salt_of: given a handle, a text that tells this very node from every other.
+        as_written: digests tell plans apart whose columns, or rows, may come in another order.
+        portable: files count as they look on every machine that has them.
     """
 
     session: str
-    inline_name: str
     python_digest: PythonFunctionDigest
     salt_of: Callable[[int], str]
+    as_written: bool = False
+    portable: bool = False
 
     def canonicalize(self, operators: list[OperatorDocument]) -> CanonicalNode:
         """The canonical form of a plan.
@@ -70,6 +91,12 @@ class Canonicalizer:
                 Spark has resolved is known to do so; the job then runs as if nothing were kept.
         """
         return _PlanPass(self, operators, (), {}).run()
+
+    def digest(self, rows: Rows, columns: Sequence[Term]) -> str:
+        """The digest of these columns of these rows."""
+        if self.as_written:
+            return hash_parts("as written", rows.dealt, digests(columns))
+        return hash_parts(rows.digest, tuple(sorted(set(digests(columns)))))
 
 
 @dataclass(slots=True)
@@ -138,128 +165,288 @@ class _PlanPass:
         if name == CTE_REFERENCE and operator["f"][0] in self.definitions:
             depth, definition = self.definitions[operator["f"][0]]
             node = _standing_for(definition, operator["i"], (), tuple(operator["out"]))
-            return _seen_from(node, len(self.outer) - depth)
+            # What is read, and doubted, stands with the definition, which isn't below.
+            node = replace(
+                node,
+                files=tuple(sorted(definition.source_files())),
+                of_catalog=bool(definition.catalog_files()),
+                doubts=definition.all_doubts(),
+            )
+            return self._seen_from(node, len(self.outer) - depth)
         rule = OPERATOR_RULES.get(name, _UNKNOWN)
         if rule.transparent:
             return _standing_for(children[0], operator["i"], children)
         if name in _SOURCES:
             return self._source(operator)
-        return self._general(operator, rule, children)
+        return _OperatorPass(self, operator, rule, children).run()
 
     def _source(self, operator: OperatorDocument) -> CanonicalNode:
-        source = canonical_source(
-            operator, SourceContext(self.with_.session, self.with_.inline_name)
+        context = SourceContext(self.with_.session, self.with_.portable)
+        source = canonical_source(operator, context)
+        salt = self.salt(operator) if source.doubts else None
+        output = tuple(operator["out"])
+        rows, columns = rows_of(operator["c"], source.content, salt), _numbered(output)
+        return CanonicalNode(
+            operator=short(operator["c"]),
+            digest=self.with_.digest(rows, columns),
+            children=(),
+            subqueries=(),
+            handle=operator["i"],
+            output=output,
+            rows=rows,
+            columns=columns,
+            ordered=False,
+            reach=0,
+            layout_sensitive=source.layout_sensitive,
+            doubts=source.doubts,
+            files=source.files,
+            of_catalog=source.of_catalog,
         )
-        return self._node(operator, (), source.content, list(source.doubts), files=source.files)
 
-    def _general(
+    def _seen_from(self, definition: CanonicalNode, deeper: int) -> CanonicalNode:
+        """A definition as a plan sees it that is `deeper` plans inside the one it stands in."""
+        if deeper == 0 or definition.reach == 0:
+            return definition
+        rows = Rows(
+            hash_parts("seen from", deeper, definition.rows.digest),
+            hash_parts("seen from", deeper, definition.rows.dealt),
+        )
+        return replace(
+            definition,
+            rows=rows,
+            digest=self.with_.digest(rows, definition.columns),
+            reach=definition.reach + deeper,
+        )
+
+    def salt(self, operator: OperatorDocument) -> str:
+        """What tells this very operator from every other."""
+        return operator["t"] or self.with_.salt_of(operator["i"])
+
+    def nested(self, operators: list[Any], outer: tuple[Scope, ...]) -> CanonicalNode:
+        """A plan inside an expression."""
+        return _PlanPass(self.with_, operators, outer, self.definitions).run()
+
+
+class _OperatorPass:
+    """One operator that has expressions or inputs."""
+
+    def __init__(
         self,
+        plan: _PlanPass,
         operator: OperatorDocument,
         rule: OperatorRule,
         children: tuple[CanonicalNode, ...],
-    ) -> CanonicalNode:
-        expressions = ExpressionCanonicalizer(
-            Scope([child.output for child in children]),
-            self.outer,
-            self._nested,
-            self.with_.python_digest,
+    ) -> None:
+        self._plan = plan
+        self._operator = operator
+        self._name = operator["c"]
+        self._rule = rule
+        self._children = children
+        self._ranks = self._sides()
+        self._scope = Scope(
+            (child.output, self._seen(side, child.columns)) for side, child in enumerate(children)
         )
-        name = operator["c"]
+        self._expressions = ExpressionCanonicalizer(
+            self._scope, plan.outer, plan.nested, plan.with_.python_digest
+        )
+        self._doubts: list[str] = []
+
+    def run(self) -> CanonicalNode:
+        known = self._known_form()
+        if known is not None and self._is_exact():
+            rows, columns, output = known
+        else:
+            rows, columns, output = self._general_form()
+        self._doubts += self._expressions.doubts
+        return self._node(rows, columns, output)
+
+    # -- forms in which several ways of writing the same are one --------------------------------
+
+    def _known_form(self) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
+        """Rows, columns and their ids of an operator whose meaning is known; None for others."""
+        fields = self._operator["f"]
+        match self._name:
+            case name if name == _PROJECT:
+                output = _ids(fields[0])
+                if output is None:
+                    return None
+                (child,) = self._children
+                return child.rows, tuple(self._expressions.terms(fields[0])), output
+            case name if name == _FILTER:
+                (child,) = self._children
+                conditions = self._conditions(fields[0])
+                return filtered(child.rows, conditions), child.columns, child.output
+            case name if name == _AGGREGATE:
+                return self._aggregate(fields[0], fields[1])
+            case name if name == _DISTINCT:
+                return self._distinct()
+            case name if name == _DEDUPLICATE:
+                keys = self._expressions.terms(fields[0])
+                (child,) = self._children
+                if not keys or {*digests(keys)} != {*digests(child.columns)}:
+                    return None
+                self._name, self._rule = _DISTINCT, OPERATOR_RULES[_DISTINCT]
+                return self._distinct()
+            case name if name == _JOIN:
+                return self._join(fields[2], fields[3])
+            case name if name == _SORT:
+                (child,) = self._children
+                orders = self._expressions.canonical([fields[0], fields[1]])
+                return sorted_rows(child.rows, orders), child.columns, child.output
+        return None
+
+    def _conditions(self, condition: Value) -> tuple[Term, ...]:
+        (whole,) = self._expressions.terms([condition])
+        return whole.operands_of(_AND)
+
+    def _aggregate(
+        self, keys: list[Value], named: list[Value]
+    ) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
+        (child,) = self._children
+        output = _ids(named)
+        if output is None:
+            return None
+        by, results = self._expressions.terms(keys), self._expressions.terms(named)
+        rows = grouped(child.rows, by, digests(results))
+        return rows, tuple(map(of_group, results)), output
+
+    def _distinct(self) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
+        (child,) = self._children
+        if not child.columns:
+            # No group, where there are no keys, is one row, whatever is grouped.
+            return None
+        rows = grouped(child.rows, child.columns, digests(child.columns))
+        return rows, tuple(map(of_group, child.columns)), child.output
+
+    def _join(
+        self, kind: dict[str, Any], condition: Value
+    ) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
+        if self._ranks is None:
+            return None
+        conditions = () if condition is None else self._conditions(condition)
+        rows = joined(short(kind["c"]), [child.rows for child in self._children], conditions)
+        sides = self._children if short(kind["c"]) in BOTH_SIDES_JOINS else self._children[:1]
+        columns = [self._seen(side, child.columns) for side, child in enumerate(sides)]
+        output = [child.output for child in sides]
+        return rows, tuple(sum(columns, ())), tuple(sum(output, ()))
+
+    def _sides(self) -> tuple[int, int] | None:
+        """For each input of a join that is known which side it is; None for other operators."""
+        if self._name != _JOIN or len(self._children) != 2:
+            return None
+        kind = short(self._operator["f"][2]["c"])
+        if kind not in LEFT_ONLY_JOINS | BOTH_SIDES_JOINS:
+            return None
+        return ranks(kind, [child.rows for child in self._children])
+
+    def _seen(self, side: int, columns: Sequence[Term]) -> tuple[Term, ...]:
+        """An input's columns as the operator's expressions see them."""
+        if self._ranks is not None:
+            return tuple(of_side(self._ranks[side], column) for column in columns)
+        if len(self._children) > 1:
+            return tuple(term("of input", side, column) for column in columns)
+        return tuple(columns)
+
+    def _is_exact(self) -> bool:
+        """Whether each value is the same however and how often the operator is run."""
+        return not self._expressions.doubts and not self._expressions.layout_sensitive
+
+    # -- the form of all others -----------------------------------------------------------------
+
+    def _general_form(self) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]]:
+        content = self._arguments()
+        rule, operator = self._rule, self._operator
+        if rule.seed is not None and operator["f"][rule.seed] is None:
+            self._doubts.append(f"a {short(self._name)} without a seed")
+        if rule is _UNKNOWN:
+            self._doubts.append(f"the operator {short(self._name)}, which Holdfast doesn't know")
+        output = self._output()
+        if output is None:
+            self._doubts.append(f"the output of {short(self._name)}")
+            output = ()
+        salt = None
+        if self._doubts or self._expressions.doubts:
+            salt = self._plan.salt(operator)
+        rows = rows_over(
+            [(child.rows, child.columns) for child in self._children], self._name, content, salt
+        )
+        if self._is_layout_sensitive():
+            rows = as_dealt(rows)
+        if rule.output is Output.FIRST_CHILD and len(self._children) == 1:
+            return rows, self._children[0].columns, output
+        return rows, _numbered(output), output
+
+    def _arguments(self) -> Canonical:
+        operator, rule = self._operator, self._rule
+        # What has been met of an attempt at a known form is met again.
+        self._expressions = ExpressionCanonicalizer(
+            self._scope, self._plan.outer, self._plan.nested, self._plan.with_.python_digest
+        )
         arguments: list[Canonical] = []
         for position, argument in enumerate(operator["f"]):
             if position in rule.ignored or position in rule.defines or _is_child(argument):
                 continue
-            arguments.append(expressions.canonical(argument))
-        arguments += [expressions.canonical(argument) for argument in operator["o"]]
+            arguments.append(embedded(self._expressions.canonical(argument)))
+            if rule.output is Output.JOIN and len(self._children) == 1:
+                self._widen()
+        arguments += [embedded(self._expressions.canonical(each)) for each in operator["o"]]
         if "s" in operator:
             schema = _unnamed(operator["s"]) if rule.names_unseen else operator["s"]
             arguments.append(("schema", freeze_json(schema)))
         if "inputs" in operator:
             arguments.append(("inputs", *map(freeze_json, operator["inputs"])))
-        if name == _DEDUPLICATE and _covers_all(arguments[0], children[0]):
-            name, rule, arguments = _DISTINCT, OPERATOR_RULES[_DISTINCT], []
-        doubts = list(expressions.doubts)
-        if rule.seed is not None and operator["f"][rule.seed] is None:
-            doubts.append(f"a {short(name)} without a seed")
-        if rule is _UNKNOWN:
-            doubts.append(f"the operator {short(name)}, which Holdfast doesn't know")
-        output = self._output(operator, rule, children, expressions.subqueries)
-        if output is None:
-            doubts.append(f"the output of {short(name)}")
-            output = ()
-        if name == _PROJECT and not doubts and _takes_all(arguments[0], children[0]):
-            return _standing_for(children[0], operator["i"], children, output)
-        return self._node(
-            {**operator, "c": name},
-            children,
-            tuple(arguments),
-            doubts,
-            output=output,
-            subqueries=tuple(expressions.subqueries),
-            ordered=(name == _SORT and operator["f"][1] is True)
-            or (rule.keeps_order and bool(children) and children[0].ordered),
-            reach=expressions.reach,
-            layout_sensitive=rule.layout_sensitive or expressions.layout_sensitive,
-        )
+        return tuple(arguments)
 
-    def _nested(self, operators: list[Any], outer: tuple[Scope, ...]) -> CanonicalNode:
-        return _PlanPass(self.with_, operators, outer, self.definitions).run()
+    def _widen(self) -> None:
+        """What comes after a lateral join's right side may refer to it."""
+        for right in self._expressions.subqueries[:1]:
+            columns = [term("of input", 1, column) for column in right.columns]
+            self._scope.widened(right.output, columns)
 
-    def _node(
-        self,
-        operator: OperatorDocument,
-        children: tuple[CanonicalNode, ...],
-        content: Canonical,
-        doubts: list[str],
-        *,
-        output: tuple[int, ...] | None = None,
-        subqueries: tuple[CanonicalNode, ...] = (),
-        ordered: bool = False,
-        reach: int = 0,
-        layout_sensitive: bool = False,
-        files: tuple[tuple[str, int, int], ...] = (),
-    ) -> CanonicalNode:
-        salt = None
-        if doubts:
-            salt = operator["t"] or self.with_.salt_of(operator["i"])
-        below = (*children, *subqueries)
-        return CanonicalNode(
-            operator=short(operator["c"]),
-            digest=hash_parts(
-                operator["c"], content, salt, tuple(child.digest for child in children)
-            ),
-            children=children,
-            subqueries=subqueries,
-            handle=operator["i"],
-            output=tuple(operator["out"]) if output is None else output,
-            ordered=ordered,
-            reach=max([reach, *(child.reach for child in children)]),
-            layout_sensitive=layout_sensitive or any(node.layout_sensitive for node in below),
-            doubts=tuple(doubts),
-            files=files,
-        )
-
-    @staticmethod
-    def _output(
-        operator: OperatorDocument,
-        rule: OperatorRule,
-        children: tuple[CanonicalNode, ...],
-        subqueries: list[CanonicalNode],
-    ) -> tuple[int, ...] | None:
-        """The ids of the output's attributes; None where they can't be told."""
-        match rule.output:
+    def _output(self) -> tuple[int, ...] | None:
+        """The ids of the output's attributes; None where they are unknown."""
+        operator, children = self._operator, self._children
+        match self._rule.output:
             case Output.DESCRIBED:
                 return tuple(operator["out"])
             case Output.FIRST_CHILD:
                 return children[0].output
             case Output.NAMED_EXPRESSIONS:
-                return _ids(operator["f"][rule.named])
+                return _ids(operator["f"][self._rule.named])
             case Output.CHILD_AND_NAMED:
-                added = _ids(operator["f"][rule.named])
+                added = _ids(operator["f"][self._rule.named])
                 return None if added is None else children[0].output + added
             case Output.JOIN:
-                sides = children if len(children) == 2 else (*children, *subqueries[:1])
+                right = self._expressions.subqueries[:1]
+                sides = children if len(children) == 2 else (*children, *right)
                 return _join_output(operator["f"][2]["c"], [side.output for side in sides])
+
+    def _is_layout_sensitive(self) -> bool:
+        return self._rule.layout_sensitive or self._expressions.layout_sensitive
+
+    def _node(
+        self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
+    ) -> CanonicalNode:
+        expressions, children = self._expressions, self._children
+        subqueries = tuple(expressions.subqueries)
+        is_sorted = self._name == _SORT and self._operator["f"][1] is True
+        keeps_order = self._rule.keeps_order and bool(children) and children[0].ordered
+        return CanonicalNode(
+            operator=short(self._name),
+            digest=self._plan.with_.digest(rows, columns),
+            children=children,
+            subqueries=subqueries,
+            handle=self._operator["i"],
+            output=output,
+            rows=rows,
+            columns=columns,
+            ordered=is_sorted or keeps_order,
+            reach=max([expressions.reach, *(child.reach for child in children)]),
+            layout_sensitive=self._is_layout_sensitive()
+            or any(node.layout_sensitive for node in (*children, *subqueries)),
+            traits=traits_of(self._operator, observes_scan=expressions.observes_scan),
+            doubts=tuple(self._doubts),
+        )
 
 
 def _standing_for(
@@ -276,21 +463,17 @@ def _standing_for(
         subqueries=(),
         handle=handle,
         output=node.output if output is None else output,
+        rows=node.rows,
+        columns=node.columns,
         ordered=node.ordered,
         reach=node.reach,
         layout_sensitive=node.layout_sensitive,
     )
 
 
-def _seen_from(definition: CanonicalNode, deeper: int) -> CanonicalNode:
-    """A definition as a plan sees it that is `deeper` plans inside the one that it stands in."""
-    if deeper == 0 or definition.reach == 0:
-        return definition
-    return replace(
-        definition,
-        digest=hash_parts("seen from", deeper, definition.digest),
-        reach=definition.reach + deeper,
-    )
+def _numbered(output: Sequence[int]) -> tuple[Term, ...]:
+    """Columns that are known by their places alone."""
+    return tuple(term("column", position) for position in range(len(output)))
 
 
 def _unnamed(schema: dict[str, Any]) -> list[Any]:
@@ -305,20 +488,6 @@ def _is_child(argument: Value) -> bool:
     if isinstance(argument, list):
         return bool(argument) and all(_is_child(item) for item in argument)
     return isinstance(argument, dict) and "child" in argument
-
-
-def _takes_all(projection: Canonical, child: CanonicalNode) -> bool:
-    """Whether a projection is all of the child's columns in their order, at most renamed."""
-    return len(projection) == len(child.output) + 1 and all(
-        column == ("column", position) for position, column in enumerate(projection[1:])
-    )
-
-
-def _covers_all(keys: Canonical, child: CanonicalNode) -> bool:
-    """Whether rows that agree on the keys agree on everything."""
-    return bool(child.output) and set(keys[1:]) == {
-        ("column", position) for position in range(len(child.output))
-    }
 
 
 def _ids(expressions: Value) -> tuple[int, ...] | None:

@@ -165,6 +165,7 @@ class ClassEncoder(ModuleEncoder):
         self._parts("enum member", type(value), value._name_, value._value_)
 
     def _c_descriptor(self, value: Any) -> None:
+        self._attribute_names.add(value.__name__)
         self._parts(type(value).__name__, value.__objclass__, value.__name__)
 
     def _wrapped_method(self, value: Any) -> None:

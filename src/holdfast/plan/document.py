@@ -13,13 +13,16 @@ list                                         a sequence or a map (of `scala.Tupl
                                              deterministic
 `{"a": id}`, `{"id": id}`                    a reference to an attribute; any other expression id
 `{"alias": id, "of": expression}`            an expression that is given a name
-`{"type": json}`, `{"metadata": json}`       a data type; a field's metadata
+`{"type": json}`, `{"metadata": json}`       a data type, with `"collations": text` where there are
+                                             any, which Spark's JSON leaves out; a field's metadata
 `{"number": class, "v": text}`               a number that JSON would not keep exactly
 `{"enum": class, "v": name}`, `{"class"}`    an enumeration's value; a class
-`{"bytes": base64}`                          a byte array
-`{"index": class, "files": [...],            a file listing: `[path, length, modification time]`,
-"partitions": text}`                         in bytes and in milliseconds since 1970; and the values
-                                             that partitioning columns have in it
+`{"bytes": base64}`                          a byte array, or a text that is not valid UTF-8
+`{"cell": base64}`                           any other value of a literal, laid out as in a row
+`{"index": class, "files": [...],            a file listing: `[path, length, modification time,
+"partitions": text}`                         tag]`, in bytes and in milliseconds since 1970, see
+                                             `FileVersion`; and the values that partitioning columns
+                                             have in it
 `{"python": base64, "version": text}`        a pickled Python function and the Python that runs it
 `{"rdd": id}`                                an RDD of this application
 `{"opaque": class}`                          something the engine can't see into
@@ -28,7 +31,8 @@ list                                         a sequence or a map (of `scala.Tupl
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterator
+from typing import Any, NotRequired, TypedDict, cast
 
 CATALYST = "org.apache.spark.sql.catalyst."
 LOGICAL = CATALYST + "plans.logical."
@@ -52,7 +56,7 @@ class OperatorDocument(TypedDict):
         s: the output's schema, where the arguments don't determine it.
         out: the ids of the output's attributes, where the arguments don't determine them.
         inputs: the schemas of the children, where the operator can observe their column names.
-        sql: an inline table's rows as typed literals, ended by a name that the engine tells.
+        rows: the digest of an inline table's rows; None where they can't be compared by value.
     """
 
     i: int
@@ -64,7 +68,67 @@ class OperatorDocument(TypedDict):
     s: NotRequired[dict[str, Any]]
     out: NotRequired[list[int]]
     inputs: NotRequired[list[dict[str, Any]]]
-    sql: NotRequired[str | None]
+    rows: NotRequired[str | None]
+
+
+class FlatDocument(OperatorDocument):
+    """An operator as the engine writes it down: with no expression inside another one.
+
+    Attributes:
+        x: the expressions in `f` and `o`, operands before what is made of them; `{"x": index}`
+            stands for each of them everywhere else.
+    """
+
+    x: list[Value]
+
+
+def nested(operators: list[FlatDocument]) -> list[OperatorDocument]:
+    """A plan's operators with each expression in its place, however deep that is.
+
+    An expression that stands in several places is the same object in all of them.
+
+    >>> flat = {"i": 0, "c": "Filter", "n": 0, "t": None, "f": [{"x": 1}], "o": []}
+    >>> nested([{**flat, "x": [{"c": "One"}, {"c": "Not", "f": [{"x": 0}]}]}])[0]["f"]
+    [{'c': 'Not', 'f': [{'c': 'One'}]}]
+    """
+    return [_nested_operator(each) for each in operators]
+
+
+def _nested_operator(operator: FlatDocument) -> OperatorDocument:
+    made: list[Value] = []
+
+    def placed(value: Value) -> Value:
+        if isinstance(value, list):
+            return [placed(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "x" in value:
+            return made[value["x"]]
+        if "plan" in value:
+            return {**value, "plan": nested(value["plan"])}
+        if "type" in value or "metadata" in value:
+            return value
+        return {key: placed(item) for key, item in value.items()}
+
+    for expression in operator["x"]:
+        made.append(placed(expression))
+    whole: Any = {key: value for key, value in operator.items() if key != "x"}
+    whole |= {"f": placed(operator["f"]), "o": placed(operator["o"])}
+    return cast(OperatorDocument, whole)
+
+
+def parts_of(value: Value) -> Iterator[dict[str, Any]]:
+    """Every product, reference and atom inside an argument, each once, whatever its depth."""
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting.extend(reversed(each))
+        elif isinstance(each, dict) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            if "plan" not in each:
+                waiting.extend(reversed(list(each.values())))
 
 
 OUTPUT_FROM_FIELDS = frozenset(

@@ -1,23 +1,29 @@
 """Makes expressions canonical: what they compute stays, what nobody can observe goes.
 
-Gone: expression ids (an attribute becomes its position in the operator's input), aliases,
-qualifiers, the order of commutative operands. In doubt stays everything, and the doubt is told.
+Gone: expression ids (an attribute becomes what it stands for in the operator's input), aliases,
+qualifiers, the order of commutative operands, other ways to write the same. In doubt everything
+stays, and the doubt is reported.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.plan.deep import Walk, walked
+from holdfast.plan.determinism import (
+    depends_on_order,
+    is_known_aggregate,
+    is_random,
+)
 from holdfast.plan.document import CATALYST, EXPRESSIONS, Value
+from holdfast.plan.terms import Canonical, Term, chained, digests, embedded, term
+from holdfast.plan.traits import OBSERVES_SCAN
 
 if TYPE_CHECKING:
     from holdfast.plan.canonical_plan import CanonicalNode
-
-Canonical = Any
-"""Nested tuples of strings, integers, booleans and None."""
 
 _COMMUTATIVE = frozenset(
     EXPRESSIONS + name
@@ -37,37 +43,6 @@ _MIRRORED = {
     EXPRESSIONS + "GreaterThanOrEqual": EXPRESSIONS + "LessThanOrEqual",
 }
 _SEEDED = frozenset(EXPRESSIONS + name for name in ("Rand", "Randn", "RandStr", "Uniform"))
-_ORDER_DEPENDENT = frozenset(
-    EXPRESSIONS + "aggregate." + name
-    for name in (
-        "AnyValue",
-        "ApproximatePercentile",
-        "CollectList",
-        "CollectSet",
-        "First",
-        "Last",
-        "ListAgg",
-        "MaxBy",
-        "MinBy",
-        "Mode",
-    )
-)
-# Not deterministic whatever their operands are; Catalyst takes the last for deterministic, but it
-# makes up its own initialization vectors.
-_RANDOM = frozenset(
-    EXPRESSIONS + name
-    for name in (
-        "CallMethodViaReflection",
-        "InputFileBlockLength",
-        "InputFileBlockStart",
-        "InputFileName",
-        "MonotonicallyIncreasingID",
-        "Shuffle",
-        "SparkPartitionID",
-        "Uuid",
-        "AesEncrypt",
-    )
-)
 _READS_THE_MOMENT = re.compile(
     r"(Current(?!Row\$).*|Now|LocalTimestamp.*|SessionUser|UnixTimestampNow)"
 )
@@ -97,6 +72,10 @@ _LITERAL = EXPRESSIONS + "Literal"
 _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
+_BETWEEN = EXPRESSIONS + "Between"
+_IN = EXPRESSIONS + "In"
+_IF = EXPRESSIONS + "If"
+_CASE = EXPRESSIONS + "CaseWhen"
 
 # The kinds of `PythonUDF` that are called once for each row; the others are handed rows in batches,
 # and see what comes together in one.
@@ -111,26 +90,29 @@ SubqueryCanonicalizer = Callable[[list[Any], tuple["Scope", ...]], "CanonicalNod
 
 
 class Scope:
-    """What an operator's expressions can refer to: the attributes of its inputs, by position.
+    """What an operator's expressions can refer to: the attributes of its inputs.
 
     Args:
-        inputs: the output ids of each child.
+        inputs: of each input the ids of its output's attributes, and the terms they stand for.
     """
 
-    def __init__(self, inputs: Sequence[Sequence[int]]) -> None:
-        self._inputs = inputs
-        self._positions: dict[int, int] | None = None
+    def __init__(self, inputs: Iterable[tuple[Sequence[int], Sequence[Term]]]) -> None:
+        self._inputs = list(inputs)
+        self._terms: dict[int, Term] | None = None
 
-    def position(self, attribute: int) -> int | None:
-        """Where the attribute with this id stands among all inputs' columns, from 0."""
-        if self._positions is None:
-            self._positions = {}
-            column = 0
-            for ids in self._inputs:
-                for each in ids:
-                    self._positions.setdefault(each, column)
-                    column += 1
-        return self._positions.get(attribute)
+    def term(self, attribute: int) -> Term | None:
+        """What the attribute with this id stands for."""
+        if self._terms is None:
+            self._terms = {}
+            for ids, terms in self._inputs:
+                for each, column in zip(ids, terms, strict=True):
+                    self._terms.setdefault(each, column)
+        return self._terms.get(attribute)
+
+    def widened(self, ids: Sequence[int], terms: Sequence[Term]) -> None:
+        """Adds an input."""
+        self._inputs.append((ids, terms))
+        self._terms = None
 
 
 class ExpressionCanonicalizer:
@@ -143,10 +125,11 @@ class ExpressionCanonicalizer:
         python_digest: digests Python functions.
 
     Attributes:
-        doubts: why the operator's rows can't be told from its arguments, if they can't.
+        doubts: why the operator's rows can't be known from its arguments, if they can't.
         subqueries: the plans inside the expressions.
         layout_sensitive: a value depends on how rows are dealt to tasks.
         reach: how many enclosing plans outwards the farthest reference leads; 0 for none.
+        observes_scan: a value tells which file is being read.
     """
 
     def __init__(
@@ -162,50 +145,62 @@ class ExpressionCanonicalizer:
         self._python_digest = python_digest
         self._lambda_variables: list[int] = []
         self._common_expressions: list[int] = []
+        self._common_terms: dict[int, tuple[Term, int]] = {}
         self._volatile_seen = 0
         self._attributes_seen = 0
         self.doubts: list[str] = []
         self.subqueries: list[CanonicalNode] = []
         self.layout_sensitive = False
         self.reach = 0
+        self.observes_scan = False
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
+        return walked(self._walk(value))
+
+    def terms(self, values: Iterable[Value]) -> list[Term]:
+        """The terms of expressions; what is none becomes a term with a doubt."""
+        return [self._as_term(self.canonical(value)) for value in values]
+
+    def _as_term(self, value: Canonical) -> Term:
+        return value if isinstance(value, Term) else term("value", value)
+
+    def _walk(self, value: Value) -> Walk[Canonical]:
         if value is None or isinstance(value, (bool, int, str)):
             return value
         if isinstance(value, list):
-            return ("seq", *[self.canonical(item) for item in value])
+            items = []
+            for item in value:
+                items.append(embedded((yield self._walk(item))))
+            return ("seq", *items)
         if "a" in value:
             return self._attribute(value["a"])
         if "alias" in value:
-            return self.canonical(value["of"])
+            return (yield self._walk(value["of"]))
         if "c" in value:
-            return self._product(value)
+            return (yield self._product(value))
         return self._atom(value)
 
-    def _doubt(self, reason: str) -> Canonical:
+    def _doubt(self, reason: str) -> Term:
         self.doubts.append(reason)
-        return ("doubt",)
+        return term("doubt")
 
-    def _attribute(self, attribute: int) -> Canonical:
+    def _attribute(self, attribute: int) -> Term:
         self._attributes_seen += 1
-        position = self._scope.position(attribute)
-        if position is not None:
-            return ("column", position)
-        return self._outer_attribute(attribute)
+        return self._scope.term(attribute) or self._outer_attribute(attribute)
 
-    def _outer_attribute(self, attribute: int) -> Canonical:
+    def _outer_attribute(self, attribute: int) -> Term:
         for distance, scope in enumerate(self._outer):
-            position = scope.position(attribute)
-            if position is not None:
+            found = scope.term(attribute)
+            if found is not None:
                 self.reach = max(self.reach, distance + 1)
-                return ("outer column", distance, position)
+                return term("outer column", distance, found)
         return self._doubt("a reference to an attribute that no input has")
 
     def _atom(self, value: dict[str, Any]) -> Canonical:
         match value:
             case {"type": data_type}:
-                return ("type", freeze_json(data_type))
+                return ("type", freeze_json(data_type), value.get("collations"))
             case {"number": kind, "v": text}:
                 return ("number", kind, text)
             case {"enum": kind, "v": name}:
@@ -214,6 +209,8 @@ class ExpressionCanonicalizer:
                 return ("class", name)
             case {"bytes": base64}:
                 return ("bytes", base64)
+            case {"cell": base64}:
+                return ("cell", base64)
             case {"metadata": metadata}:
                 return ("metadata", freeze_json(metadata))
             case {"python": pickled, "version": version}:
@@ -234,28 +231,35 @@ class ExpressionCanonicalizer:
         node = self._subquery(operators, (self._scope, *self._outer))
         self.subqueries.append(node)
         self.reach = max(self.reach, node.reach - 1)
-        return ("plan", node.digest)
+        return ("plan", node.rows.digest, digests(node.columns))
 
-    def _product(self, value: dict[str, Any]) -> Canonical:
+    def _product(self, value: dict[str, Any]) -> Walk[Canonical]:
         name: str = value["c"]
         if "o" not in value:
-            return self._plain_product(name, value["f"])
+            return (yield self._plain_product(name, value["f"]))
         if not name.startswith(EXPRESSIONS):
             return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
-        if _READS_THE_MOMENT.fullmatch(short(name)):
-            self._doubt(f"{short(name)}, which depends on when or where it is computed")
+        self._check_name(name)
         volatile_before, attributes_before = self._volatile_seen, self._attributes_seen
-        canonical = self._expression(name, value["f"], value["o"])
+        canonical = yield self._expression(value)
         if self._attributes_seen == attributes_before:
             self._check_constant(name, value["f"])
         volatile = bool(value.get("volatile"))
         volatile_below = self._volatile_seen > volatile_before
-        if name in _RANDOM or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
+        if is_random(name) or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
             self._note_volatile(name)
         self._volatile_seen += volatile
-        if name in _ORDER_DEPENDENT or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
+        if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.layout_sensitive = True
         return canonical
+
+    def _check_name(self, name: str) -> None:
+        if _READS_THE_MOMENT.fullmatch(short(name)):
+            self._doubt(f"{short(name)}, which depends on when or where it is computed")
+        if not is_known_aggregate(name):
+            self._doubt(f"the aggregate function {short(name)}, which Holdfast doesn't know")
+        if name in OBSERVES_SCAN:
+            self.observes_scan = True
 
     def _note_volatile(self, name: str) -> None:
         # A seed that stands in the plan fixes the values, as far as the layout does.
@@ -264,57 +268,51 @@ class ExpressionCanonicalizer:
         else:
             self._doubt(f"{short(name)}, which is not deterministic")
 
-    def _plain_product(self, name: str, fields: list[Value]) -> Canonical:
+    def _plain_product(self, name: str, fields: list[Value]) -> Walk[Canonical]:
         if fields and not name.startswith(_PRODUCTS):
             return self._doubt(f"a {short(name)}, which Holdfast doesn't know")
-        return (name, *[self.canonical(field) for field in fields])
+        parts = []
+        for each in fields:
+            parts.append(embedded((yield self._walk(each))))
+        return (name, *parts)
 
-    def _expression(self, name: str, fields: list[Value], other: list[Value]) -> Canonical:
+    def _expression(self, value: dict[str, Any]) -> Walk[Term]:
+        name, fields = value["c"], value["f"]
         if name == _ALIASED_LAMBDA:
-            return self._lambda_variable(fields[3]["id"], fields[1], fields[2])
+            variable: Term = yield self._lambda_variable(fields[3]["id"], fields[1], fields[2])
+            return variable
         if name == _LAMBDA:
-            return self._lambda(fields)
+            function: Term = yield self._lambda(fields)
+            return function
         if name == _OUTER:
             return self._outer_reference(fields[0])
         if name == _WITH:
-            return self._with_common(fields)
+            with_common: Term = yield self._with_common(fields)
+            return with_common
         if name == _COMMON_REFERENCE:
-            return self._common_reference(_common_id(fields[0]), fields[1], fields[2])
-        if name in _ASSOCIATIVE:
-            return (name, *sorted(self._operands(name, fields), key=repr))
+            common: Term = yield self._common_reference(fields)
+            return common
+        if name == _BETWEEN:
+            # Its other arguments are what the query says; the last one is what Spark computes.
+            return self._as_term((yield self._walk(fields[3])))
         if name in _PYTHON_CALLS:
             fields = fields[1:]  # The name of the function is not observable.
         if name in _OWN_IDS:
             fields = [field for field in fields if not is_id(field)]
-        arguments = [self.canonical(field) for field in fields]
-        arguments += [self.canonical(field) for field in other]
-        if name in _COMMUTATIVE:
-            arguments[:2] = sorted(arguments[:2], key=repr)
-        elif name in _MIRRORED:
-            name = _MIRRORED[name]
-            arguments[:2] = [arguments[1], arguments[0]]
-        elif name == EXPRESSIONS + "In":
-            arguments[1] = ("seq", *sorted(arguments[1][1:], key=repr))
-        return (name, *arguments)
+        arguments = []
+        for each in (*fields, *value["o"]):
+            arguments.append((yield self._walk(each)))
+        # What draws lots is evaluated in its order: where the left side decides, the right one
+        # isn't evaluated, and draws nothing.
+        return term(name, *arguments) if value.get("volatile") else _combined(name, arguments)
 
-    def _operands(self, name: str, fields: list[Value]) -> list[Canonical]:
-        """The operands of a chain of one associative operator, left to right."""
-        operands, waiting = [], list(reversed(fields))
-        while waiting:
-            field = waiting.pop()
-            if isinstance(field, dict) and field.get("c") == name:
-                waiting.extend(reversed(field["f"]))
-            else:
-                operands.append(self.canonical(field))
-        return operands
-
-    def _outer_reference(self, reference: Value) -> Canonical:
+    def _outer_reference(self, reference: Value) -> Term:
         self._attributes_seen += 1
         if isinstance(reference, dict) and "a" in reference:
             return self._outer_attribute(reference["a"])
         return self._doubt("an outer reference to something other than an attribute")
 
-    def _lambda(self, fields: list[Value]) -> Canonical:
+    def _lambda(self, fields: list[Value]) -> Walk[Term]:
         function, variables, hidden = fields
         bound = [
             variable["f"][3]["id"] for variable in variables if variable.get("c") == _ALIASED_LAMBDA
@@ -322,33 +320,49 @@ class ExpressionCanonicalizer:
         if len(bound) != len(variables):
             return self._doubt("a lambda function over something other than variables")
         self._lambda_variables.extend(bound)
-        canonical = (_LAMBDA, self.canonical(function), self.canonical(variables), hidden)
+        body = yield self._walk(function)
+        parameters = yield self._walk(variables)
         del self._lambda_variables[len(self._lambda_variables) - len(bound) :]
-        return canonical
+        return term(_LAMBDA, body, parameters, hidden)
 
-    def _lambda_variable(self, variable: int, data_type: Value, nullable: Value) -> Canonical:
+    def _lambda_variable(self, variable: int, data_type: Value, nullable: Value) -> Walk[Term]:
         self._attributes_seen += 1
         if variable not in self._lambda_variables:
             return self._doubt("a lambda variable that nothing binds")
         place = self._lambda_variables[::-1].index(variable)
-        return ("lambda variable", place, self.canonical(data_type), nullable)
+        return term("lambda variable", place, (yield self._walk(data_type)), nullable)
 
-    def _with_common(self, fields: list[Value]) -> Canonical:
+    def _with_common(self, fields: list[Value]) -> Walk[Term]:
         child, definitions = fields
         ids = [_common_id(each["f"][1]) for each in definitions if each["c"] == _COMMON_DEFINITION]
         if len(ids) != len(definitions):
             return self._doubt("common expressions of a form that Holdfast doesn't know")
-        values = [self.canonical(definition["f"][0]) for definition in definitions]
+        values = []
+        for definition in definitions:
+            values.append(self._as_term((yield self._walk(definition["f"][0]))))
+        # What is computed once or each time it is named is the same, unless it draws lots.
+        if not any(definition.get("volatile") for definition in definitions):
+            depth = len(self._lambda_variables)
+            self._common_terms.update(zip(ids, ((value, depth) for value in values), strict=True))
+            return self._as_term((yield self._walk(child)))
         self._common_expressions.extend(ids)
-        canonical = (_WITH, self.canonical(child), *values)
+        body = yield self._walk(child)
         del self._common_expressions[len(self._common_expressions) - len(ids) :]
-        return canonical
+        return term(_WITH, body, *values)
 
-    def _common_reference(self, common: int, data_type: Value, nullable: Value) -> Canonical:
+    def _common_reference(self, fields: list[Value]) -> Walk[Term]:
+        common = _common_id(fields[0])
+        if common in self._common_terms:
+            self._attributes_seen += 1
+            found, depth = self._common_terms[common]
+            if depth != len(self._lambda_variables):
+                return self._doubt("a common expression that is named in another lambda function")
+            return found
         if common not in self._common_expressions:
             return self._doubt("a common expression that nothing defines")
         place = self._common_expressions[::-1].index(common)
-        return ("common expression", place, self.canonical(data_type), nullable)
+        data_type = yield self._walk(fields[1])
+        return term("common expression", place, data_type, fields[2])
 
     def _check_constant(self, name: str, fields: list[Value]) -> None:
         """Spark replaces a constant 'today' that is made a date by the day of the query."""
@@ -366,6 +380,24 @@ class ExpressionCanonicalizer:
             if not (isinstance(literal, str) and _NAMES_THE_MOMENT.fullmatch(literal)):
                 return
         self._doubt("a cast of a text that may name the current day or time")
+
+
+def _combined(name: str, arguments: list[Canonical]) -> Term:
+    """An expression of its canonical arguments, in the one form of all that compute the same."""
+    if name in _ASSOCIATIVE:
+        return chained(name, [each for each in arguments if isinstance(each, Term)])
+    if name in _COMMUTATIVE:
+        arguments[:2] = sorted(arguments[:2], key=lambda each: repr(embedded(each)))
+    elif name in _MIRRORED:
+        name = _MIRRORED[name]
+        arguments[:2] = [arguments[1], arguments[0]]
+    elif name == _IN:
+        arguments[1] = ("seq", *sorted(set(arguments[1][1:]), key=repr))
+    elif name == _IF:
+        condition, value, otherwise = arguments
+        branch = ("scala.Tuple2", embedded(condition), embedded(value))
+        name, arguments = _CASE, [("seq", branch), otherwise]
+    return term(name, *arguments)
 
 
 def _common_id(value: Value) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.plan.document import EXECUTION, OperatorDocument, Value
+from holdfast.plan.deep import Walk, walked
+from holdfast.plan.document import EXECUTION, OperatorDocument, Value, parts_of
 
 _RELATION = EXECUTION + "datasources.LogicalRelation"
 
@@ -33,22 +34,12 @@ def all_operators(operators: list[OperatorDocument]) -> list[OperatorDocument]:
     """A plan's operators in pre-order, each followed by those of its subqueries."""
     found: list[OperatorDocument] = []
 
-    def look(value: Value) -> None:
-        if isinstance(value, list):
-            for item in value:
-                look(item)
-        elif isinstance(value, dict):
-            if "plan" in value:
-                walk(value["plan"])
-            else:
-                for item in value.values():
-                    look(item)
-
     def walk(plan: list[OperatorDocument]) -> None:
         for operator in plan:
             found.append(operator)
-            look(operator["f"])
-            look(operator["o"])
+            for part in parts_of([operator["f"], operator["o"]]):
+                if "plan" in part:
+                    walk(part["plan"])
 
     walk(operators)
     return found
@@ -64,19 +55,30 @@ def with_listings(
         relisted: given the handle of a leaf and its listing, another one; None to leave it.
     """
 
-    def of_value(value: Value) -> Value:
+    def of_value(value: Value, made: dict[int, Value]) -> Walk[Value]:
+        if not isinstance(value, (dict, list)):
+            return value
+        if id(value) in made:
+            return made[id(value)]
+        changed: Value
         if isinstance(value, list):
-            return [of_value(item) for item in value]
-        if isinstance(value, dict):
-            if "plan" in value:
-                return {**value, "plan": [of_operator(each) for each in value["plan"]]}
-            return {key: of_value(item) for key, item in value.items()}
-        return value
+            changed = []
+            for item in value:
+                changed.append((yield of_value(item, made)))
+        elif "plan" in value:
+            changed = {**value, "plan": [of_operator(each) for each in value["plan"]]}
+        else:
+            changed = {}
+            for key, item in value.items():
+                changed[key] = yield of_value(item, made)
+        made[id(value)] = changed
+        return changed
 
     def of_operator(operator: OperatorDocument) -> OperatorDocument:
         listing = file_listing(operator)
         if listing is None:
-            return {**operator, "f": of_value(operator["f"]), "o": of_value(operator["o"])}
+            fields, others = walked(of_value([operator["f"], operator["o"]], {}))
+            return {**operator, "f": fields, "o": others}
         other = relisted(operator["i"], listing)
         if other is None:
             return operator

@@ -18,9 +18,11 @@ __all__ = ["Undigestible", "digest_function", "digest_value"]
 def digest_function(func: Callable[..., object]) -> str:
     """The digest of what a function computes.
 
-    Names, file names, line numbers and annotations of functions don't count; bytecode, constants,
-    defaults, closures and everything the code refers to do, recursively. Functions of the standard
-    library and of installed distributions count by name and version.
+    File names and line numbers don't count; bytecode, constants, defaults, closures and everything
+    the code refers to do, recursively. What functions are called counts where code gets hold of
+    them as values, and their annotations and documentation where it may ask for these. Functions of
+    the standard library and of installed distributions count by name and version; those that see
+    the machine, the moment or chance can't be known.
 
     Args:
         func: any callable, live or come out of a pickle.
@@ -45,13 +47,15 @@ def digest_function(func: Callable[..., object]) -> str:
     return _digest("function", func)
 
 
-def digest_value(value: object) -> str:
+def digest_value(value: object, first_sources: dict[str, bytes] | None = None) -> str:
     """The digest of a value: of its types and its content, at any depth.
 
     An object whose class has a method `__holdfast_digest__` counts as what that returns.
 
     Args:
         value: any object. Functions in it count as for `digest_function`.
+        first_sources: digests of the sources of the user's modules when they were first seen, and
+            to be filled; then what leads to a module that was edited since can't be known.
 
     Returns:
         64 hexadecimal digits, the same in every process.
@@ -64,11 +68,11 @@ def digest_value(value: object) -> str:
     >>> digest_value(1) == digest_value(1.0)
     False
     """
-    return _digest("value", value)
+    return _digest("value", value, first_sources)
 
 
-def _digest(kind: str, value: object) -> str:
-    encoder = ReachEncoder()
+def _digest(kind: str, value: object, first_sources: dict[str, bytes] | None = None) -> str:
+    encoder = ReachEncoder(first_sources)
     try:
         refresh()
         return encoder.digest(kind, value)

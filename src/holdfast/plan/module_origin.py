@@ -130,6 +130,26 @@ def source_of(name: str) -> bytes | None:
         raise SourceUnavailableError(f"the source of module {name!r} can't be read") from error
 
 
+def python_package(name: str) -> str | None:
+    """The package that a module's relative imports begin at; None if it isn't made of a source.
+
+    Args:
+        name: the module's full name. The module need not be imported.
+
+    >>> python_package("json.decoder"), python_package("json"), python_package("math")
+    ('json', 'json', None)
+    """
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None) if module is not None else find_spec(name)
+    location = getattr(module, "__file__", None) if module is not None else spec and spec.origin
+    if not isinstance(location, str) or not location.endswith(".py"):
+        return None
+    if isinstance(spec, importlib.machinery.ModuleSpec):
+        return spec.parent or ""
+    package = getattr(module, "__package__", None)
+    return package if isinstance(package, str) else ""
+
+
 def is_module(module: ModuleType) -> bool:
     """Whether a module is the one that imports of its name find."""
     return sys.modules.get(module.__name__) is module

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast.plan.code_scan import Call
 from holdfast.plan.module_origin import origin_of
+from holdfast.plan.outside_world import has_state, outside
 from holdfast.plan.revealing_names import REVEALING_MODULES
-from holdfast.plan.value_digest import ValueEncoder
+from holdfast.plan.value_digest import Manner, ValueEncoder
 
 Feeder = Callable[[Any], None]
 
@@ -39,6 +41,8 @@ class ReferenceEncoder(ValueEncoder):
     def __init__(self) -> None:
         super().__init__()
         self._known_modules: set[str] = set()
+        # Modules and, behind a dot, what of them is referred to.
+        self._reached: set[str] = set()
 
     def _special(self, value: Any) -> bool:
         feed = self._feeder(type(value))
@@ -58,6 +62,7 @@ class ReferenceEncoder(ValueEncoder):
         origin = origin_of(name)
         if origin is not None:
             self._known_modules.add(name)
+            self._reached.add(name)
             if name.partition(".")[0] in REVEALING_MODULES - {"builtins"}:
                 self.fail(f"module {name!r} shows more than results depend on")
         return origin
@@ -75,8 +80,19 @@ class ReferenceEncoder(ValueEncoder):
         origin = self._identity(module)
         if origin is None:
             return False
+        made = Manner.MADE in self._manner and has_state(module, name)
+        if Manner.JUDGED not in self._manner and not made:
+            self._judge(module, name.split("."), None)
+        self._reached.add(f"{module}.{name}")
         self._parts("reference", module, name, origin)
         return True
+
+    def _judge(self, module: str, attributes: Sequence[str], call: Call | None) -> None:
+        """Gives up if what is taken from an installed module shows the outside world."""
+        why = outside(module, attributes, call)
+        if why is not None:
+            self.fail(why)
+        self._reached.add(".".join([module, *attributes[:1]]))
 
     def _is_settled_by_name(self, cls: type) -> bool:
         return origin_of(cls.__module__) is not None and is_found(cls)

@@ -34,12 +34,17 @@ REVEALING_MODULES = frozenset(
 )
 _REVEALING_ATTRIBUTES = {
     "importlib": frozenset({"import_module", "__import__", "reload"}),
-    "sys": frozenset({"modules", "_getframe", "_current_frames", "exc_info"}),
+    "sys": frozenset({"modules", "_getframe", "_current_frames", "exc_info", "exception"}),
 }
 _REVEALING_NAMES = frozenset(
     {
         "__builtins__",
+        "__cached__",
+        "__file__",
+        "__firstlineno__",
         "__globals__",
+        "__loader__",
+        "__spec__",
         "__subclasses__",
         "__traceback__",
         "co_filename",
@@ -47,11 +52,13 @@ _REVEALING_NAMES = frozenset(
         "co_lines",
         "co_linetable",
         "co_positions",
+        "cr_frame",
         "f_back",
         "f_builtins",
         "f_globals",
         "f_lineno",
         "f_locals",
+        "gi_frame",
         "tb_frame",
         "tb_lineno",
     }

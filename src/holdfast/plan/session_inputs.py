@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.plan.canonical_plan import CanonicalNode, hash_parts
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.hashing import hash_parts
 
 # Bumped whenever the same plan gets another digest.
-_DIGEST_VERSION = 1
+_DIGEST_VERSION = 2
 
 _SQL = "spark.sql."
 
@@ -47,8 +48,6 @@ _NEUTRAL = tuple(
         "inMemoryColumnarStorage.",
         "join.preferSortMergeJoin",
         "parquet.compression.codec",
-        "parquet.enableVectorizedReader",
-        "parquet.filterPushdown",
         "shuffle.partitions",
         "sources.parallelPartitionDiscovery.",
         "statistics.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.plan.deep import Walk, walked
 from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument, Value
 
 _AND, _OR, _NOT = EXPRESSIONS + "And", EXPRESSIONS + "Or", EXPRESSIONS + "Not"
@@ -82,15 +83,19 @@ def guess_rows(operator: OperatorDocument, inputs: list[RowGuess]) -> RowGuess:
 
 def kept_part(condition: Value) -> float:
     """Which part of the rows may fulfil a condition."""
+    return walked(_kept_part(condition))
+
+
+def _kept_part(condition: Value) -> Walk[float]:
     if not isinstance(condition, dict):
         return _KEEPS_SOME
     name, fields = condition.get("c"), condition.get("f", [])
     if name == _AND:
-        return kept_part(fields[0]) * kept_part(fields[1])
+        return float((yield _kept_part(fields[0])) * (yield _kept_part(fields[1])))
     if name == _OR:
-        return min(1.0, kept_part(fields[0]) + kept_part(fields[1]))
+        return min(1.0, float((yield _kept_part(fields[0])) + (yield _kept_part(fields[1]))))
     if name == _NOT:
-        return max(_KEEPS_SOME, 1 - kept_part(fields[0]))
+        return max(_KEEPS_SOME, 1 - float((yield _kept_part(fields[0]))))
     if name in _KEEPS_ALL:
         return 1.0
     return _KEEPS.get(str(name), _KEEPS_SOME)

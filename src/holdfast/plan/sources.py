@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.plan.canonical_plan import FileVersion
 from holdfast.plan.document import OperatorDocument
-from holdfast.plan.expressions import Canonical, freeze_json, short
+from holdfast.plan.expressions import freeze_json, short
+from holdfast.plan.file_version import FileVersion
+from holdfast.plan.terms import Canonical
 
 # Where files lie is in their listing; the same files may be named in several ways.
 _PATH_OPTIONS = frozenset({"path", "paths", "__paths__"})
 
-# Types whose SQL literals say everything; a timestamp's doesn't where clocks are put back.
-_INLINE_TYPES = frozenset(
-    {
-        "boolean",
-        "byte",
-        "short",
-        "integer",
-        "long",
-        "float",
-        "double",
-        "string",
-        "date",
-        "binary",
-        "void",
-    }
-)
+# What is kept is read by a class that has another name in each program.
+_OURS = re.compile(r"(?<=^holdfast\.)made_\w+\.")
+
+# The part of a file that a task reads depends on how files are split.
+_OF_SPLIT = frozenset({"file_block_start", "file_block_length"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +27,11 @@ class SourceContext:
 
     Attributes:
         session: a text that no other application has.
-        inline_name: what the texts of inline tables end with.
+        portable: files count as they look on every machine that has them.
     """
 
     session: str
-    inline_name: str
+    portable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +42,34 @@ class CanonicalSource:
         content: what its rows are determined by.
         doubts: why they are not determined by `content`, if they are not.
         files: the files that are read, as they were listed.
+        layout_sensitive: the rows say how the files were split among tasks.
+        of_catalog: they were listed for a catalog's table.
     """
 
     content: Canonical
     doubts: tuple[str, ...] = ()
     files: tuple[FileVersion, ...] = ()
+    layout_sensitive: bool = False
+    of_catalog: bool = False
 
 
 def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
     """The identity and version of a leaf that `holdfast.plan.operators` knows as a source.
 
-    Files count with path, length and modification time, as the DataFrame listed them when it was
-    made. An RDD counts as itself, in this application. Anything else is a doubt.
+    Files count in the version that the DataFrame listed when it was made. An RDD counts as itself,
+    in this application. Anything else is a doubt.
     """
     match short(operator["c"]):
         case "LogicalRelation":
-            return _relation(operator)
+            return _relation(operator, context)
         case "LocalRelation":
-            return _inline_table(operator, context)
+            return _inline_table(operator)
         case "LogicalRDD":
-            return _rdd(operator, context)
+            return _rdd(operator, context.session)
     return CanonicalSource((), (f"the source {short(operator['c'])}",))
 
 
-def _relation(operator: OperatorDocument) -> CanonicalSource:
+def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
     relation = operator["f"][0]
     if short(relation.get("c", "")) != "HadoopFsRelation":
         name = relation.get("c") or relation.get("opaque") or "relation"
@@ -83,20 +78,47 @@ def _relation(operator: OperatorDocument) -> CanonicalSource:
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
         return CanonicalSource((), (f"files listed by a {short(name)}",))
-    files = tuple(sorted((path, length, modified) for path, length, modified in listing["files"]))
+    files = listed_files(listing, context)
     content = (
         "files",
-        file_format.get("opaque") or file_format.get("c"),
+        _OURS.sub("", file_format.get("opaque") or file_format.get("c")),
         freeze_json(partition_schema),
         freeze_json(data_schema),
         freeze_json(buckets),
         _options(options),
         freeze_json(operator["s"]),
-        files,
+        tuple(map(tuple, files)),
         # Paths are read as values when files are listed, by the settings of that moment.
         listing["partitions"],
     )
-    return CanonicalSource(content, files=files)
+    return CanonicalSource(
+        content,
+        files=files,
+        layout_sensitive=_tells_splits(operator["s"]),
+        of_catalog=operator["f"][2] is not None,
+    )
+
+
+def _tells_splits(schema: dict[str, Any]) -> bool:
+    """Whether a column of metadata is among those read; its fields are chosen further up."""
+    kinds = [column["type"] for column in schema["fields"]]
+    return any(
+        isinstance(kind, dict)
+        and kind.get("type") == "struct"
+        and not _OF_SPLIT.isdisjoint(field["name"] for field in kind["fields"])
+        for kind in kinds
+    )
+
+
+def listed_files(listing: dict[str, Any], context: SourceContext) -> tuple[FileVersion, ...]:
+    """The versions of files in a listing, in the order of their paths.
+
+    Args:
+        listing: the argument of the form `{"index": …, "files": …}`.
+        context: says how they count.
+    """
+    files = (FileVersion(*file) for file in listing["files"])
+    return tuple(sorted(file.portable() if context.portable else file for file in files))
 
 
 def _options(options: list[Any]) -> Canonical:
@@ -104,24 +126,18 @@ def _options(options: list[Any]) -> Canonical:
     return tuple(sorted(pair for pair in pairs if pair[0].lower() not in _PATH_OPTIONS))
 
 
-def _inline_table(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
-    types = [column["type"] for column in operator["s"]["fields"]]
-    shape = ("rows", *map(freeze_json, types))
-    text = operator.get("sql")
-    if text is None:
-        return CanonicalSource((*shape, None))
-    rows, end, _ = text.rpartition(f" AS {context.inline_name}(")
-    plain = all(
-        isinstance(kind, str) and (kind in _INLINE_TYPES or kind.startswith("decimal("))
-        for kind in types
-    )
-    if not plain or not end:
+def _inline_table(operator: OperatorDocument) -> CanonicalSource:
+    # The collation of a text stands in the metadata.
+    columns = ((column["type"], column["metadata"]) for column in operator["s"]["fields"])
+    shape = ("rows", *map(freeze_json, columns))
+    content = operator.get("rows")
+    if content is None:
         return CanonicalSource(shape, ("rows of types that can't be compared by value",))
-    return CanonicalSource((*shape, rows))
+    return CanonicalSource((*shape, content))
 
 
-def _rdd(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+def _rdd(operator: OperatorDocument, session: str) -> CanonicalSource:
     rdd = operator["f"][1]
     if "rdd" not in rdd:
         return CanonicalSource((), ("an RDD without an id",))
-    return CanonicalSource(("rdd", context.session, rdd["rdd"], freeze_json(operator["s"])))
+    return CanonicalSource(("rdd", session, rdd["rdd"], freeze_json(operator["s"])))

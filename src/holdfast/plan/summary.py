@@ -23,8 +23,8 @@ def summarize(root: CanonicalNode) -> str:
     operators: dict[str, None] = {}
     sources: dict[str, None] = {}
     for node in root.walk():
-        for path, _, _ in node.files:
-            sources[_source_name(path)] = None
+        for file in node.files:
+            sources[_source_name(file[0])] = None
         if node.operator in _SILENT:
             if not node.files and not node.children and node.operator != "Project":
                 sources["rows in memory"] = None

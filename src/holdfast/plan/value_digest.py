@@ -8,6 +8,7 @@ second visit yields the number. That keeps cycles finite and tells shared object
 from __future__ import annotations
 
 import copyreg
+import enum
 import functools
 import hashlib
 import struct
@@ -78,6 +79,19 @@ _LEAVES: dict[type, _Token] = {
 }
 
 
+class Manner(enum.Flag):
+    """How code meets a value."""
+
+    HELD = 0
+    """As a value like any other."""
+    CALLED = enum.auto()
+    """It is called, and nobody gets hold of it."""
+    JUDGED = enum.auto()
+    """What is done with it is known to show nothing of the outside world."""
+    MADE = enum.auto()
+    """An object was made by it, whose state is known."""
+
+
 class ValueEncoder:
     """Digests plain values and whatever can be taken apart as for a copy.
 
@@ -96,6 +110,8 @@ class ValueEncoder:
         # They only grow, so their sizes tell how to get back to where they were.
         self._tables: list[dict[Any, Any]] = [self._numbers, self._complete, self._settled]
         self._sets_in_progress: set[int] = set()
+        # How the next value is met, and how the one that is being fed was.
+        self._next_manner = self._manner = Manner.HELD
 
     def hexdigest(self) -> str:
         """The digest of everything visited so far."""
@@ -117,6 +133,11 @@ class ValueEncoder:
         else:
             self._composite(value)
 
+    def _visit_as(self, manner: Manner, value: object) -> None:
+        if type(value) not in _LEAVES:
+            self._next_manner = manner
+        self.visit(value)
+
     def fail(self, why: str) -> NoReturn:
         """Gives up.
 
@@ -127,6 +148,9 @@ class ValueEncoder:
 
     def _open(self, kind: str, count: int = 0) -> None:
         self._pending.append(b"(%s:%x;" % (kind.encode(), count))
+
+    def _observe(self, value: object) -> None:
+        """Takes note of a value that code may get hold of, rather than only call it."""
 
     def _is_settled_by_name(self, cls: type) -> bool:
         """Whether a class's content is known by its name alone."""
@@ -170,6 +194,9 @@ class ValueEncoder:
     def _composite(self, value: Any) -> None:
         if len(self._pending) > _FLUSH_AT:
             self._flush()
+        self._manner, self._next_manner = self._next_manner, Manner.HELD
+        if self._manner is Manner.HELD:
+            self._observe(value)
         known = self._numbers.get(id(value))
         if known is not None:
             self._open("seen", known)
@@ -309,8 +336,12 @@ class ValueEncoder:
         call, arguments, *rest = parts
         state, items, pairs, setter = [*rest, None, None, None, None][:4]
         self._open("made by", len(parts))
-        self.visit(call)
-        self._sequence("arguments", arguments)
+        # With its state it is the same everywhere, unlike one that the code makes.
+        self._visit_as(Manner.MADE, call)
+        self._open("arguments", len(arguments))
+        for argument in arguments:
+            makes = isinstance(argument, type) and not isinstance(call, type)
+            self._visit_as(Manner.MADE if makes else Manner.HELD, argument)
         self.visit(state)
         if items is not None:
             self._sequence("items", items)

@@ -84,12 +84,18 @@ class CacheServiceManager(Generic[Q]):
         self._cached: dict[str, CachedComputation[Q]] = {}
         self._kept: dict[IntermediateDataSetID, KeptEntry] = {}
         self._producing: dict[IntermediateDataSetID, _Claim] = {}
+        self._distrusted: set[str] = set()
 
     # -- what is cached ---------------------------------------------------------------------------
 
     def register(self, computation: CachedComputation[Q], handle: object) -> None:
-        """From now on jobs keep this computation. Does nothing new for one that is known."""
+        """From now on jobs keep this computation. Does nothing new for one that is known.
+
+        Does nothing for one that is distrusted.
+        """
         with self._changed:
+            if computation.digest in self._distrusted:
+                return
             known = self._cached.setdefault(computation.digest, computation)
             known.handles.add(handle)
 
@@ -237,6 +243,17 @@ class CacheServiceManager(Generic[Q]):
                 if not computation.handles:
                     del self._cached[digest]
         return self.drop(of_digest)
+
+    def distrust(self, digest: str) -> None:
+        """Drops whatever is kept of a computation, which is not to be kept any more.
+
+        Args:
+            digest: of a computation of which other rows were kept than it gives.
+        """
+        with self._changed:
+            self._distrusted.add(digest)
+            self._cached.pop(digest, None)
+        self.invalidate(digest)
 
     def invalidate_all(self) -> list[KeptEntry]:
         """Drops everything that is kept and forgets what was cached."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from holdfast.graph.job_graph import JobGraph, JobVertex
@@ -15,13 +16,18 @@ from holdfast.graph.job_graph_generator import JobGraphGenerator
 from holdfast.graph.transformation import CacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.file_version import FileVersion
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
 from holdfast.runtime.cache_service_manager import CacheServiceManager, ReadingLease
 from holdfast.runtime.execution_graph import ExecutionGraph, VertexOutcome
+from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import ResultPartitionDescriptor
+from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_runner import (
+    HandingOutRunner,
+    HandOutForm,
     KeptDataLost,
     NotKeptError,
     SubstitutionRefusedError,
@@ -54,6 +60,19 @@ class JobRequest(Generic[Q]):
     inputs: SessionInputs
 
 
+@dataclass(frozen=True, slots=True)
+class HandOut:
+    """A plan that goes to where its jobs aren't seen.
+
+    Attributes:
+        form: what it is handed out as.
+        name: tells it from others.
+    """
+
+    form: HandOutForm
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
 class JobMaster(Generic[Q, D]):
     """Runs the jobs of one environment. Safe for use by several threads, one job each.
 
@@ -62,19 +81,31 @@ class JobMaster(Generic[Q, D]):
         storage: where it lies.
         runner: the engine.
         root_of: the canonical plan of an engine's query.
+        part_of: the query that computes a node of a query's canonical plan; None where none can
+            do so by itself.
+        changed_source: a file that is not there any more in the version that was listed, if any.
+        verification: of what is kept; None for none.
     """
 
     def __init__(
         self,
         manager: CacheServiceManager[Q],
         storage: IntermediateResultStorage,
-        runner: VertexRunner[Q, D],
+        runner: HandingOutRunner[Q, D],
         root_of: Callable[[Q], CanonicalNode],
+        part_of: Callable[[Q, CanonicalNode], Q | None],
+        changed_source: Callable[[Collection[FileVersion]], str | None],
+        verification: Verification[Q] | None = None,
     ) -> None:
         self._manager = manager
         self._storage = storage
-        self._runner = runner
+        self._runner: VertexRunner[Q, D] = runner
+        self._hands_out = runner
         self._root_of = root_of
+        self._part_of = part_of
+        self._changed_source = changed_source
+        self._verification = verification
+        self._handed_out = HandedOutReads(runner.collected)
 
     def with_runner(
         self, changed: Callable[[VertexRunner[Q, D]], VertexRunner[Q, D]]
@@ -115,11 +146,15 @@ class JobMaster(Generic[Q, D]):
             return self._run(job, act, before_retry)
 
     def _run(
-        self, job: _Job[Q, D], act: Callable[[D], T], before_retry: Callable[[], None] | None
+        self,
+        job: _Job[Q, D],
+        act: Callable[[D], T],
+        before_retry: Callable[[], None] | None,
+        hand_out: HandOut | None = None,
     ) -> tuple[T, JobResult]:
         while True:
             try:
-                with job.attempt() as substituted:
+                with job.attempt(pinning=hand_out is not None, hand_out=hand_out) as substituted:
                     answer = job.answer(lambda: act(substituted))
                     # What has been written can't be taken back; the next job finds the damage.
                     if before_retry is None:
@@ -134,10 +169,69 @@ class JobMaster(Generic[Q, D]):
                 if job.acted and before_retry is not None:
                     before_retry()
 
-    def prepare(self, request: JobRequest[Q]) -> tuple[D, JobResult]:
-        """Produces what is to be kept and hands out the rest, to be run by somebody else."""
-        answer, result = self.run(request, lambda substituted: substituted)
-        return answer, result
+    def prepare(
+        self, request: JobRequest[Q], form: HandOutForm = HandOutForm.DATAFRAME
+    ) -> tuple[D, JobResult]:
+        """Produces what is to be kept and hands out the rest, to be run by somebody else.
+
+        What that reads is held until nobody has it any more.
+
+        Args:
+            request: what is handed out.
+            form: what it is handed out as.
+        """
+        with self._job(request) as job:
+            return self._run(job, lambda handed_out: handed_out, None, HandOut(form))
+
+    def hand_out(self, request: JobRequest[Q]) -> D:
+        """Hands out the query with whatever is kept already substituted. Runs nothing.
+
+        What that reads is held until nobody has it any more.
+        """
+        hand_out = HandOut(HandOutForm.DATAFRAME)
+        with ExitStack() as stack:
+            lease = stack.enter_context(self._manager.reading())
+            reading: dict[IntermediateDataSetID, KeptDataSet] = {}
+            whole = self.kept_reads(request.inputs)
+
+            def reads(node: CanonicalNode) -> KeptDataSet | None:
+                if whole(node) is None:
+                    return None
+                dataset_id = IntermediateDataSetID.from_digest(request.inputs.dataset_digest(node))
+                entry = lease.acquire(dataset_id)
+                if entry is not None and dataset_id not in reading:
+                    reading[dataset_id] = self._pinned(entry.kept, stack)
+                return reading.get(dataset_id)
+
+            try:
+                handed_out = self._hands_out.handed_out(
+                    request.query, request.root, reads, hand_out.name, hand_out.form
+                )
+            except SubstitutionRefusedError as refused:
+                logger.warning("nothing kept is read by what is handed out: %s", refused)
+                return self._runner.substituted(request.query, request.root, lambda node: None)
+            self._handed_out.hold(hand_out.name, stack.pop_all())
+            return handed_out
+
+    def release_collected(self, *, thorough: bool = False) -> None:
+        """Releases what is held for handed-out plans that nobody has any more.
+
+        Args:
+            thorough: takes time to look for them.
+        """
+        self._handed_out.release_collected(thorough=thorough)
+
+    def close(self) -> None:
+        """Releases what handed-out plans read."""
+        self._handed_out.close()
+
+    def _pinned(self, kept: KeptDataSet, stack: ExitStack) -> KeptDataSet:
+        """The dataset under names of its own until the stack closes, where that can be done."""
+        pinned = self._storage.pin(kept)
+        if pinned is None:
+            return kept
+        stack.callback(self._storage.unpin, pinned)
+        return pinned
 
     def stream(
         self, request: JobRequest[Q], act: Callable[[D], Iterator[T]]
@@ -194,6 +288,7 @@ class JobMaster(Generic[Q, D]):
             yield job
         finally:
             self._storage.end_job(job.job_id)
+            self._handed_out.release_collected()
 
     def substituted(self, request: JobRequest[Q]) -> D:
         """The query with whatever is kept already substituted. Runs nothing."""
@@ -206,6 +301,8 @@ class JobMaster(Generic[Q, D]):
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
             if self._manager.computation(node.digest) is None:
+                return None
+            if self._changed_source(node.catalog_files()) is not None:
                 return None
             dataset_id = IntermediateDataSetID.from_digest(inputs.dataset_digest(node))
             entry = self._manager.entries().get(dataset_id)
@@ -231,11 +328,15 @@ class _Job(Generic[Q, D]):
         self._attempts = 0
         self.acted = False
         self._losses: list[str] = []
+        self._failed_productions: list[str] = []
         self._reported = 0
         self._refused: SubstitutionRefusedError | None = None
         self._graph: JobGraph | None = None
         self._reading: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._transformations: dict[str, CacheTransformation | None] = {}
+        self._outdated: dict[frozenset[FileVersion], str | None] = {}
+        # What needs no verification: it has been done, or this job has produced it itself.
+        self._settled: set[IntermediateDataSetID] = set()
         self._queries: dict[IntermediateDataSetID, Q] = {}
 
     @property
@@ -244,14 +345,16 @@ class _Job(Generic[Q, D]):
         return self._execution.job_id
 
     @contextmanager
-    def attempt(self, *, pinning: bool = False) -> Iterator[D]:
+    def attempt(self, *, pinning: bool = False, hand_out: HandOut | None = None) -> Iterator[D]:
         """Produces what has to be kept; yields the query with everything kept substituted.
 
         Args:
             pinning: what the answer is read from is pinned for as long as the attempt lasts.
+            hand_out: it is held for longer, for as long as somebody has what is yielded.
         """
         self._attempts += 1
         self._transformations.clear()
+        self._outdated.clear()
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.reading())
             try:
@@ -262,9 +365,15 @@ class _Job(Generic[Q, D]):
                 self._reading = _kept(lease)
                 if pinning:
                     self._pin(stack)
-                yield self._runner.substituted(
-                    self._request.query, self._request.root, self._reads(self._reading)
-                )
+                query, root = self._request.query, self._request.root
+                reads = self._reads(self._reading)
+                if hand_out is None:
+                    yield self._runner.substituted(query, root, reads)
+                else:
+                    yield self._master._hands_out.handed_out(
+                        query, root, reads, hand_out.name, hand_out.form
+                    )
+                    self._master._handed_out.hold(hand_out.name, stack.pop_all())
             except KeptDataLost as lost:
                 lease.drop(lost.damages)
                 raise
@@ -284,9 +393,14 @@ class _Job(Generic[Q, D]):
             lease.drop([dataset_id])
             return False
 
-        graph = self._graph = JobGraphGenerator(self.transformation, kept).generate(
-            self._execution.job_id, self._request.name, self._request.root
-        )
+        generator = JobGraphGenerator(self.transformation, kept)
+        while True:
+            graph = self._graph = generator.generate(
+                self._execution.job_id, self._request.name, self._request.root
+            )
+            if all(self._is_good(dataset_id, lease) for dataset_id in graph.reads):
+                break
+            self._transformations.clear()
         self._execution.attach(graph)
         self.lost(damages)
         self.report(
@@ -298,6 +412,59 @@ class _Job(Generic[Q, D]):
             kept_dataset = lease.entries[dataset_id].kept
             self._master._storage.hit(kept_dataset)
             self._available(dataset_id, kept_dataset, VertexOutcome.READ)
+
+    def _is_good(self, dataset_id: IntermediateDataSetID, lease: ReadingLease) -> bool:
+        """Verifies a result that is to be read, where it is its turn; drops it if it is wrong."""
+        verification = self._master._verification
+        if verification is None or dataset_id in self._settled:
+            return True
+        self._settled.add(dataset_id)
+        if not verification.is_due():
+            return True
+
+        def is_read(node: CanonicalNode) -> bool:
+            transformation = self.transformation(node)
+            return transformation is not None and transformation.dataset_id == dataset_id
+
+        entry, made_from = lease.entries[dataset_id], self._queries[dataset_id]
+        found = verification.compare(
+            self._request.query,
+            list(find_matches(self._request.root, is_read)),
+            made_from,
+            self._master._root_of(made_from),
+            entry.kept,
+        )
+        if not found.differs:
+            return True
+        difference = (
+            f"{found.only_kept:,} of {entry.kept.rows:,} kept rows are not computed, and "
+            f"{found.only_computed:,} computed rows are not kept"
+        )
+        self._losses.append(f"{dataset_id}: {difference}")
+        self._reported = len(self._losses)
+        logger.warning(
+            "job %s (%s) found that %s (%s) holds other rows than its plan gives: %s. It is "
+            "removed, with what was made of it, and not kept any more; the job computes it",
+            self._execution.job_id,
+            self._request.name,
+            dataset_id,
+            entry.kept.manifest.dataset.computes,
+            difference,
+        )
+        self._distrust(entry.digest, lease)
+        return False
+
+    def _distrust(self, digest: str, lease: ReadingLease) -> None:
+        """Drops a computation for good, and what is kept of those that may have read it."""
+        made_of_it = {digest}
+        for computation in self._manager.computations():
+            below = self._master._root_of(computation.query).walk()
+            if any(node.digest == digest for node in below):
+                made_of_it.add(computation.digest)
+        lease.drop([key for key, entry in lease.entries.items() if entry.digest in made_of_it])
+        self._manager.distrust(digest)
+        for each in made_of_it:
+            self._manager.invalidate(each)
 
     def answer(self, act: Callable[[], T]) -> T:
         """Runs the vertex that answers."""
@@ -368,6 +535,13 @@ class _Job(Generic[Q, D]):
 
     def result(self) -> JobResult:
         """What became of the job."""
+        for failed in self._failed_productions:
+            logger.warning(
+                "job %s (%s) has an answer, but a result that was to be kept has none: %s",
+                self._execution.job_id,
+                self._request.name,
+                failed,
+            )
         # Had it failed without caches as well, the fault would not have been theirs.
         if self._refused is not None:
             logger.warning(
@@ -387,7 +561,23 @@ class _Job(Generic[Q, D]):
         # Others may cache and invalidate meanwhile; an attempt holds on to what it has seen.
         if node.digest not in self._transformations:
             self._transformations[node.digest] = self._cached(node)
-        return self._transformations[node.digest]
+        found = self._transformations[node.digest]
+        return None if found is None or self._is_outdated(node) else found
+
+    def _is_outdated(self, node: CanonicalNode) -> bool:
+        """Whether a catalog's listing is not of what is there: the engine reads what is there."""
+        files = node.catalog_files()
+        if files not in self._outdated:
+            changed = self._outdated[files] = self._master._changed_source(files)
+            if changed is not None:
+                logger.warning(
+                    "job %s (%s) reads nothing that is kept of a catalog's table, and keeps "
+                    "nothing: %s changed after the catalog listed it. REFRESH TABLE lists it anew",
+                    self._execution.job_id,
+                    self._request.name,
+                    changed,
+                )
+        return self._outdated[files] is not None
 
     def _cached(self, node: CanonicalNode) -> CacheTransformation | None:
         if self._attempts > self._WITH_CACHES:
@@ -395,10 +585,23 @@ class _Job(Generic[Q, D]):
         computation = self._manager.computation(node.digest)
         if computation is None:
             return None
-        root = self._master._root_of(computation.query)
+        query = self._part(node.digest) or computation.query
+        root = self._master._root_of(query)
         dataset_id = IntermediateDataSetID.from_digest(self._request.inputs.dataset_digest(root))
-        self._queries[dataset_id] = computation.query
+        self._queries[dataset_id] = query
         return CacheTransformation(dataset_id, root, computation.name)
+
+    def _part(self, digest: str) -> Q | None:
+        """The part of the job's own query that computes this, if one does by itself.
+
+        What was cached may have been made under other settings; this one has just been asked for.
+        """
+        for node in self._request.root.walk():
+            if node.digest == digest and node.reach == 0 and node.replaceable:
+                part = self._master._part_of(self._request.query, node)
+                if part is not None:
+                    return part
+        return None
 
     def _reads(
         self, reading: Mapping[IntermediateDataSetID, KeptDataSet]
@@ -411,15 +614,11 @@ class _Job(Generic[Q, D]):
 
     def _pin(self, stack: ExitStack) -> None:
         """Pins what the answering vertex reads."""
-        storage = self._master._storage
         reads = self._reads(self._reading)
         matches = find_matches(self._request.root, lambda node: reads(node) is not None)
         transformations = filter(None, map(self.transformation, list(matches)))
         for dataset_id in dict.fromkeys(each.dataset_id for each in transformations):
-            pinned = storage.pin(self._reading[dataset_id])
-            if pinned is not None:
-                stack.callback(storage.unpin, pinned)
-                self._reading[dataset_id] = pinned
+            self._reading[dataset_id] = self._master._pinned(self._reading[dataset_id], stack)
 
     def _produce(
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
@@ -436,6 +635,7 @@ class _Job(Generic[Q, D]):
             with self._runner.watching(reading):
                 kept = self._runner.produce(
                     self._queries[dataset_id],
+                    self._request.inputs,
                     self._execution.job_id,
                     dataset_id,
                     vertex.name,
@@ -447,12 +647,25 @@ class _Job(Generic[Q, D]):
                 self._master._storage.remove(kept)
                 raise
             lease.publish(dataset_id, kept)
+            self._settled.add(dataset_id)
             published = True
         except NotKeptError as error:
             logger.warning("%s is not kept: %s", dataset_id, error.reason)
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, error.reason)
             if error.incomplete:
                 self._execution.incomplete(dataset_id)
+            return
+        except (KeptDataLost, SubstitutionRefusedError):
+            self._execution.ended(vertex, VertexOutcome.FAILED)
+            raise
+        except Exception as error:
+            if not self._runner.may_be_answered(error):
+                self._execution.ended(vertex, VertexOutcome.FAILED)
+                raise
+            # Should the answer fail as well, its error is the one to be seen.
+            why = (str(error).strip() or type(error).__name__).partition("\n")[0]
+            self._failed_productions.append(f"{dataset_id}: {why}")
+            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
             return
         except BaseException:
             self._execution.ended(vertex, VertexOutcome.FAILED)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from enum import Enum
 from typing import Protocol, TypeVar
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.storage.kept_dataset import KeptDataSet
 
 Q_contra = TypeVar("Q_contra", contravariant=True)
@@ -15,6 +17,14 @@ D_co = TypeVar("D_co", covariant=True)
 
 Reads = Callable[[CanonicalNode], KeptDataSet | None]
 """For a node of a plan, the kept dataset to read instead of computing it."""
+
+
+class HandOutForm(Enum):
+    """What a plan is handed out as."""
+
+    DATAFRAME = "a part of whatever plans"
+    RDD = "an RDD, which has one partition for each kept one"
+    ROWS = "rows, in the order in which they were kept where that costs little"
 
 
 class NotKeptError(Exception):
@@ -64,12 +74,13 @@ class VertexRunner(Protocol[Q_contra, D_co]):
     def produce(
         self,
         query: Q_contra,
+        inputs: SessionInputs,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         name: str,
         reads: Reads,
     ) -> KeptDataSet:
-        """Computes a query and keeps its result.
+        """Computes a query under the settings of its job, and keeps the result.
 
         Raises:
             NotKeptError: when the result could not be kept.
@@ -83,4 +94,38 @@ class VertexRunner(Protocol[Q_contra, D_co]):
         Raises:
             KeptDataLost: instead of an error that comes from the loss of one of `kept`.
             SubstitutionRefusedError: instead of one that comes from the plan being another one.
+        """
+
+    def may_be_answered(self, error: Exception) -> bool:
+        """Whether a query may have an answer although a part of it, computed alone, has none.
+
+        Args:
+            error: what the production of the part failed with.
+        """
+
+
+class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
+    """A runner whose plans may go to where their jobs aren't seen."""
+
+    def handed_out(
+        self, query: Q_contra, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm
+    ) -> D_co:
+        """Like `substituted`, for a plan that goes to where its jobs aren't seen.
+
+        Args:
+            query: what is handed out.
+            root: its canonical plan.
+            reads: what is read instead of being computed.
+            name: what `collected` calls it.
+            form: what it is handed out as.
+
+        Raises:
+            SubstitutionRefusedError: when the engine doesn't take the plan.
+        """
+
+    def collected(self, thorough: bool) -> list[str]:
+        """The names of handed-out plans that nobody has any more; each one once.
+
+        Args:
+            thorough: whether to look for them first, which takes time.
         """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from holdfast.errors import SinkError
 from holdfast.sinks.commit_marker import CarriedFile
@@ -28,16 +30,24 @@ class CarriedFiles:
         replaces_partitions: what a directory of the target holds is left out where files have been
             written to the same directory, as in a dynamic partition overwrite.
         without: the name of a file of the target that is never carried.
+        taking_back: what is not carried either, if it is still the same file.
     """
 
     def __init__(
-        self, target: Path, into: Path, *, replaces_partitions: bool, without: str = ""
+        self,
+        target: Path,
+        into: Path,
+        *,
+        replaces_partitions: bool,
+        without: str = "",
+        taking_back: Mapping[str, FileIdentity] = MappingProxyType({}),
     ) -> None:
         self._target = target
         self._into = into
         self._without = without
+        self._taking_back = taking_back
         written = FileTree.of(into)
-        self._written = written.files.keys()
+        self.written = written.files
         self._replaced: frozenset[str] = frozenset()
         if replaces_partitions:
             self._replaced = written.directories_with_files()
@@ -76,8 +86,15 @@ class CarriedFiles:
             if path not in self.files:
                 changed = True
                 with suppress(FileNotFoundError):
-                    self.files[path] = CarriedFile(before=identity, now=self._carry(path))
+                    self.files[path] = CarriedFile(before=identity, now=self._carry(path, identity))
         return changed
+
+    def takes_all_back(self) -> bool:
+        """Whether all that is to be taken back was there as it was published."""
+        return all(
+            (carried := self.files.get(path)) is not None and carried.before.is_copy_of(published)
+            for path, published in self._taking_back.items()
+        )
 
     def take_attributes(self) -> None:
         """Gives the carried directories the owners and permissions that they have."""
@@ -85,10 +102,13 @@ class CarriedFiles:
             if not self._is_replaced(path):
                 take_attributes(self._target / path, self._into / path)
 
-    def _carry(self, path: str) -> FileIdentity | None:
+    def _carry(self, path: str, identity: FileIdentity) -> FileIdentity | None:
         if self._is_replaced(path):
             return None
-        if path in self._written:
+        published = self._taking_back.get(path)
+        if published is not None and identity.is_copy_of(published):
+            return None
+        if path in self.written:
             # Spark writes files such as _SUCCESS anew; its files of rows have unique names.
             if os.path.basename(path).startswith(("_", ".")):
                 return None

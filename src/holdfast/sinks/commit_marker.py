@@ -38,6 +38,7 @@ class CommitMarker(BaseModel):
     Attributes:
         version: of this format.
         epoch: of the start that has published; 0 where that can't be read any more.
+        written: what the start has written, by path.
         keeps: what the target held before is to be there afterwards.
         files: what it held, by path, as far as it was seen before.
         directories: its directories, likewise.
@@ -45,6 +46,7 @@ class CommitMarker(BaseModel):
 
     version: int = 1
     epoch: int
+    written: dict[str, FileIdentity] = {}
     keeps: bool = False
     files: dict[str, CarriedFile] = {}
     directories: list[str] = []

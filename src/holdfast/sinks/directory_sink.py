@@ -11,14 +11,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import SinkError, SinkTargetExistsError
+from holdfast.errors import SinkError, SinkTargetExistsError, StaleEpochError, StorageError
 from holdfast.sinks.carried_files import CarriedFiles, take_attributes
 from holdfast.sinks.commit_marker import CommitMarker
 from holdfast.sinks.directory_lock import locked
 from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames
+from holdfast.sinks.file_tree import FileIdentity
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_start import SinkStart
-from holdfast.sinks.sink_token import known_token, token_of
+from holdfast.sinks.sink_token import JournalEntry, SinkEntry, known_entry, note, token_of
 from holdfast.sinks.stage_names import StageNames, StageState
 from holdfast.sinks.stages import Stages
 from holdfast.sinks.unpublishable import why_unpublishable
@@ -37,6 +38,7 @@ class _Opened:
 
     token: str
     epoch: int
+    replaces: dict[str, FileIdentity] | None
     names: StageNames
     stages: Stages
 
@@ -146,21 +148,13 @@ class DirectorySink:
         reason = why_unpublishable(self.target)
         if reason is not None:
             raise SinkError(str(self.target), reason)
-        opened = self._start(start, token_of(start.journal, str(self.target)))
-        target, stages = opened.names.target, opened.stages
+        entry = token_of(start.journal, self._ordinal, self._entry())
+        opened = self._start(start, entry)
+        target = opened.names.target
         try:
-            stages.fence(start.epoch)
-            # Only now can no earlier start publish any more.
-            marker = CommitMarker.read(target, opened.token)
-            if marker is not None:
-                with self._locked(opened) as is_alone:
-                    stages.finish(marker, is_alone=is_alone)
-            else:
-                stages.restore(start.epoch)
-            stages.sweep(start.epoch)
-            if marker is not None:
+            if self._settled(opened):
                 return None
-            if os.path.lexists(target) and not self._takes_existing():
+            if os.path.lexists(target) and not self._takes_existing(opened):
                 return None
             target.parent.mkdir(parents=True, exist_ok=True)
             self._make(opened)
@@ -168,6 +162,22 @@ class DirectorySink:
             raise SinkError(str(self.target), str(error)) from error
         self._opened = opened
         return str(opened.path(StageState.WRITTEN))
+
+    def settle(self, start: SinkStart) -> None:
+        """Shuts out earlier starts of the job, and ends what one of them was killed over.
+
+        Args:
+            start: this start, whose epoch has been taken already.
+
+        Raises:
+            SinkError: that can't be done.
+        """
+        try:
+            entry = known_entry(start.journal.read())
+            if entry is not None:
+                self._settled(self._start(start, entry))
+        except OSError as error:
+            raise SinkError(str(self.target), str(error)) from error
 
     def clear(self) -> None:
         """Removes what was written to the path, so that the job can write it again.
@@ -234,25 +244,49 @@ class DirectorySink:
             start: any start of the job.
         """
         try:
-            token = known_token(start.journal)
-            if token is None:
+            entry = known_entry(start.journal.read())
+            if entry is None:
                 return
-            opened = self._start(start, token)
+            opened = self._start(start, entry)
             target, stages = opened.names.target, opened.stages
             marker = CommitMarker.read(target, opened.token)
             if marker is not None and marker.epoch <= start.epoch:
                 with self._locked(opened) as is_alone:
                     stages.finish(marker, is_alone=is_alone)
+                # What is there of it is known first.
+                sink = self._entry().model_copy(update={"published": marker.written})
+                note(start.journal, entry, self._ordinal, sink)
                 CommitMarker.remove(target, opened.token)
             stages.sweep(start.epoch)
-        except OSError:
+        except StaleEpochError:
+            logger.debug("%s is left to the start that has taken over", self.target)
+        except (OSError, StorageError):
             logger.warning("hidden files in or beside %s stay", self.target, exc_info=True)
 
-    def _start(self, start: SinkStart, token: str) -> _Opened:
+    def _entry(self) -> SinkEntry:
+        return SinkEntry(target=str(self.target.resolve()), mode=self.mode)
+
+    def _settled(self, opened: _Opened) -> bool:
+        """Whether an earlier start has published; none of them can any more."""
+        target, stages = opened.names.target, opened.stages
+        stages.fence(opened.epoch)
+        # Only now can no earlier start publish any more.
+        marker = CommitMarker.read(target, opened.token)
+        if marker is not None:
+            with self._locked(opened) as is_alone:
+                stages.finish(marker, is_alone=is_alone)
+        else:
+            stages.restore(opened.epoch)
+        stages.sweep(opened.epoch)
+        return marker is not None
+
+    def _start(self, start: SinkStart, entry: JournalEntry) -> _Opened:
         # A link to a directory stays one: what it leads to is exchanged.
         names = StageNames(self.target.resolve(), start.job_id, self._ordinal)
         stages = Stages(names, self._renames)
-        return _Opened(f"{token}-{self._ordinal}", start.epoch, names, stages)
+        sink = entry.sinks.get(str(self._ordinal))
+        replaces = None if sink is None else sink.replaces
+        return _Opened(f"{entry.token}-{self._ordinal}", start.epoch, replaces, names, stages)
 
     def _make(self, opened: _Opened) -> None:
         written = opened.path(StageState.WRITTEN)
@@ -264,8 +298,10 @@ class DirectorySink:
         # Where the target may be replaced although it may not be written to.
         written.chmod(stat.S_IMODE(written.stat().st_mode) | stat.S_IRWXU)
 
-    def _takes_existing(self) -> bool:
+    def _takes_existing(self, opened: _Opened) -> bool:
         """Whether the mode goes on where the target exists; raises where it refuses to."""
+        if opened.replaces is not None:
+            return True  # An earlier start has made it.
         if self.mode is SinkMode.ERROR:
             raise SinkTargetExistsError(str(self.target))
         return self.mode is not SinkMode.IGNORE
@@ -280,17 +316,27 @@ class DirectorySink:
             replaces_partitions=self._replaces_partitions,
             # Should another start have published meanwhile, what it says of itself stays its own.
             without=CommitMarker.path(sealed, opened.token).name,
+            taking_back=opened.replaces or {},
         )
+        keeps = self._keeps or (opened.replaces is not None and self.mode is not SinkMode.OVERWRITE)
         for _ in range(_ATTEMPTS):
             exists = os.path.lexists(target)
-            if exists and not self._takes_existing():
+            if exists and not self._takes_existing(opened):
                 return None
-            for _ in range(_ROUNDS if self._keeps else 0):
+            for _ in range(_ROUNDS if keeps else 0):
                 if not carried.update():
                     break
+            if exists and keeps and not carried.takes_all_back():
+                raise SinkError(
+                    str(self.target),
+                    "others have changed what an earlier start had written there, which is to be "
+                    "replaced. Nothing was changed: remove these rows, and the job's directory "
+                    "under high-availability.storageDir, and start the program again.",
+                )
             marker = CommitMarker(
                 epoch=opened.epoch,
-                keeps=self._keeps,
+                written=carried.written,
+                keeps=keeps,
                 files=carried.files,
                 directories=carried.directories,
             )

@@ -21,6 +21,10 @@ class FileIdentity(NamedTuple):
     size: int
     mtime_ns: int
 
+    def is_copy_of(self, other: FileIdentity) -> bool:
+        """Whether it may be the other file, or a copy where there are no hard links."""
+        return (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
+
     @classmethod
     def of(cls, status: os.stat_result) -> FileIdentity:
         """The identity of what a status was taken of."""

@@ -9,9 +9,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.canonicalizer import Canonicalizer
 from holdfast.plan.document import OperatorDocument
+from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.plan_reader import PlanReader, PlanReading
 from holdfast.spark.python_functions import pickled_function_digest
@@ -42,45 +44,89 @@ class CatalystBridge:
     Args:
         spark: a classic session.
         session: a text that no other application has.
+        portable: files count in digests as they look on every machine that has them.
     """
 
-    def __init__(self, spark: SparkSession, session: str) -> None:
+    def __init__(self, spark: SparkSession, session: str, *, portable: bool = False) -> None:
         self._spark = spark
         self._session = session
+        self._portable = portable
         self._jvm = JvmMembers.of(spark)
 
     def query(self, dataframe: DataFrame) -> Query:
         """Reads a DataFrame's plan. Runs nothing."""
         return self.read(dataframe._jdf.queryExecution().analyzed())
 
-    def read(self, plan: Any, identified: Identified | None = None) -> Query:
+    def read(
+        self, plan: Any, identified: Identified | None = None, *, as_written: bool = False
+    ) -> Query:
         """Reads a resolved plan. Runs nothing.
 
         Args:
             plan: in the JVM; analyzed or optimized.
             identified: what the digests are taken of, given the plan's operators; the operators
-                themselves unless told.
+                themselves by default.
+            as_written: digests tell plans apart whose columns, or rows, may come in another order.
         """
         reader = PlanReader.of(self._spark)
         reading = reader.read(plan)
         operators = reading.operators if identified is None else identified(reading)
-        return Query(self.canonical(reading, operators), plan, reading)
+        return Query(self.canonical(reading, operators, as_written=as_written), plan, reading)
 
-    def canonical(self, reading: PlanReading, operators: list[OperatorDocument]) -> CanonicalNode:
+    def canonical(
+        self, reading: PlanReading, operators: list[OperatorDocument], *, as_written: bool = False
+    ) -> CanonicalNode:
         """The canonical form of what has been read.
 
         Args:
             reading: of a plan.
             operators: the reading's operators, or what is to count in their stead.
+            as_written: see `read`.
         """
         reader = PlanReader.of(self._spark)
         canonicalizer = Canonicalizer(
             self._session,
-            reading.inline_name,
             pickled_function_digest,
             lambda handle: reader.salt(reading.node(handle)),
+            as_written,
+            self._portable,
         )
         return canonicalizer.canonicalize(operators)
+
+    def part(self, query: Query, node: CanonicalNode) -> Query | None:
+        """A part of a query as a query of its own; None where it can't be run by itself.
+
+        Args:
+            query: over the analyzed plan.
+            node: of its canonical plan.
+        """
+        if node is query.root:
+            return query
+        plan = query.reading.node(node.handle)
+        try:
+            is_whole = self._fresh.is_whole(plan)
+        except UnsupportedSparkError:
+            # Nothing is going to be kept then, and the job is to say so.
+            return None
+        return Query(node, plan, query.reading) if is_whole else None
+
+    def detached(self, plan: Any, session: Any) -> Any:
+        """A copy of a plan for another session, on which nothing else has an influence.
+
+        Args:
+            plan: in the JVM, of this session.
+            session: the JVM's session that is to run it.
+        """
+        return self._fresh.detached(plan, self._spark._jsparkSession, session)
+
+    def copied(self, plan: Any, session: Any) -> Any:
+        """A copy of a plan that holds on to no settings, see `FreshPlans.copied`."""
+        return self._fresh.copied(plan, session)
+
+    @property
+    def _fresh(self) -> FreshPlans:
+        # To compile it takes a moment, which those who produce nothing need not wait for.
+        return FreshPlans.of(self._spark)
 
     def substitute(self, query: Query, replacements: Mapping[int, Any]) -> Any:
         """The query's plan with some of its nodes replaced.

@@ -44,6 +44,15 @@ def broken_seals(error: BaseException) -> frozenset[str]:
     )
 
 
+def is_cancelled(error: BaseException) -> bool:
+    """Whether a Spark job has ended because somebody cancelled it.
+
+    Args:
+        error: what it failed with.
+    """
+    return any("SPARK_JOB_CANCELLED" in message for message in _messages(error))
+
+
 def is_of_stream_task(error: BaseException) -> bool:
     """Whether a task of a stream has failed by what its functions or its data are.
 

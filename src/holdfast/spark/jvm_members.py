@@ -30,6 +30,8 @@ class JvmMembers:
         sort: `Sort(orders, global, child, hint)`.
         union: `Union(children, byName, allowMissing)`.
         logical_relation: `LogicalRelation(relation, output, table, streaming, stream)`.
+        file_relation: `HadoopFsRelation(index, partitions, data, buckets, format, options,
+            session)`.
         some: `Some(value)`.
         none: Scala's `None`.
         hash_map: `HashMap()`.
@@ -53,6 +55,7 @@ class JvmMembers:
         self.sort = logical.Sort
         self.union = logical.Union
         self.logical_relation = jvm.org.apache.spark.sql.execution.datasources.LogicalRelation
+        self.file_relation = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation
         self.some = jvm.scala.Some
         self.none = jvm.scala.Option.empty()
         self.hash_map = jvm.java.util.HashMap

@@ -10,7 +10,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.per_context import PerContext
 from holdfast.spark.seal_label import SEAL
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -27,13 +29,14 @@ _OPTIONS = {
     "dfs.webhdfs.socket.connect-timeout": "5s",
     "dfs.webhdfs.socket.read-timeout": "30s",
 }
-# A file's rows are read by one task, in their order; and a huge batch is read nearly alone.
+# A file's rows are read by one task, in their order.
 _WHOLE_FILE = str(1 << 40)
-_SETTINGS_OF_BATCHES = {
+_SETTINGS_OF_WHOLE_FILES = {
     "spark.sql.files.maxPartitionBytes": _WHOLE_FILE,
     "spark.sql.files.openCostInBytes": _WHOLE_FILE,
-    "spark.sql.parquet.columnarReaderBatchSize": "4",
 }
+# A huge batch is read nearly alone.
+_SETTINGS_OF_BATCHES = _SETTINGS_OF_WHOLE_FILES | {"spark.sql.parquet.columnarReaderBatchSize": "4"}
 _REMEMBERED = 256
 
 # By its short name it could be the second version of it, whose plans have another form.
@@ -61,17 +64,35 @@ class PartitionReader:
 
     Args:
         spark: the session that reads.
+        session: the JVM's session for the scans of one plan; that of `spark` unless told.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, session: Any = None) -> None:
         self._spark = spark
+        self._own_session = session
         self._jvm = JvmMembers.of(spark)
-        self._relations: OrderedDict[tuple[tuple[str, ...], bool], Any] = OrderedDict()
-        self._readers: OrderedDict[tuple[str, bool], Any] = OrderedDict()
+        self._relations: OrderedDict[Any, Any] = OrderedDict()
+        self._readers: OrderedDict[Any, Any] = OrderedDict()
         self._lock = Lock()
         self._session_of_batches: Any = None
 
-    def plan(self, kept: KeptDataSet, node: Any, ids: tuple[int, ...]) -> Any:
+    def of_whole_files(self) -> PartitionReader:
+        """A reader whose tasks each read one partition, all of it; this one, where it is made for
+        one plan alone."""
+        if self._own_session is None:
+            return PartitionReader(self._spark, reading_session(self._spark, whole_files=True))
+        _set_whole_files(self._own_session)
+        return self
+
+    def plan(
+        self,
+        kept: KeptDataSet,
+        node: Any,
+        ids: tuple[int, ...],
+        identities: tuple[str, ...],
+        *,
+        one_scan: bool = False,
+    ) -> Any:
         """A plan that puts out what `node` does: the same attributes and the same rows.
 
         Where the computation fixes the order of its rows, so does the plan.
@@ -80,23 +101,29 @@ class PartitionReader:
             kept: the dataset that `node` computes.
             node: the JVM's plan to be replaced.
             ids: the ids of its output's attributes.
+            identities: what each of them is of the dataset's rows.
+            one_scan: all files are read in one scan, for plans that Spark can't run over a union.
         """
         attributes = node.output()
+        places = _places(kept, identities)
         schema = json.loads(node.schema().json())
         outputs = [
             _Output(field["name"], field["metadata"].keys() <= _SEAL_ALONE)
             for field in schema["fields"]
         ]
-        if self._can_take_over(kept, outputs, ids):
-            return self._ordered(kept, attributes)
-        return self._renamed(kept, attributes)
+        if self._can_take_over(kept, outputs, ids, places):
+            return self._ordered(kept, attributes, one_scan)
+        return self._renamed(kept, attributes, places, one_scan)
 
     @staticmethod
-    def _can_take_over(kept: KeptDataSet, outputs: list[_Output], ids: tuple[int, ...]) -> bool:
+    def _can_take_over(
+        kept: KeptDataSet, outputs: list[_Output], ids: tuple[int, ...], places: list[int]
+    ) -> bool:
         """Whether the files' columns can be called by the replaced attributes themselves."""
         columns = kept.manifest.dataset.columns
         return (
             bool(columns)
+            and places == list(range(len(columns)))
             and len(set(ids)) == len(ids)
             and all(
                 output.name == column.kept_as
@@ -106,13 +133,16 @@ class PartitionReader:
             )
         )
 
-    def _renamed(self, kept: KeptDataSet, attributes: Any) -> Any:
+    def _renamed(
+        self, kept: KeptDataSet, attributes: Any, places: list[int], one_scan: bool
+    ) -> Any:
         columns = kept.manifest.dataset.columns
-        read = self._fresh_attributes(kept, attributes)
+        read = self._fresh_attributes(kept, attributes, places)
         projection = []
-        for index, column in enumerate(columns):
+        for index, place in enumerate(places):
+            column = columns[place]
             old = attributes.apply(index)
-            value = read.apply(index)
+            value = read.apply(place)
             if column.kept_type != column.type:
                 # Only fields of structs get other names, so nothing is converted.
                 value = self._jvm.cast(value, old.dataType(), self._jvm.none, self._jvm.legacy_mode)
@@ -126,19 +156,23 @@ class PartitionReader:
                     self._jvm.to_seq([]),
                 )
             )
-        return self._project(projection, self._ordered(kept, read))
+        return self._project(projection, self._ordered(kept, read, one_scan))
 
-    def _fresh_attributes(self, kept: KeptDataSet, attributes: Any) -> Any:
+    def _fresh_attributes(self, kept: KeptDataSet, attributes: Any, places: list[int]) -> Any:
         """The files' columns without the position, under ids of their own."""
         # The files of one partition tell as much as those of all, and have been listed before.
         few = 1 < len(kept.manifest.partitions) <= _FILES_IN_A_ROW
-        places = kept.locations[:1] if few else kept.directories
-        output = self._relation(kept, places).newInstance().output()
+        files = kept.locations[:1] if few else kept.directories
+        output = self._relation(kept, files).newInstance().output()
         if kept.manifest.dataset.filler_column is not None:
             return self._jvm.to_seq([output.apply(0)])
         fresh = []
         for index, column in enumerate(kept.manifest.dataset.columns):
-            old = attributes.apply(index)
+            if index not in places:
+                # Another column is the same, and is read in its stead.
+                fresh.append(output.apply(index))
+                continue
+            old = attributes.apply(places.index(index))
             # The relation forgets what can't be null inside a type, and Spark's JSON collations.
             data_type = old.dataType()
             if column.kept_type != column.type:
@@ -147,23 +181,24 @@ class PartitionReader:
             fresh.append(read)
         return self._jvm.to_seq(fresh)
 
-    def _ordered(self, kept: KeptDataSet, attributes: Any) -> Any:
+    def _ordered(self, kept: KeptDataSet, attributes: Any, one_scan: bool) -> Any:
         """Reads `attributes`, in the order of the kept rows where that has been promised."""
         partitions = kept.manifest.partitions
         promised = kept.manifest.dataset.position_column is not None
         few = 1 < len(partitions) <= _FILES_IN_A_ROW
         is_stream = kept.manifest.dataset.seal is not None
-        if few and (promised or is_stream or kept.bytes <= _SMALL):
+        if few and not one_scan and (promised or is_stream or kept.bytes <= _SMALL):
             return self._one_after_the_other(kept, attributes)
         if promised and len(partitions) > 1:
             return self._sorted(kept, attributes)
-        return self._logical_relation(self._relation(kept, kept.directories), attributes)
+        relation = self._relation(kept, kept.directories)
+        return self._logical_relation(relation.relation(), attributes)
 
     def _one_after_the_other(self, kept: KeptDataSet, attributes: Any) -> Any:
         reads: list[Any] = []
         for location in kept.locations:
             relation = self._relation(kept, (location,))
-            read = self._logical_relation(relation, attributes)
+            read = self._logical_relation(relation.relation(), attributes)
             reads.append(read if not reads else read.newInstance())
         return self._jvm.union(self._jvm.to_seq(reads), False, False)
 
@@ -173,7 +208,7 @@ class PartitionReader:
         order = self._jvm.sort_order(
             position, self._jvm.ascending, self._jvm.nulls_first, self._jvm.to_seq([])
         )
-        read = self._logical_relation(relation, attributes.appended(position))
+        read = self._logical_relation(relation.relation(), attributes.appended(position))
         ordered = self._jvm.sort(self._jvm.to_seq([order]), True, read, self._jvm.none)
         columns = [attributes.apply(index) for index in range(attributes.size())]
         return self._project(columns, ordered)
@@ -189,9 +224,23 @@ class PartitionReader:
                 return self._relations[key]
         paths = self._jvm.to_seq([hadoop_path(place) for place in places])
         reader = self._file_reader(kept, with_position)
-        relation = reader.load(paths).queryExecution().analyzed()
+        relation = self._exact(reader.load(paths).queryExecution().analyzed())
         self._remember(self._relations, key, relation)
         return relation
+
+    def _exact(self, relation: Any) -> Any:
+        """The relation with a reader that no setting has give other rows."""
+        files = relation.relation()
+        exact = self._jvm.file_relation(
+            files.location(),
+            files.partitionSchema(),
+            files.dataSchema(),
+            files.bucketSpec(),
+            _formats.of(self._spark),
+            files.options(),
+            files.sparkSession(),
+        )
+        return self._logical_relation(exact, relation.output())
 
     def _remember(self, made: OrderedDict[Any, Any], key: object, what: Any) -> None:
         with self._lock:
@@ -215,7 +264,7 @@ class PartitionReader:
 
     def _session(self, kept: KeptDataSet) -> Any:
         """The session whose settings say how files are read."""
-        session = self._spark._jsparkSession
+        session = self._own_session or self._spark._jsparkSession
         if kept.manifest.dataset.seal is None:
             return session
         with self._lock:
@@ -227,10 +276,40 @@ class PartitionReader:
 
     def _logical_relation(self, relation: Any, attributes: Any) -> Any:
         none = self._jvm.none
-        return self._jvm.logical_relation(relation.relation(), attributes, none, False, none)
+        return self._jvm.logical_relation(relation, attributes, none, False, none)
 
     def _project(self, columns: list[Any], child: Any) -> Any:
         return self._jvm.project(self._jvm.to_seq(columns), child)
+
+
+_formats: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptFormat"))
+
+
+def reading_session(spark: SparkSession, *, whole_files: bool) -> Any:
+    """A session of the JVM for the scans of one plan, with the settings of this moment.
+
+    Args:
+        spark: whose settings they are.
+        whole_files: each task reads one partition, all of it.
+    """
+    session: Any = spark._jsparkSession.cloneSession()
+    if whole_files:
+        _set_whole_files(session)
+    return session
+
+
+def _set_whole_files(session: Any) -> None:
+    for key, value in _SETTINGS_OF_WHOLE_FILES.items():
+        session.conf().set(key, value)
+
+
+def _places(kept: KeptDataSet, identities: tuple[str, ...]) -> list[int]:
+    """For each column that is asked for its place among those of the files."""
+    columns = kept.manifest.dataset.columns
+    place_of = {column.identity: place for place, column in enumerate(columns)}
+    if None in place_of:
+        return list(range(len(columns)))
+    return [place_of[identity] for identity in identities]
 
 
 def hadoop_path(place: str) -> str:

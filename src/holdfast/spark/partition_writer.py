@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast.plan.kept_schema import kept_fields
+from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.partition_reader import PARQUET, hadoop_path
 from holdfast.spark.seal_label import SEAL
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
@@ -21,7 +22,7 @@ POSITION_COLUMN = "holdfast_position"
 FILLER_COLUMN = "holdfast_filler"
 
 # What Spark writes must not depend on what the session's owner prefers for files of their own.
-_WRITE_SETTINGS = {
+WRITE_SETTINGS = {
     "spark.sql.files.maxRecordsPerFile": "0",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.fieldId.write.enabled": "false",
@@ -52,7 +53,12 @@ _WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
 
 
 def describe(
-    dataset_id: str, computes: str, schema_json: str, ordered: bool, spark_version: str
+    dataset_id: str,
+    computes: str,
+    schema_json: str,
+    ordered: bool,
+    spark_version: str,
+    identities: Sequence[str],
 ) -> DataSetDescription:
     """How a dataset with this schema is kept.
 
@@ -62,6 +68,7 @@ def describe(
         schema_json: the schema of the computation's output, as Spark's JSON.
         ordered: the computation fixes the order of its rows.
         spark_version: the version of Spark that computes it.
+        identities: of each column what it is of the rows.
     """
     fields = json.loads(schema_json)["fields"]
     kept = kept_fields(
@@ -74,8 +81,9 @@ def describe(
             type=field["type"],
             kept_type=as_kept.data_type,
             nullable=field["nullable"],
+            identity=identity,
         )
-        for field, as_kept in zip(fields, kept, strict=True)
+        for field, as_kept, identity in zip(fields, kept, identities, strict=True)
     )
     return DataSetDescription(
         dataset_id=dataset_id,
@@ -92,7 +100,7 @@ class PartitionWriter:
     """Runs plans as Spark jobs that leave one file per final-stage partition.
 
     Args:
-        spark: the session whose settings the plans run under.
+        spark: the session that they are of.
         compression: Parquet's name of a codec.
     """
 
@@ -103,25 +111,23 @@ class PartitionWriter:
     def write(
         self,
         plan: Any,
+        session: Any,
         description: DataSetDescription,
         directory: Path,
-        settings: Mapping[str, str],
-        *,
-        observed: bool = False,
     ) -> None:
         """Computes `plan` and writes its rows into `directory`.
 
         Args:
             plan: the JVM's analyzed plan.
+            session: the JVM's session that runs it, under `WRITE_SETTINGS` if it is one of its own.
             description: how its columns are kept.
             directory: an empty directory on each machine that tasks run on.
-            settings: what is set beside the person's settings while it runs.
-            observed: the plan collects metrics, which Spark reports in the person's session alone.
 
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        dataframe = self._dataframe(plan, {} if observed else {**_WRITE_SETTINGS, **settings})
+        jdf = JvmMembers.of(self._spark).of_rows(session, plan)
+        dataframe = DataFrame(jdf, self._spark)
         options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
         writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
@@ -129,17 +135,6 @@ class PartitionWriter:
         writer.option("compression", self.compression).format(PARQUET).save(
             hadoop_path(str(directory))
         )
-
-    def _dataframe(self, plan: Any, settings: Mapping[str, str]) -> DataFrame:
-        """The plan in the person's session, or in one like it apart from some settings."""
-        session = self._spark._jsparkSession
-        if settings:
-            session = session.cloneSession()
-            for key, value in settings.items():
-                session.conf().set(key, value)
-        jvm: Any = self._spark.sparkContext._jvm
-        jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
-        return DataFrame(jdf, self._spark)
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns

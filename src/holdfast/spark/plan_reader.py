@@ -12,14 +12,22 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.plan.document import NAMED_INPUT_OPERATORS, OUTPUT_FROM_FIELDS, OperatorDocument
+from holdfast.plan.document import (
+    NAMED_INPUT_OPERATORS,
+    OUTPUT_FROM_FIELDS,
+    OperatorDocument,
+    nested,
+)
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
+from holdfast.spark.source_versions import file_versions
 
 # A longer answer is written in several pieces, and TCP's delayed acknowledgement costs 40 ms then.
 _PIECE = 8000
@@ -31,11 +39,9 @@ class PlanReading:
 
     Attributes:
         operators: the plan's operators in pre-order, subqueries nested inside expressions.
-        inline_name: what the text of an inline table ends with, see `OperatorDocument`.
     """
 
     operators: list[OperatorDocument]
-    inline_name: str
     _reading: Any
 
     def node(self, handle: int) -> Any:
@@ -63,16 +69,15 @@ class PlanReader:
 
     def __init__(self, spark: SparkSession) -> None:
         self._lock = threading.Lock()
-        self._inline_name = f"holdfast_{uuid.uuid4().hex}"
         jvm: Any = spark.sparkContext._jvm
         self.salt_tag = jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("holdfast.salt")
         self._reader = new_object(
             spark,
             "PlanReader",
-            self._inline_name,
             self.salt_tag,
             ",".join(sorted(OUTPUT_FROM_FIELDS)),
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
+            file_versions(spark),
         )
 
     @staticmethod
@@ -82,18 +87,33 @@ class PlanReader:
 
     def read(self, plan: Any) -> PlanReading:
         """Reads `plan`, a resolved `LogicalPlan` in the JVM."""
-        # Nobody is to salt a node meanwhile: Spark doesn't guard the tags of a node.
-        with self._lock:
+        with self.unsalted():
             reading = self._reader.read(plan)
         text = "".join(iter(lambda: reading.take(_PIECE), ""))
-        return PlanReading(json.loads(text), self._inline_name, reading)
+        return PlanReading(nested(json.loads(text)), reading)
+
+    @contextmanager
+    def unsalted(self) -> Iterator[None]:
+        """For as long as it lasts nobody salts a node: Spark doesn't guard the tags of a node."""
+        with self._lock:
+            yield
+
+    def texts(self, texts: Any) -> dict[str, str]:
+        """The texts of a Scala map from texts to texts."""
+        found: dict[str, str] = json.loads(self._reader.texts(texts))
+        return found
+
+    def hadoop_texts(self, configuration: Any) -> dict[str, str]:
+        """What this program has set in a Hadoop configuration, but for its file systems."""
+        found: dict[str, str] = json.loads(self._reader.hadoopTexts(configuration))
+        return found
 
     def salt(self, node: Any) -> str:
         """A text that tells `node` from every other node, the same each time it is asked for.
 
         Spark's node tags stay with a node when a plan is copied around it, and only then.
         """
-        with self._lock:
+        with self.unsalted():
             found = node.getTagValue(self.salt_tag)
             if found.isDefined():
                 return str(found.get())

@@ -31,11 +31,19 @@ class ProductionSteps:
     def stage(
         self,
         plan: Any,
+        session: Any,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         description: DataSetDescription,
     ) -> StagedDataSet | KeptDataSet:
         """Where the partitions of the prepared plan are to be written.
+
+        Args:
+            plan: the JVM's plan.
+            session: the JVM's session that runs it.
+            job_id: whose vertex it is.
+            dataset_id: what the result is.
+            description: how it is kept.
 
         Returns:
             that; or the dataset itself, where nothing is left to be written.

@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import io
 import logging
+import os
 import pickle
 from typing import Any, NoReturn
 
-from holdfast.plan.canonical_plan import hash_parts
 from holdfast.plan.function_digest import Undigestible, digest_value
+from holdfast.plan.hashing import hash_parts
 
 logger = logging.getLogger(__name__)
+
+# Workers live on from task to task, with the modules that they have imported.
+_first_sources: dict[str, bytes] = {}
+_SPARKS_HASH_SEED = "0"
 
 
 def pickled_function_digest(command: str) -> str | None:
@@ -29,7 +34,8 @@ def pickled_function_digest(command: str) -> str | None:
     try:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
-        return hash_parts("python", digest_value(command_parts))
+        digest = digest_value(command_parts, _first_sources)
+        return hash_parts("python", digest, os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
     except Undigestible as doubt:
         logger.debug("a Python function matches only itself: %s", doubt)
     except Exception:

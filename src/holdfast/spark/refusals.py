@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -10,10 +11,13 @@ _PLANNING = (
     "org.apache.spark.sql.catalyst.rules.RuleExecutor",
     "org.apache.spark.sql.catalyst.planning.QueryPlanner",
 )
+# What the scheduler raises over a barrier stage that it doesn't begin to run.
+_BARRIER = "org.apache.spark.scheduler.BarrierJob"
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether Spark has refused a plan: it came from analysis, optimization or planning.
+    """Whether Spark has refused a plan: it came from analysis, optimization or planning, or from
+    the scheduler before a barrier stage.
 
     Args:
         error: what an action failed with.
@@ -26,4 +30,12 @@ def is_refusal(error: BaseException) -> bool:
     throwable: Any = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if throwable is None:
         return False
-    return any(frame.getClassName().startswith(_PLANNING) for frame in throwable.getStackTrace())
+    if any(frame.getClassName().startswith(_PLANNING) for frame in throwable.getStackTrace()):
+        return True
+    return any(_BARRIER in each.getClass().getName() for each in _causes(throwable))
+
+
+def _causes(throwable: Any) -> Iterator[Any]:
+    while throwable is not None:
+        yield throwable
+        throwable = throwable.getCause()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,11 +12,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.errors import LocationsIncompleteError, StorageError
+from holdfast.errors import LocationsIncompleteError, StorageError, UnsupportedSparkError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.plan.canonical_plan import CanonicalNode, FileVersion
-from holdfast.plan.substitution import find_matches
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.session_inputs import SessionInputs
+from holdfast.plan.substitution import examine
+from holdfast.plan.terms import digests
 from holdfast.runtime.vertex_runner import (
+    HandOutForm,
     KeptDataLost,
     NotKeptError,
     Reads,
@@ -25,11 +27,20 @@ from holdfast.runtime.vertex_runner import (
 )
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.failures import broken_seals, is_of_stream_task, names_any, reason
-from holdfast.spark.partition_reader import PartitionReader
-from holdfast.spark.partition_writer import PartitionWriter, describe
+from holdfast.spark.failures import (
+    broken_seals,
+    is_cancelled,
+    is_of_stream_task,
+    names_any,
+    reason,
+)
+from holdfast.spark.java_classes import new_object
+from holdfast.spark.partition_reader import PartitionReader, reading_session
+from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.production_steps import ProductionSteps
 from holdfast.spark.refusals import is_refusal
+from holdfast.spark.session_settings import of_hadoop, session_inputs, session_under
+from holdfast.spark.source_versions import SourceVersions
 from holdfast.spark.written_partitions import WriteJob
 from holdfast.storage.intermediate_result_storage import (
     IntermediateResultStorage,
@@ -37,8 +48,6 @@ from holdfast.storage.intermediate_result_storage import (
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-
-_LOCAL = "file:"
 
 Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
 """Another way of writing the partitions of a plan that reads nothing kept, on one machine: given
@@ -68,6 +77,8 @@ class SparkVertexRunner:
         self._storage = storage
         self._reader = PartitionReader(spark)
         self._writer = PartitionWriter(spark, compression)
+        self._sources = SourceVersions(spark)
+        self._live: Any = None
 
     def substituted(self, query: Query, root: CanonicalNode, reads: Reads) -> DataFrame:
         """The query as a DataFrame in which everything kept is read. Runs nothing.
@@ -75,10 +86,45 @@ class SparkVertexRunner:
         Raises:
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
+        return self._substituted(query, root, reads, self._reader)
+
+    def handed_out(
+        self, query: Query, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm
+    ) -> DataFrame:
+        """The query as a DataFrame that goes to where its jobs aren't seen.
+
+        Raises:
+            SubstitutionRefusedError: when Spark doesn't take the plan.
+        """
+        # Whatever is made of a scan, an RDD as well, holds the session that it has been made in.
+        session = reading_session(self._spark, whole_files=form is HandOutForm.RDD)
+        if self._live is None:
+            self._live = new_object(self._spark, "CollectedObjects")
+        self._live.watch(session, name)
+        reader = PartitionReader(self._spark, session)
+        # Some of Spark's rules fail over a union that no user has written, as barrier stages do.
+        one_scan = form is not HandOutForm.ROWS
+        return self._substituted(query, root, reads, reader, one_scan=one_scan)
+
+    def collected(self, thorough: bool) -> list[str]:
+        """The names of handed-out plans that nobody has any more; each one once."""
+        return [] if self._live is None else str(self._live.gone(thorough)).split()
+
+    def _substituted(
+        self,
+        query: Query,
+        root: CanonicalNode,
+        reads: Reads,
+        reader: PartitionReader,
+        *,
+        one_scan: bool = False,
+    ) -> DataFrame:
         try:
-            plan = self._plan(query, root, reads, below_root=False)
+            plan = self._plan(query, root, reads, reader, below_root=False, one_scan=one_scan)
             if plan is not query.plan:
                 return self._bridge.dataframe(plan)
+        except SubstitutionRefusedError:
+            raise
         except Exception as error:
             raise SubstitutionRefusedError(reason(error)) from error
         return self._bridge.dataframe(query.plan)
@@ -86,6 +132,7 @@ class SparkVertexRunner:
     def produce(
         self,
         query: Query,
+        inputs: SessionInputs,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         name: str,
@@ -97,6 +144,7 @@ class SparkVertexRunner:
 
         Args:
             query: what to compute.
+            inputs: the settings that its job runs under, whatever they have become since.
             job_id: whose vertex it is.
             dataset_id: what the result is.
             name: what it computes, for people.
@@ -107,7 +155,7 @@ class SparkVertexRunner:
 
         Raises:
             NotKeptError: when the result could not be kept: the storage failed, or a source file
-                changed since it was listed, so that the rows are not those of the digest.
+                or a setting changed, so that the rows are not those of the digest.
         """
         description = describe(
             str(dataset_id.hex),
@@ -115,29 +163,34 @@ class SparkVertexRunner:
             query.plan.schema().json(),
             query.root.ordered,
             self._spark.version,
+            digests(query.root.columns),
         )
         steps = steps or ProductionSteps(self._storage)
         try:
-            plan = self._plan(query, query.root, reads, below_root=True)
-        except (PySparkException, Py4JError) as error:
+            session = self._session(query.root, inputs, description, steps.settings())
+            read = self._plan(query, query.root, reads, self._reader, below_root=True)
+            detached = self._bridge.detached(read, session)
+        except (PySparkException, Py4JError, UnsupportedSparkError) as error:
             raise NotKeptError(reason(error)) from error
-        plan = steps.prepared(plan)
+        plan = steps.prepared(detached)
         try:
-            staged = steps.stage(plan, job_id, dataset_id, description)
+            if plan is not detached:
+                # What was added to leaves, the optimizer has taken out.
+                plan = self._bridge.detached(plan, session)
+            staged = steps.stage(plan, session, job_id, dataset_id, description)
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         if isinstance(staged, KeptDataSet):
             return staged
         try:
-            may_differ = plan is query.plan and not self._storage.spans_machines
+            may_differ = read is query.plan and not self._storage.spans_machines
             written = None
             if not (write and may_differ and self._written(write, plan, description, staged)):
-                written = self._write(
-                    steps.written(plan), description, staged, query.root, steps.settings()
-                )
-            changed = self._changed_source(query.root)
+                written = self._write(steps.written(plan), session, description, staged)
+            changed = self._sources.changed(query.root.source_files())
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
+            self._check_settings(session, inputs)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)
@@ -162,24 +215,40 @@ class SparkVertexRunner:
         with self._described(description.computes, staged.dataset_id):
             return write(plan, description, staged, self._writer.compression)
 
-    def _write(
+    def _session(
         self,
-        plan: Any,
-        description: DataSetDescription,
-        staged: StagedDataSet,
         root: CanonicalNode,
+        inputs: SessionInputs,
+        description: DataSetDescription,
         settings: Mapping[str, str],
-    ) -> tuple[WrittenPartition, ...] | None:
-        directory, observed = staged.directory, is_observed(root)
+    ) -> Any:
+        """The JVM's session that runs a production: one of its own, whose settings stay."""
+        if is_observed(root):
+            # Spark reports what it has collected in the user's own session alone.
+            self._check_settings(self._spark._jsparkSession, inputs)
+            return self._spark._jsparkSession
         if description.seal is not None:
             settings = {**settings, **settings_of_batches(root)}
+        return session_under(self._spark, inputs, {**WRITE_SETTINGS, **settings})
+
+    def _check_settings(self, session: Any, inputs: SessionInputs) -> None:
+        """Makes sure that what a production shares with others is set as its job has found it."""
+        shared = session == self._spark._jsparkSession
+        now = session_inputs(self._spark)
+        if now != inputs if shared else of_hadoop(now) != of_hadoop(inputs):
+            raise NotKeptError("a setting was changed while the job ran")
+
+    def _write(
+        self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
+    ) -> tuple[WrittenPartition, ...] | None:
+        directory = staged.directory
         with self._described(description.computes, staged.dataset_id):
             if not self._storage.spans_machines:
-                self._writer.write(plan, description, directory, settings, observed=observed)
+                self._writer.write(plan, session, description, directory)
                 return None
             job = WriteJob(self._spark)
             with job.tagged():
-                self._writer.write(plan, description, directory, settings, observed=observed)
+                self._writer.write(plan, session, description, directory)
             return job.written()
 
     @contextmanager
@@ -212,16 +281,64 @@ class SparkVertexRunner:
                 raise SubstitutionRefusedError(reason(error)) from error
             raise
 
-    def _plan(self, query: Query, root: CanonicalNode, reads: Reads, *, below_root: bool) -> Any:
+    def may_be_answered(self, error: Exception) -> bool:
+        """Whether a query may have an answer although a part of it, computed alone, has none.
+
+        Spark computes neither columns nor rows that a query has no use for, and so meets no error
+        that is in these. What a stream's functions raise ends the job at once.
+        """
+        of_query = isinstance(error, (PySparkException, Py4JError))
+        return of_query and not is_cancelled(error) and not is_of_stream_task(error)
+
+    def _plan(
+        self,
+        query: Query,
+        root: CanonicalNode,
+        reads: Reads,
+        reader: PartitionReader,
+        *,
+        below_root: bool,
+        one_scan: bool = False,
+    ) -> Any:
         replacements = {}
-        matches = find_matches(root, lambda node: reads(node) is not None, below_root=below_root)
-        for node in matches:
-            kept = reads(node)
-            if kept is not None:
-                replacements[node.handle] = self._reader.plan(
-                    kept, query.reading.node(node.handle), node.output
-                )
+        whole_files: PartitionReader | None = None
+        # Some of Spark's rules for subqueries fail over a union that no user has written.
+        one_scan = one_scan or any(node.subqueries for node in root.walk())
+        for match in examine(root, lambda node: reads(node) is not None, below_root=below_root):
+            kept = reads(match.node)
+            if kept is None or match.obstacle is not None:
+                continue
+            if match.in_barrier:
+                self._check_barrier(kept)
+                whole_files = whole_files or reader.of_whole_files()
+            chosen = whole_files if match.in_barrier and whole_files else reader
+            replacements[match.node.handle] = chosen.plan(
+                kept,
+                query.reading.node(match.node.handle),
+                match.node.output,
+                digests(match.node.columns),
+                one_scan=one_scan or match.in_barrier,
+            )
         return self._bridge.substitute(query, replacements)
+
+    def _check_barrier(self, kept: KeptDataSet) -> None:
+        """Makes sure that a barrier stage runs over kept partitions as over those computed.
+
+        Raises:
+            SubstitutionRefusedError: when it may not.
+        """
+        indices = [partition.index for partition in kept.manifest.partitions]
+        if indices != list(range(len(indices))):
+            raise SubstitutionRefusedError(
+                "a barrier stage has a task for each partition, and empty ones are not kept"
+            )
+        context: Any = self._spark.sparkContext._jsc.sc()
+        profile = context.resourceProfileManager().defaultResourceProfile()
+        slots = context.maxNumConcurrentTasks(profile)
+        if len(indices) > slots:
+            raise SubstitutionRefusedError(
+                f"a barrier stage over {len(indices)} kept partitions finds {slots} slots"
+            )
 
     @contextmanager
     def _described(self, name: str, dataset_id: IntermediateDataSetID) -> Iterator[None]:
@@ -233,28 +350,6 @@ class SparkVertexRunner:
             yield
         finally:
             context._jsc.setLocalProperty("spark.job.description", before)
-
-    def _changed_source(self, root: CanonicalNode) -> str | None:
-        """A file that isn't the version that the plan listed; Spark reads whatever it is now."""
-        for file in root.source_files():
-            if self._version(file) != file:
-                return file[0]
-        return None
-
-    def _version(self, file: FileVersion) -> FileVersion | None:
-        try:
-            # Hadoop's text of a path is no URL: nothing in it is escaped.
-            if file[0].startswith(_LOCAL):
-                status = os.stat(file[0].removeprefix(_LOCAL))
-                # Hadoop counts the modification time in whole milliseconds.
-                return (file[0], status.st_size, status.st_mtime_ns // 1_000_000)
-            jvm: Any = self._spark.sparkContext._jvm
-            path = jvm.org.apache.hadoop.fs.Path(file[0])
-            settings = self._spark._jsparkSession.sessionState().newHadoopConf()
-            found = path.getFileSystem(settings).getFileStatus(path)
-            return (file[0], found.getLen(), found.getModificationTime())
-        except Exception:
-            return None
 
 
 def _remove_if_empty(directory: Path) -> None:

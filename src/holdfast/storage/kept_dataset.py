@@ -23,6 +23,8 @@ class KeptColumn(_Record):
         type: its data type, as Spark's JSON.
         kept_type: the type in the files: the same, unless fields of a struct clash in there.
         nullable: whether the computation may yield null.
+        identity: what it is of the dataset's rows, 64 hexadecimal digits: computations with the
+            same digest may have their columns in another order. None: what its place says.
     """
 
     name: str
@@ -30,6 +32,7 @@ class KeptColumn(_Record):
     type: Any
     kept_type: Any
     nullable: bool
+    identity: str | None = None
 
 
 class KeptPartition(_Record):

@@ -21,6 +21,7 @@ from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.datasets.source import Found, Source
+from holdfast.cli.path_argument import path_argument
 from holdfast.cli.terminal import output
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.config_values import parse_addresses
@@ -47,7 +48,7 @@ def add_dataset_commands(commands: Any) -> None:
         where = command.add_mutually_exclusive_group()
         where.add_argument(
             "--directory",
-            type=_path,
+            type=path_argument,
             metavar="DIR",
             help="what environments on this machine keep here, which is their "
             f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
@@ -60,7 +61,7 @@ def add_dataset_commands(commands: Any) -> None:
         )
         command.add_argument(
             "--token-file",
-            type=_path,
+            type=path_argument,
             metavar="FILE",
             help=f"the task executors' secret (default: ${TOKEN_VARIABLE})",
         )
@@ -157,7 +158,7 @@ def _source(arguments: argparse.Namespace) -> Source:
             raise BadInputError("--token-file is for --executors, and none are given")
         given: Path | None = arguments.directory
         directory = given or Path(INTERMEDIATE_RESULT_DIRECTORY.default())
-        return DirectorySource(directory.expanduser().absolute(), may_be_missing=given is None)
+        return DirectorySource(directory.absolute(), may_be_missing=given is None)
     try:
         addresses = parse_addresses(arguments.executors)
     except ValueError:
@@ -184,12 +185,6 @@ def _complain(arguments: argparse.Namespace, what: str) -> None:
 
 def _print_json(objects: list[dict[str, Any]]) -> None:
     print(json.dumps(objects, indent=2))
-
-
-def _path(text: str) -> Path:
-    if not text.strip() or "\0" in text:
-        raise argparse.ArgumentTypeError(f"expected a path; found {text!r}")
-    return Path(text)
 
 
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Source], int], str, str]] = {

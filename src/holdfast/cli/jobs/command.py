@@ -17,7 +17,7 @@ from holdfast.cli.jobs import as_json, as_table
 from holdfast.cli.terminal import output
 from holdfast.config import HIGH_AVAILABILITY_STORAGE_DIR
 from holdfast.highavailability.job_listing import known_jobs
-from holdfast.highavailability.storage_dir import storage_directory
+from holdfast.local_path import local_path
 
 STORAGE_DIR_VARIABLE = "HOLDFAST_STORAGE_DIR"
 _FAILED = 1
@@ -105,7 +105,7 @@ def _root(given: str | None, environment: Mapping[str, str]) -> Path:
             f"`{HIGH_AVAILABILITY_STORAGE_DIR.key}`"
         )
     try:
-        return storage_directory(uri)
+        return local_path(uri)
     except ValueError:
         expected = HIGH_AVAILABILITY_STORAGE_DIR.expected
         raise ValueError(f"{named}: expected {expected}; found {uri!r}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
+from holdfast.errors import StaleEpochError, StorageError
 from holdfast.sinks.sink_start import SinkJournal, SinkStart
 
 __all__ = ["JobSink", "SinkJournal", "SinkStart", "write_once"]
@@ -40,6 +42,16 @@ class JobSink(Protocol):
             SinkTargetExistsError: when the write is to make what is there already.
             SinkError: when the target can't be written, or whether an earlier start has committed
                 can't be told.
+        """
+
+    def settle(self, start: SinkStart) -> None:
+        """Shuts out earlier starts, and ends what one of them was killed over, as `open` does.
+
+        Args:
+            start: this start, whose epoch has been taken already.
+
+        Raises:
+            SinkError: when that can't be done.
         """
 
     def clear(self) -> None:
@@ -93,13 +105,21 @@ def write_once(
         SinkError: the target can't be written.
         Exception: what `write` raises.
     """
-    path = sink.open(start)
-    if path is None:
-        return False
     try:
-        write(path)
-        sink.commit(check)
-    except BaseException:
-        sink.abort()
+        path = sink.open(start)
+        if path is None:
+            return False
+        try:
+            write(path)
+            sink.commit(check)
+        except BaseException:
+            sink.abort()
+            raise
+    except StaleEpochError:
+        raise
+    except Exception:
+        # A start that has been shut out finds its directory gone, and should say why.
+        with suppress(StorageError):
+            check()
         raise
     return True

@@ -6,17 +6,31 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.util.function.Function;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -29,12 +43,15 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
+import scala.PartialFunction;
 import scala.Product;
+import scala.Tuple2;
 import scala.collection.Iterable;
 import scala.collection.IterableOnce;
 import scala.collection.IterableOnceOps;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -44,20 +61,23 @@ import scala.reflect.ClassTag$;
  * Digests that are kept on disk are taken of this text: the same plan must give the same one.
  */
 public final class PlanReader {
-    final String inlineName;
+    /** Rewriting goes on until nothing changes; it always has after a few times. */
+    static final int MOST_REWRITES = 20;
+
     final TreeNodeTag saltTag;
     final Set outputFromFields;
     final Set namedInputs;
+    final Function fileTags;
 
     /**
-     * @param inlineName what the text of an inline table ends with
      * @param saltTag where a node's salt is, if it has been given one
      * @param outputFromFields classes of operators whose output follows from their arguments
      * @param namedInputs classes of operators that can observe how their inputs' columns are called
+     * @param fileTags gives what tells versions of a listed file apart, beside length and time
      */
     public PlanReader(
-            String inlineName, TreeNodeTag saltTag, String outputFromFields, String namedInputs) {
-        this.inlineName = inlineName;
+            TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags) {
+        this.fileTags = fileTags;
         this.saltTag = saltTag;
         this.outputFromFields = new HashSet(Arrays.asList(outputFromFields.split(",")));
         this.namedInputs = new HashSet(Arrays.asList(namedInputs.split(",")));
@@ -73,7 +93,48 @@ public final class PlanReader {
         return new Reading(walk.out, walk.nodes);
     }
 
-    /** What PySpark takes for no error of the person's own query. */
+    /** The texts of a map as a JSON object, whatever characters they have. */
+    public String texts(scala.collection.Map map) {
+        Walk walk = new Walk(this);
+        walk.out.append('{');
+        Iterator entries = map.iterator();
+        while (entries.hasNext()) {
+            Tuple2 entry = (Tuple2) entries.next();
+            walk.quoted((String) entry._1());
+            walk.out.append(':');
+            walk.quoted((String) entry._2());
+            walk.out.append(entries.hasNext() ? "," : "");
+        }
+        return walk.out.append('}').toString();
+    }
+
+    /**
+     * What has been set in a Hadoop configuration by this program, as a JSON object: readers and
+     * writers of files see it. How file systems are reached is left out, and secrets with it.
+     */
+    public String hadoopTexts(Configuration configuration) {
+        Walk walk = new Walk(this);
+        walk.out.append('{');
+        java.util.Iterator entries = configuration.iterator();
+        while (entries.hasNext()) {
+            java.util.Map.Entry entry = (java.util.Map.Entry) entries.next();
+            String key = (String) entry.getKey();
+            String[] sources = configuration.getPropertySources(key);
+            if (sources == null || sources.length == 0 || key.startsWith("fs.")) {
+                continue;
+            }
+            String last = sources[sources.length - 1];
+            if (last.equals("programmatically") || last.contains("spark.hadoop")) {
+                walk.out.append(walk.out.length() == 1 ? "" : ",");
+                walk.quoted(key);
+                walk.out.append(':');
+                walk.quoted((String) entry.getValue());
+            }
+        }
+        return walk.out.append('}').toString();
+    }
+
+    /** What PySpark takes for no error of the user's own query. */
     static RuntimeException unreadable(Exception error) {
         return new IllegalStateException("the plan can't be read: " + error, error);
     }
@@ -122,9 +183,13 @@ public final class PlanReader {
 
     /** One reading while it is made. */
     static final class Walk {
-        final StringBuilder out = new StringBuilder();
+        StringBuilder out = new StringBuilder();
         final List nodes = new ArrayList();
         final PlanReader reader;
+
+        /** The expressions of the operator that is being written, and where each of them is. */
+        StringBuilder expressions;
+        Map places;
 
         Walk(PlanReader reader) {
             this.reader = reader;
@@ -152,6 +217,10 @@ public final class PlanReader {
         }
 
         void operator(LogicalPlan node) {
+            StringBuilder outerExpressions = expressions;
+            Map outerPlaces = places;
+            expressions = new StringBuilder();
+            places = new IdentityHashMap();
             String name = node.getClass().getName();
             out.append("{\"i\":").append(nodes.size());
             nodes.add(node);
@@ -164,7 +233,7 @@ public final class PlanReader {
             } else if (node instanceof LocalRelation) {
                 out.append("\"f\":[],\"o\":[]");
                 output(node);
-                out.append(",\"sql\":");
+                out.append(",\"rows\":");
                 inlineTable((LocalRelation) node);
             } else {
                 arguments(node, true);
@@ -174,7 +243,9 @@ public final class PlanReader {
                     schemas(node.children().iterator());
                 }
             }
-            out.append('}');
+            out.append(",\"x\":[").append(expressions).append("]}");
+            expressions = outerExpressions;
+            places = outerPlaces;
         }
 
         /** The arguments of a node's constructor, and those of its further lists. */
@@ -184,6 +255,133 @@ public final class PlanReader {
             out.append("],\"o\":[");
             values(node.otherCopyArgs().iterator(), ofOperator);
             out.append(']');
+        }
+
+        /**
+         * What stands for an expression that is written before it, with all that is in it.
+         *
+         * Expressions can be deeper than a thread's stack as well.
+         */
+        void reference(Expression whole) {
+            ArrayDeque waiting = new ArrayDeque();
+            waiting.push(whole);
+            while (!waiting.isEmpty()) {
+                Expression next = (Expression) waiting.peek();
+                if (places.containsKey(next)) {
+                    waiting.pop();
+                    continue;
+                }
+                int before = waiting.size();
+                inside(next.productIterator(), waiting);
+                inside(next.otherCopyArgs().iterator(), waiting);
+                if (waiting.size() == before) {
+                    waiting.pop();
+                    written(next);
+                }
+            }
+            out.append("{\"x\":").append(places.get(whole)).append('}');
+        }
+
+        /** Has the expressions that are arguments wait, where they aren't written yet. */
+        void inside(Iterator values, ArrayDeque waiting) {
+            while (values.hasNext()) {
+                Object each = values.next();
+                if (each instanceof AttributeReference || each instanceof LogicalPlan) {
+                    continue;
+                } else if (each instanceof Alias) {
+                    inside(((Alias) each).productIterator(), waiting);
+                } else if (each instanceof Expression) {
+                    Expression found = withoutNoOps((Expression) each);
+                    if (found instanceof AttributeReference) {
+                        continue;
+                    } else if (found instanceof Alias) {
+                        inside(found.productIterator(), waiting);
+                    } else if (!places.containsKey(found)) {
+                        waiting.push(found);
+                    }
+                } else if (each instanceof Option) {
+                    inside(((Option) each).iterator(), waiting);
+                } else if (each instanceof Iterable) {
+                    inside(((IterableOnce) each).iterator(), waiting);
+                } else if (each instanceof Product && !(each instanceof DataType)) {
+                    inside(((Product) each).productIterator(), waiting);
+                }
+            }
+        }
+
+        /** Writes an expression whose operands are written. */
+        void written(Expression node) {
+            StringBuilder outer = out;
+            out = new StringBuilder();
+            expression(node);
+            if (!places.isEmpty()) {
+                expressions.append(',');
+            }
+            expressions.append(out);
+            out = outer;
+            places.put(node, Integer.valueOf(places.size()));
+        }
+
+        /**
+         * An operator's expression in the one form of all that Spark takes for the same: what
+         * negates a comparison is a comparison, and no operand of AND or OR is superfluous.
+         */
+        Expression simplified(Expression whole) {
+            PartialFunction rule = BooleanSimplification$.MODULE$.actualExprTransformer();
+            for (int count = 0; count < MOST_REWRITES; count++) {
+                Expression rewritten = rewritten(whole, rule);
+                if (rewritten == whole) {
+                    return whole;
+                }
+                whole = rewritten;
+            }
+            throw new IllegalStateException("an expression is rewritten without end");
+        }
+
+        /** An expression rewritten once from its leaves up, whatever its depth. */
+        Expression rewritten(Expression whole, PartialFunction rule) {
+            Map done = new IdentityHashMap();
+            ArrayDeque waiting = new ArrayDeque();
+            waiting.push(whole);
+            while (!waiting.isEmpty()) {
+                Expression next = (Expression) waiting.peek();
+                int before = waiting.size();
+                List operands = new ArrayList();
+                boolean isChanged = false;
+                Iterator each = next.children().iterator();
+                while (each.hasNext()) {
+                    Object operand = each.next();
+                    if (!done.containsKey(operand)) {
+                        waiting.push(operand);
+                    } else {
+                        operands.add(done.get(operand));
+                        isChanged = isChanged || done.get(operand) != operand;
+                    }
+                }
+                if (waiting.size() > before) {
+                    continue;
+                }
+                waiting.pop();
+                Expression changed = next;
+                if (isChanged) {
+                    Seq all = CollectionConverters.asScala(operands).toSeq();
+                    changed = (Expression) next.withNewChildren(all);
+                }
+                Object made = rule.isDefinedAt(changed) ? rule.apply(changed) : changed;
+                // What is equal to what was there counts as that, so that it comes to an end.
+                done.put(next, changed == next && made.equals(next) ? next : made);
+            }
+            return (Expression) done.get(whole);
+        }
+
+        /** An expression without casts to the type that it has already. */
+        Expression withoutNoOps(Expression node) {
+            while (node instanceof Cast
+                    && ((Cast) node).child().resolved()
+                    && ((Cast) node).child().dataType().equals(((Cast) node).dataType())) {
+                node = ((Cast) node).child();
+            }
+            return node;
         }
 
         void output(QueryPlan node) {
@@ -209,13 +407,57 @@ public final class PlanReader {
             out.append(']');
         }
 
-        /** The rows as typed literals; null where there are none. */
+        /** The digest of the rows as Spark lays them out; null where that doesn't tell them. */
         void inlineTable(LocalRelation table) {
-            if (table.data().isEmpty()) {
+            try {
+                MessageDigest digest = MessageDigest.getInstance("SHA-256");
+                UnsafeProjection layout = layout(table.output().iterator());
+                Iterator rows = table.data().iterator();
+                while (rows.hasNext()) {
+                    byte[] row = layout.apply((InternalRow) rows.next()).getBytes();
+                    digest.update(ByteBuffer.allocate(4).putInt(row.length).array());
+                    digest.update(row);
+                }
+                out.append('"').append(base64(digest.digest())).append('"');
+            } catch (Exception error) {
                 out.append("null");
-            } else {
-                quoted(table.toSQL(reader.inlineName));
             }
+        }
+
+        UnsafeProjection layout(Iterator columns) {
+            List references = new ArrayList();
+            while (columns.hasNext()) {
+                Expression column = (Expression) columns.next();
+                references.add(
+                        new BoundReference(references.size(), column.dataType(), column.nullable()));
+            }
+            return InterpretedUnsafeProjection.createProjection(
+                    CollectionConverters.asScala(references).toSeq());
+        }
+
+        /** A literal's value of a type that has no short text, as Spark lays it out in a row. */
+        void cell(Literal literal) {
+            List columns = new ArrayList();
+            columns.add(literal);
+            byte[] row;
+            try {
+                UnsafeProjection layout = layout(CollectionConverters.asScala(columns).iterator());
+                row = layout.apply(new GenericInternalRow(new Object[] {literal.value()})).getBytes();
+            } catch (Exception error) {
+                out.append("{\"opaque\":\"").append(literal.value().getClass().getName());
+                out.append("\"}");
+                return;
+            }
+            out.append("{\"cell\":\"").append(base64(row)).append("\"}");
+        }
+
+        boolean hasText(Object value) {
+            return value == null
+                    || value instanceof Boolean
+                    || value instanceof Number
+                    || value instanceof Decimal
+                    || value instanceof UTF8String
+                    || value instanceof byte[];
         }
 
         void values(Iterator each, boolean ofOperator) {
@@ -240,10 +482,10 @@ public final class PlanReader {
             } else if (value instanceof Alias) {
                 out.append("{\"alias\":").append(((NamedExpression) value).exprId().id());
                 out.append(",\"of\":");
-                value(((Alias) value).child(), false);
+                value(((Alias) value).child(), ofOperator);
                 out.append('}');
             } else if (value instanceof Expression) {
-                expression((Expression) value);
+                anyExpression((Expression) value, ofOperator);
             } else if (value instanceof String) {
                 quoted((String) value);
             } else if (value instanceof ExprId) {
@@ -251,12 +493,12 @@ public final class PlanReader {
             } else if (value instanceof Option) {
                 value(((Option) value).isEmpty() ? null : ((Option) value).get(), ofOperator);
             } else if (value instanceof DataType) {
-                out.append("{\"type\":").append(((DataType) value).json()).append('}');
+                dataType((DataType) value);
             } else if (value instanceof Boolean
                     || value instanceof Integer
                     || value instanceof Long) {
                 out.append(value);
-            } else if (value instanceof UTF8String) {
+            } else if (value instanceof UTF8String && ((UTF8String) value).isValid()) {
                 quoted(value.toString());
             } else if (value instanceof LogicalPlan) {
                 plan((LogicalPlan) value, ofOperator);
@@ -267,6 +509,16 @@ public final class PlanReader {
             } else {
                 rareValue(value, ofOperator);
             }
+        }
+
+        void dataType(DataType type) {
+            out.append("{\"type\":").append(type.json());
+            String text = type.sql();
+            if (text.contains(" COLLATE ")) {
+                out.append(",\"collations\":");
+                quoted(text);
+            }
+            out.append('}');
         }
 
         /** What `value` goes on with. */
@@ -281,6 +533,9 @@ public final class PlanReader {
                 out.append("{\"metadata\":").append(((Metadata) value).json()).append('}');
             } else if (value instanceof byte[]) {
                 out.append("{\"bytes\":\"").append(base64((byte[]) value)).append("\"}");
+            } else if (value instanceof UTF8String) {
+                byte[] bytes = ((UTF8String) value).getBytes();
+                out.append("{\"bytes\":\"").append(base64(bytes)).append("\"}");
             } else if (value instanceof Enum) {
                 named("enum", value);
             } else if (value instanceof PythonFunction) {
@@ -304,9 +559,26 @@ public final class PlanReader {
             }
         }
 
+        void anyExpression(Expression node, boolean ofOperator) {
+            Expression found = withoutNoOps(ofOperator ? simplified(node) : node);
+            if (found instanceof AttributeReference || found instanceof Alias) {
+                value(found, false);
+            } else {
+                reference(found);
+            }
+        }
+
         void expression(Expression node) {
             out.append("{\"c\":\"").append(node.getClass().getName()).append("\",");
-            arguments(node, false);
+            if (node instanceof Literal && !hasText(((Literal) node).value())) {
+                out.append("\"f\":[");
+                cell((Literal) node);
+                out.append(",");
+                value(node.dataType(), false);
+                out.append("],\"o\":[]");
+            } else {
+                arguments(node, false);
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
 
@@ -349,7 +621,9 @@ public final class PlanReader {
             out.append('[');
             quoted(String.valueOf(status.getPath()));
             out.append(',').append(status.getLen());
-            out.append(',').append(status.getModificationTime()).append(']');
+            out.append(',').append(status.getModificationTime()).append(',');
+            quoted(String.valueOf(reader.fileTags.apply(status)));
+            out.append(']');
         }
 
         String base64(byte[] bytes) {
@@ -357,7 +631,23 @@ public final class PlanReader {
         }
 
         void quoted(String text) {
-            out.append('"').append(JsonStringEncoder.getInstance().quoteAsString(text)).append('"');
+            out.append('"');
+            char[] quoted = JsonStringEncoder.getInstance().quoteAsString(text);
+            for (int place = 0; place < quoted.length; place++) {
+                char each = quoted[place];
+                boolean isPair = Character.isHighSurrogate(each)
+                        && place + 1 < quoted.length
+                        && Character.isLowSurrogate(quoted[place + 1]);
+                if (isPair) {
+                    out.append(each).append(quoted[++place]);
+                } else if (Character.isSurrogate(each)) {
+                    // On the way to Python it would become the same mark as any other.
+                    out.append("\\u").append(Integer.toHexString(each));
+                } else {
+                    out.append(each);
+                }
+            }
+            out.append('"');
         }
     }
 }

@@ -676,7 +676,9 @@ public final class RetainedShuffles {
         }
 
         private static void options(HadoopFsRelation relation, StringBuilder exact) {
-            exact.append(relation.fileFormat().getClass().getName());
+            Class format = relation.fileFormat().getClass();
+            boolean isOurs = format.getName().startsWith("holdfast.");
+            exact.append((isOurs ? format.getSuperclass() : format).getName());
             TreeMap sorted = new TreeMap();
             Iterator options = relation.options().iterator();
             while (options.hasNext()) {

@@ -135,6 +135,7 @@ class BlockingVertices:
     def run(
         self,
         query: Query,
+        inputs: SessionInputs,
         dataset_id: IntermediateDataSetID,
         name: str,
         reads: Reads,
@@ -144,6 +145,7 @@ class BlockingVertices:
 
         Args:
             query: what it computes.
+            inputs: the settings that its job runs under.
             dataset_id: what that is kept as.
             name: of the vertex, for people.
             reads: what is read instead of being computed.
@@ -179,7 +181,7 @@ class BlockingVertices:
         try:
             with self.watching():
                 kept = self._runner.produce(
-                    query, self._job_id, dataset_id, name, reads, steps=steps
+                    query, inputs, self._job_id, dataset_id, name, reads, steps=steps
                 )
         except NotKeptError as error:
             # It may be that a newer start has taken the place where it was to be kept.
@@ -265,7 +267,7 @@ class _Needed:
     def _run(self, cut: Cut, dataset_id: IntermediateDataSetID) -> KeptDataSet | None:
         name = summarize(cut.node)
         try:
-            return self._vertices.run(cut.query, dataset_id, name, self.reads)
+            return self._vertices.run(cut.query, self._inputs, dataset_id, name, self.reads)
         except NotKeptError as error:
             logger.warning("the result of %s is not kept: %s", name, error.reason)
             return None

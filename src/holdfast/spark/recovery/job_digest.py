@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.file_sources import FileListing, with_listings
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plan_reader import PlanReading
-
-_BETWEEN = "\n"
+from holdfast.spark.recovery.file_index import root_paths
 
 
 def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> str | None:
@@ -28,7 +25,7 @@ def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> s
         64 hexadecimal digits; None where the plan says too little of what it computes, so that
         only a name that a person gives tells the job.
     """
-    root = bridge.canonical(query.reading, without_versions(query.reading))
+    root = bridge.canonical(query.reading, without_versions(query.reading), as_written=True)
     if root.all_doubts() or any(node.operator == "LogicalRDD" for node in root.walk()):
         return None
     return inputs.dataset_digest(root)
@@ -38,8 +35,7 @@ def without_versions(reading: PlanReading) -> list[OperatorDocument]:
     """A plan's operators with the paths that were asked for in the place of what was found."""
 
     def asked_for(handle: int, listing: FileListing) -> FileListing:
-        relation: Any = reading.node(handle).relation()
-        roots = relation.location().rootPaths().mkString(_BETWEEN).split(_BETWEEN)
-        return {**listing, "files": [], "partitions": _BETWEEN.join(["paths", *sorted(roots)])}
+        roots = root_paths(reading.node(handle))
+        return {**listing, "files": [], "partitions": "\n".join(["paths", *roots])}
 
     return with_listings(reading.operators, asked_for)

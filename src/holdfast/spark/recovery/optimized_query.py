@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from holdfast.graph.plan_cuts import CutLimits, Facts, choose_cuts, is_worth_retaining
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.recovery.kept_sources import KeptSources
 from holdfast.spark.recovery.size_estimates import SizeEstimates
+from holdfast.spark.session_settings import session_under
 from holdfast.storage.kept_dataset import KeptDataSet
 
 logger = logging.getLogger(__name__)
@@ -70,7 +72,7 @@ class OptimizedQueries:
         self._bridge = bridge
         self._jvm = JvmMembers.of(spark)
 
-    def of(self, plan: Any, kept: Iterable[KeptDataSet] = ()) -> Query:
+    def of(self, plan: Any, inputs: SessionInputs, kept: Iterable[KeptDataSet] = ()) -> Query:
         """The optimized form of an analyzed plan. Runs nothing.
 
         The same plan over the same data has the same digests in every application, where it has no
@@ -79,24 +81,32 @@ class OptimizedQueries:
 
         Args:
             plan: the JVM's analyzed plan.
+            inputs: the settings that it runs under.
             kept: datasets of this application that the plan reads; they count by what they are the
                 result of, and not by where they lie this time.
         """
-        session = self._spark._jsparkSession.cloneSession()
-        for key, value in _WITHOUT_RUNTIME_FILTERS.items():
-            session.conf().set(key, value)
+        session = session_under(self._spark, inputs, _WITHOUT_RUNTIME_FILTERS)
+        plan = self._bridge.copied(plan, session)
         optimized = self._jvm.of_rows(session, plan).queryExecution().optimizedPlan()
         sources = KeptSources(kept)
-        query = self._bridge.read(optimized, lambda reading: sources.named(reading.operators))
+        # Partitions and map outputs of an earlier start go together with this one's.
+        query = self._bridge.read(
+            optimized, lambda reading: sources.named(reading.operators), as_written=True
+        )
         return replace(query, root=sources.guarded(query.root, query.reading.operators))
 
     def cut(
-        self, plan: Any, limits: CutLimits, kept: Iterable[KeptDataSet] = ()
+        self,
+        plan: Any,
+        inputs: SessionInputs,
+        limits: CutLimits,
+        kept: Iterable[KeptDataSet] = (),
     ) -> CutQuery | None:
         """Where an analyzed plan is cut; None for one that can't be followed, which is logged.
 
         Args:
             plan: the JVM's analyzed plan.
+            inputs: the settings that it runs under.
             limits: when a cut is worth it.
             kept: datasets of this application that the plan reads.
 
@@ -104,7 +114,7 @@ class OptimizedQueries:
             PySparkException: when Spark itself doesn't take the plan.
         """
         try:
-            query = self.of(plan, kept)
+            query = self.of(plan, inputs, kept)
             facts = SizeEstimates(self._spark, query).facts
             cuts = tuple(self._cuts(query, facts, limits))
             return CutQuery(query, cuts, is_worth_retaining(query.root, facts, limits))

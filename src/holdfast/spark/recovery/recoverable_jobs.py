@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.errors import StaleEpochError, StorageError
+from holdfast.errors import MixedInputsError, StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_identity import JobIdentity
@@ -29,6 +29,7 @@ from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
+from holdfast.spark.recovery.run_inputs import RunInputs
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
@@ -70,8 +71,10 @@ class RecoverableJobs:
         self._settings = settings
         self._queries = OptimizedQueries(engine.spark, engine.bridge)
         self._snapshots = SourceSnapshots(engine.spark, engine.bridge)
+        self._inputs = RunInputs(self._snapshots, records.done_jobs)
         self._owner = os.getpid()
         self._interrupted = False
+        self._unrecorded: list[tuple[Sequence[JobSink], SinkStart]] = []
         self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
         self._lock = threading.Lock()
         # A program that ends by itself has not been killed, whether it closes anything or not.
@@ -107,9 +110,8 @@ class RecoverableJobs:
             StaleEpochError: when a newer start of the job has taken over.
             SinkError: when the target can't be written.
         """
-        with self.started(request, sink=sink.identity) as job:
+        with self.started(request, sinks=[sink]) as job:
             result = _written(job, act, sink)
-        sink.forget(job.sink_start)
         return job.told(result)
 
     def stream(
@@ -125,34 +127,30 @@ class RecoverableJobs:
         self,
         request: JobRequest[Query],
         *,
-        sink: str | None = None,
+        sinks: Sequence[JobSink] = (),
         stream: StreamIdentity | None = None,
     ) -> Iterator[StartedJob]:
         """Begins a job, or goes on with it; ends it, unless another start can go on with it.
 
         Args:
             request: what to run.
-            sink: where its rows go and how; None where they go back to the program.
+            sinks: where its rows go; none where they go back to the program.
             stream: what the job is known by, where it is one of streams, whose vertices are marked
                 already.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
         """
-        begun = self._begun(request, sink, stream)
+        begun = self._begun(request, "; ".join(each.identity for each in sinks) or None, stream)
         if begun is None:
-            yield StartedJob.unrecorded(request, self._master)
+            job = StartedJob.unrecorded(request, self._master)
+            yield job
+            _forget(sinks, job.sink_start)
             return
         recoverable, planned = begun
         record = recoverable.start
-        sink_start = SinkStart(record.job_id, record.epoch, record.journal)
-        if record.already_done:
-            logger.warning(
-                "job %s (%s) was done by an earlier run of this program that was killed before it "
-                "ended, so it is not done again",
-                record.job_id,
-                request.name,
-            )
+        if record.already_done and not self._is_done_again(recoverable, request, sinks):
+            sink_start = SinkStart(record.job_id, record.epoch, record.journal)
             yield StartedJob(
                 request,
                 self._master,
@@ -161,11 +159,12 @@ class RecoverableJobs:
                 recoverable.told,
                 already_done=True,
             )
+            _forget(sinks, sink_start)
             return
-        with self._lasting(recoverable, keep_record=sink is not None):
+        with self._lasting(recoverable, sinks):
             try:
-                restored, master = self._prepared(recoverable, request, planned)
-            except StaleEpochError:
+                restored, master = self._prepared(recoverable, request, planned, sinks)
+            except (StaleEpochError, MixedInputsError):
                 raise
             except Exception:
                 logger.warning(
@@ -175,6 +174,8 @@ class RecoverableJobs:
                     exc_info=True,
                 )
                 restored, master = request, self._master
+            # Of the epoch that it has by now.
+            sink_start = SinkStart(record.job_id, record.epoch, record.journal)
             yield StartedJob(restored, master, sink_start, record.check, recoverable.told)
 
     @property
@@ -189,7 +190,12 @@ class RecoverableJobs:
         """
         atexit.unregister(self.close)
         if os.getpid() == self._owner:
-            self._records.close(interrupted=self._interrupted or self._has_lost_jvm())
+            interrupted = self._interrupted or self._has_lost_jvm()
+            with self._lock:
+                unrecorded, self._unrecorded = self._unrecorded, []
+            for sinks, start in () if interrupted else unrecorded:
+                _forget(sinks, start)
+            self._records.close(interrupted=interrupted)
 
     def _begun(
         self, request: JobRequest[Query], sink: str | None, stream: StreamIdentity | None
@@ -229,7 +235,7 @@ class RecoverableJobs:
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
         assert self._settings.limits is not None
-        cut = self._queries.cut(request.query.plan, self._settings.limits)
+        cut = self._queries.cut(request.query.plan, request.inputs, self._settings.limits)
         return None if cut is None else PlannedCuts(request.query, cut)
 
     def _vertices(self, request: JobRequest[Query], planned: PlannedCuts | None) -> tuple[str, ...]:
@@ -258,14 +264,49 @@ class RecoverableJobs:
             vertices=vertices,
         )
 
+    def _is_done_again(
+        self, recoverable: RecoverableStart, request: JobRequest[Query], sinks: Sequence[JobSink]
+    ) -> bool:
+        """Whether a job that an earlier start of the program has done is done again."""
+        start = recoverable.start
+        what = f"job {start.job_id} ({request.name}) was done by an earlier run of this program"
+        assert start.previous is not None
+        try:
+            reason = self._inputs.change(request.query, start.previous)
+            if reason is not None and self._inputs.does_again():
+                recoverable.begin_again(reason, request.name, sinks)
+                return True
+        except (StaleEpochError, MixedInputsError):
+            self._let_go(recoverable)
+            raise
+        except Exception:
+            logger.warning(
+                "whether the inputs of job %s have changed can't be told",
+                start.job_id,
+                exc_info=True,
+            )
+            reason = None
+        if reason is None:
+            logger.warning("%s that was killed before it ended, so it is not done again", what)
+            return False
+        logger.warning(
+            "%s from other inputs (%s), and is not done again, since what the program has written "
+            "can't be told from other rows or was read by it: all that is left to do reads the "
+            "files that were read so far. Run the program once more to have the others",
+            what,
+            reason,
+        )
+        return False
+
     def _prepared(
         self,
         recoverable: RecoverableStart,
         request: JobRequest[Query],
         planned: PlannedCuts | None,
+        sinks: Sequence[JobSink],
     ) -> tuple[JobRequest[Query], JobMaster[Query, DataFrame]]:
         """The job over its first start's files, and what runs it over what there is of it."""
-        restored = recoverable.with_sources(request, self._snapshots)
+        restored = recoverable.with_sources(request, self._snapshots, self._inputs, sinks)
         previous = recoverable.start.previous
         has_left = previous is not None and bool(previous.known_datasets())
         vertices = recoverable.start.identity.vertices
@@ -277,29 +318,45 @@ class RecoverableJobs:
         return restored, self._master.with_runner(lambda _: runner)
 
     @contextmanager
-    def _lasting(self, recoverable: RecoverableStart, *, keep_record: bool) -> Iterator[None]:
+    def _lasting(self, recoverable: RecoverableStart, sinks: Sequence[JobSink]) -> Iterator[None]:
         """Ends the job, unless it can be gone on with by another start."""
         try:
             yield
-        except StaleEpochError:
+        except (StaleEpochError, MixedInputsError):
+            # What the program has done so far is not to be done again.
             self._let_go(recoverable)
             raise
         except Exception:
             if self._is_lost():
                 self._let_go(recoverable)
             else:
-                self._end(recoverable, JobStatus.FAILED, keep_record=False)
+                self._end(recoverable, JobStatus.FAILED)
             raise
         except BaseException:
-            self._end(recoverable, JobStatus.CANCELED, keep_record=False)
+            self._end(recoverable, JobStatus.CANCELED)
             raise
-        self._end(recoverable, JobStatus.FINISHED, keep_record=keep_record)
-
-    def _end(self, recoverable: RecoverableStart, status: JobStatus, *, keep_record: bool) -> None:
+        if not sinks:
+            self._end(recoverable, JobStatus.FINISHED)
+            return
+        start = recoverable.start
+        sink_start = SinkStart(start.job_id, start.epoch, start.journal)
         try:
-            recoverable.end(status, keep_record=keep_record)
+            recorded = recoverable.end(JobStatus.FINISHED, keep_record=True)
+        except StaleEpochError:
+            self._let_go(recoverable)
+            raise
+        if recorded:
+            _forget(sinks, sink_start)
+        else:
+            # As long as the program runs, a start that takes over has nothing else to go by.
+            with self._lock:
+                self._unrecorded.append((sinks, sink_start))
+
+    def _end(self, recoverable: RecoverableStart, status: JobStatus) -> None:
+        try:
+            recoverable.end(status, keep_record=False)
         except StaleEpochError as error:
-            # What there is to be said of the job, its rows or its error, is said all the same.
+            # What there is to be said of the job, its answer or its error, is said all the same.
             logger.warning("%s", error)
             self._let_go(recoverable)
 
@@ -322,6 +379,11 @@ class RecoverableJobs:
             return bool(self._engine.spark.sparkContext._jsc.sc().isStopped())
         except (Py4JError, OSError, AttributeError):
             return True
+
+
+def _forget(sinks: Iterable[JobSink], start: SinkStart) -> None:
+    for sink in sinks:
+        sink.forget(start)
 
 
 def _written(job: StartedJob, act: Callable[[DataFrame, str], object], sink: JobSink) -> JobResult:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from py4j.protocol import Py4JError
 from pydantic import JsonValue
 
-from holdfast.errors import HoldfastError, StaleEpochError
+from holdfast.errors import (
+    HoldfastError,
+    MixedInputsError,
+    SinkError,
+    StaleEpochError,
+    StorageError,
+)
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.job_record import VertexProgress
 from holdfast.highavailability.job_start import JobStart
@@ -17,7 +23,9 @@ from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_recovery import JobRecovery
+from holdfast.runtime.recovery.job_sink import JobSink, SinkStart
 from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.sinks.taken_back import take_back
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.job_engine import JobEngine
@@ -26,6 +34,7 @@ from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
+from holdfast.spark.recovery.run_inputs import RunInputs
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
 
 logger = logging.getLogger(__name__)
@@ -57,25 +66,80 @@ class RecoverableStart:
         self._runner: RecoveringVertexRunner | None = None
 
     def with_sources(
-        self, request: JobRequest[Query], snapshots: SourceSnapshots
+        self,
+        request: JobRequest[Query],
+        snapshots: SourceSnapshots,
+        inputs: RunInputs,
+        sinks: Sequence[JobSink],
     ) -> JobRequest[Query]:
         """The job over the files that its first start listed, whatever has come since.
 
-        Where these aren't there any more as they were, the job starts anew.
+        Where these aren't there any more as they were, or other jobs of the run are done again
+        from what is there now, the job starts anew.
+
+        Args:
+            request: the job.
+            snapshots: takes and restores what plans read.
+            inputs: those of the program's run.
+            sinks: where the rows go.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
+            MixedInputsError: when it can neither read what other jobs have, nor these be done
+                again.
         """
         previous = self.start.previous
         if previous is not None and previous.sources is not None and not self.start.changed:
+            reason = inputs.change(request.query, previous)
             restored = snapshots.restore(request.query, previous.sources)
-            if not isinstance(restored, SourcesChanged):
+            if isinstance(restored, SourcesChanged):
+                if sinks and not inputs.does_again():
+                    raise MixedInputsError(request.name, restored.reason)
+                self.begin_again(restored.reason, request.name, sinks)
+            elif reason is not None and inputs.is_done_again():
+                self.begin_again(reason, request.name, sinks)
+            else:
+                if reason is not None and sinks:
+                    logger.warning(
+                        "job %s (%s) and those that follow read the files that it has read so far: "
+                        "%s, and is read by the next run of the program",
+                        self.start.job_id,
+                        request.name,
+                        reason,
+                    )
+                    inputs.keep_first(previous)
                 return replace(request, query=restored, root=restored.root)
-            logger.warning("job %s starts anew: %s", self.start.job_id, restored.reason)
-            self.start.take_fresh_epoch()
+        elif sinks:
+            query = inputs.over_first(request.query, request.name)
+            request = replace(request, query=query, root=query.root)
         listed: list[JsonValue] = [*snapshots.snapshot(request.query)]
         self.start.update(sources=listed)
         return request
+
+    def begin_again(self, reason: str, name: str, sinks: Sequence[JobSink]) -> None:
+        """Nothing that was left of the job counts any more, and what it has written is replaced.
+
+        Args:
+            reason: why, for people.
+            name: of the job, for people.
+            sinks: where the rows go.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+            MixedInputsError: when what it has written can't be taken back.
+        """
+        logger.warning(
+            "job %s starts anew, and replaces what it had written: %s", self.start.job_id, reason
+        )
+        start = SinkStart(self.start.job_id, self.start.epoch, self.start.journal)
+        try:
+            for sink in sinks:
+                sink.settle(start)
+            # First: what counts as done from now on is not what is there.
+            take_back(self.start.journal)
+        except (SinkError, StorageError, OSError) as error:
+            raise MixedInputsError(name, f"{reason}; {error}") from error
+        self.start.take_fresh_epoch()
 
     def runner(
         self,
@@ -159,12 +223,15 @@ class RecoverableStart:
             execution_graph=replace(graph, job_id=self.start.job_id, vertices=vertices),
         )
 
-    def end(self, status: JobStatus, *, keep_record: bool) -> None:
+    def end(self, status: JobStatus, *, keep_record: bool) -> bool:
         """The job has ended: nothing of it is to be recovered, and its partitions go.
 
         Args:
             status: how it has ended.
             keep_record: whether it stays on record that it has, for as long as the program runs.
+
+        Returns:
+            whether it is on record: a later start will know without asking the sink.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
@@ -181,7 +248,7 @@ class RecoverableStart:
             # It goes when the retention is over.
             logger.warning("job %s leaves partitions behind", self.start.job_id, exc_info=True)
         # The last step: a job that ends half-way is one that goes on.
-        self.start.end(status, keep=keep_record)
+        return self.start.end(status, keep=keep_record)
 
     def let_go(self) -> None:
         """This process has nothing to do with the job any more; another start may go on with it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import LocationsIncompleteError, StorageError
@@ -23,6 +25,8 @@ from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.retained_shuffles import RetainedQuery, RetainedShuffles
 from holdfast.spark.vertex_runner import is_observed
 from holdfast.storage.kept_dataset import KeptDataSet
+
+logger = logging.getLogger(__name__)
 
 # As often as a job is resubmitted over lost data before it goes on without keeping any.
 _LOSSES = 2
@@ -96,6 +100,7 @@ class RecoveringVertexRunner:
     def produce(
         self,
         query: Query,
+        inputs: SessionInputs,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         name: str,
@@ -110,7 +115,7 @@ class RecoveringVertexRunner:
 
         kept = self._vertices.available(dataset_id)
         if kept is None:
-            kept = self._vertices.run(query, dataset_id, name, noted, prepare)
+            kept = self._vertices.run(query, inputs, dataset_id, name, noted, prepare)
         try:
             return self._storage.link_into(kept, self._shared_with, job_id)
         except LocationsIncompleteError as error:
@@ -124,6 +129,10 @@ class RecoveringVertexRunner:
         with self._runner.watching(kept), self._vertices.watching():
             yield
 
+    def may_be_answered(self, error: Exception) -> bool:
+        """Whether a failed production may be gone without, see `VertexRunner`."""
+        return self._runner.may_be_answered(error)
+
     def _retained(
         self, frame: DataFrame, query: Query, root: CanonicalNode, noted: _NotedReads
     ) -> DataFrame:
@@ -132,17 +141,23 @@ class RecoveringVertexRunner:
         if self._shuffles is None or root.all_doubts() or is_observed(root):
             return frame
         kept = (*noted.kept, *self._vertices.kept)
-        self._answer = self._shuffles.query(
+        answer = self._shuffles.query(
             self._inputs.dataset_digest(root), kept, query.reading.operators
         )
-        return self._shuffles.over(frame, self._answer)
+        try:
+            retaining = self._shuffles.over(frame, answer, self._inputs)
+        except Py4JError:
+            logger.warning("what the shuffles of a job write is not kept", exc_info=True)
+            return frame
+        self._answer = answer
+        return retaining
 
     def _cut(self, frame: DataFrame, noted: _NotedReads) -> DataFrame:
         """The query with its vertices read; the very one where it isn't cut."""
         if self._limits is None:
             return frame
         analyzed = frame._jdf.queryExecution().analyzed()
-        cut = self._queries.cut(analyzed, self._limits, noted.kept)
+        cut = self._queries.cut(analyzed, self._inputs, self._limits, noted.kept)
         return frame if cut is None else self._with_vertices(frame, cut)
 
     def _with_vertices(self, frame: DataFrame, cut: CutQuery) -> DataFrame:

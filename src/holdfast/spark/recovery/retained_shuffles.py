@@ -19,10 +19,13 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.document import OperatorDocument, Value
+from holdfast.plan.session_inputs import SessionInputs
+from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.python_functions import pickled_function_digest
+from holdfast.spark.session_settings import session_under
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _KEY = "holdfast.retained-shuffles"
@@ -86,6 +89,7 @@ class RetainedShuffles:
         self._format = " ".join(
             [spark.version, *(str(context.getConf().get(key)) for key in _FORMAT)]
         )
+        self._fresh = FreshPlans.of(spark)
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
         self._job: Any = self._in_jvm.open(self._id, str(directory))
@@ -129,12 +133,20 @@ class RetainedShuffles:
         value = f"{self._id} {next(self._numbers)} {scope} {self._format}"
         return RetainedQuery({_KEY: value}, self._job)
 
-    def over(self, frame: DataFrame, query: RetainedQuery) -> DataFrame:
-        """The same as `frame`, with the shuffles of the query."""
-        session = self._spark._jsparkSession.cloneSession()
-        for key, value in query.settings.items():
-            session.conf().set(key, value)
-        analyzed = frame._jdf.queryExecution().analyzed()
+    def over(self, frame: DataFrame, query: RetainedQuery, inputs: SessionInputs) -> DataFrame:
+        """The same as `frame`, with the shuffles of the query.
+
+        Args:
+            frame: what to run.
+            query: what its shuffles are kept as.
+            inputs: the settings that it runs under.
+
+        Raises:
+            Py4JError: when the plan can't be copied.
+        """
+        session = session_under(self._spark, inputs, query.settings)
+        plan = frame._jdf.queryExecution().analyzed()
+        analyzed = self._fresh.copied(plan, session)
         return DataFrame(JvmMembers.of(self._spark).of_rows(session, analyzed), self._spark)
 
     def close(self) -> None:

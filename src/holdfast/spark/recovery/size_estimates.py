@@ -91,7 +91,7 @@ class SizeEstimates:
     def _work(self, operator: OperatorDocument, node: CanonicalNode, shuffles: bool) -> float:
         listing = file_listing(operator)
         if listing is not None:
-            return float(sum(length for _, length, _ in listing["files"]))
+            return float(sum(file[1] for file in listing["files"]))
         weight = _WEIGHT_OF_SHUFFLE if shuffles else _WEIGHTS.get(operator["c"], 0)
         return weight * sum(self.facts(each).size for each in node.children)
 

@@ -6,18 +6,20 @@ A directory may have gained files since; the plan is rewritten to read those tha
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.sql import SparkSession
 
-from holdfast.plan.canonical_plan import FileVersion, hash_parts
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.file_sources import file_listing, file_sources, with_listings
-from holdfast.plan.sources import SourceContext, canonical_source
+from holdfast.plan.file_version import FileVersion
+from holdfast.plan.hashing import hash_parts
+from holdfast.plan.sources import SourceContext, canonical_source, listed_files
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.recovery.file_index import FileIndexes
+from holdfast.spark.recovery.file_index import FileIndexes, root_paths
 
 _NOTHING_LISTED = {"files": [], "partitions": ""}
 
@@ -28,6 +30,7 @@ class SourceListing(BaseModel):
     Attributes:
         source: the digest of the leaf without the listing.
         content: the digest of it with them.
+        roots: the paths that were asked for, with what wildcards stand for, sorted.
         files: the versions that were listed.
         partitions: the directories that have values for partitioning columns, in order.
     """
@@ -36,8 +39,13 @@ class SourceListing(BaseModel):
 
     source: str
     content: str
+    roots: tuple[str, ...]
     files: tuple[FileVersion, ...]
     partitions: tuple[str, ...]
+
+    def is_of(self, other: SourceListing) -> bool:
+        """Whether both are listings of one source, which may have got other files between them."""
+        return self.source == other.source and not {*self.roots}.isdisjoint(other.roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,52 @@ class SourceSnapshots:
         """
         return [json.loads(each.model_dump_json()) for each in self._listings(query)]
 
+    @staticmethod
+    def listings(snapshot: object) -> tuple[SourceListing, ...]:
+        """What a snapshot tells of; nothing where it can't be read."""
+        try:
+            return tuple(SourceListing.model_validate(each) for each in _listed(snapshot))
+        except ValidationError:
+            return ()
+
+    def change(
+        self, query: Query, snapshot: object, is_own: Callable[[str], bool] = lambda _: False
+    ) -> str | None:
+        """What is other than a snapshot tells; None where nothing is.
+
+        Args:
+            query: over the analyzed plan, as it has been listed now.
+            snapshot: what `snapshot` gave for the same query before.
+            is_own: whether a file, by its path, doesn't count.
+        """
+        before, now = self.listings(snapshot), self._listings(query)
+        if [each.source for each in before] != [each.source for each in now]:
+            return "the sources are others than before"
+        for old, new in zip(before, now, strict=True):
+            if old.content == new.content:
+                continue
+            differing = {each[0] for each in {*old.files} ^ {*new.files}}
+            if differing and all(map(is_own, differing)):
+                continue
+            come = sorted({path for path, *_ in new.files} - {path for path, *_ in old.files})
+            return _changed(old, new) or (
+                f"{len(come)} files have come since, such as {come[0]}"
+                if come
+                else "the files are read in another way than before"
+            )
+        return None
+
+    def over(self, query: Query, listings: Sequence[SourceListing]) -> Query | SourcesChanged:
+        """The query over the files of some of its leaves that were listed before.
+
+        Args:
+            query: over the analyzed plan, as it has been listed now.
+            listings: of what may be among its leaves; of several of one leaf the last one with its
+                very roots, or else the last one.
+        """
+        now = [_listed_before(each, listings) for each in self._listings(query)]
+        return self.restore(query, [json.loads(each.model_dump_json()) for each in now])
+
     def restore(self, query: Query, snapshot: object) -> Query | SourcesChanged:
         """The query over the files that a snapshot tells of.
 
@@ -97,7 +151,7 @@ class SourceSnapshots:
             if changed is not None:
                 return SourcesChanged(changed)
             replacements[leaf["i"]] = self._indexes.narrowed(
-                query.reading.node(leaf["i"]), [path for path, _, _ in old.files], old.partitions
+                query.reading.node(leaf["i"]), [file.path for file in old.files], old.partitions
             )
         if not replacements:
             return query
@@ -110,18 +164,24 @@ class SourceSnapshots:
     def _listings(self, query: Query) -> list[SourceListing]:
         reading = query.reading
         unlisted = with_listings(reading.operators, lambda _, found: {**found, **_NOTHING_LISTED})
-        context = SourceContext("", reading.inline_name)
+        context = SourceContext("", portable=True)
         return [
             SourceListing(
                 source=_content(same, context),
                 content=_content(leaf, context),
-                files=_files(leaf),
+                roots=root_paths(reading.node(leaf["i"])),
+                files=_files(leaf, context),
                 partitions=self._indexes.partitions(reading.node(leaf["i"])),
             )
             for leaf, same in zip(
                 file_sources(reading.operators), file_sources(unlisted), strict=True
             )
         ]
+
+
+def _listed_before(now: SourceListing, listings: Sequence[SourceListing]) -> SourceListing:
+    before = [each for each in reversed(listings) if each.is_of(now)]
+    return max(before, key=lambda each: each.roots == now.roots, default=now)
 
 
 def _listed(snapshot: object) -> list[object]:
@@ -133,18 +193,18 @@ def _content(leaf: OperatorDocument, context: SourceContext) -> str:
     return hash_parts(canonical_source(leaf, context).content)
 
 
-def _files(leaf: OperatorDocument) -> tuple[FileVersion, ...]:
+def _files(leaf: OperatorDocument, context: SourceContext) -> tuple[FileVersion, ...]:
     listing = file_listing(leaf)
     assert listing is not None
-    return tuple(sorted((path, length, time) for path, length, time in listing["files"]))
+    return listed_files(listing, context)
 
 
 def _changed(old: SourceListing, new: SourceListing) -> str | None:
     """A file that isn't there any more as it was."""
-    there = {path: (length, modified) for path, length, modified in new.files}
-    for path, length, modified in old.files:
-        if path not in there:
-            return f"{path} is gone"
-        if there[path] != (length, modified):
-            return f"{path} has changed"
+    there = {file.path: file for file in new.files}
+    for file in old.files:
+        if file.path not in there:
+            return f"{file.path} is gone"
+        if there[file.path] != file:
+            return f"{file.path} has changed"
     return None

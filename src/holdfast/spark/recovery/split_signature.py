@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.plan.canonical_plan import hash_parts
+from holdfast.plan.hashing import hash_parts
 from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
@@ -52,6 +52,7 @@ def split_of(
     kept: Iterable[KeptDataSet] = (),
     *,
     layout_sensitive: bool = False,
+    session: Any = None,
 ) -> Split | None:
     """The split of a plan that Spark runs in one stage over files. Runs nothing.
 
@@ -61,6 +62,7 @@ def split_of(
         kept: datasets that it reads; they count by what they are and by their files' names, as
             their directories are others in each start.
         layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        session: the JVM's session under whose settings it runs, where that isn't `spark`'s.
 
     Returns:
         None where a shuffle, a source other than files, or what Spark finds out while it runs
@@ -69,7 +71,7 @@ def split_of(
     """
     if not plan.subqueriesAll().isEmpty():
         return None
-    session = spark._jsparkSession.cloneSession()
+    session = (session or spark._jsparkSession).cloneSession()
     # What is adapted at run time has other tasks than are planned.
     session.conf().set("spark.sql.adaptive.enabled", "false")
     execution = JvmMembers.of(spark).of_rows(session, plan).queryExecution()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.plan.hashing import hash_parts
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
@@ -77,22 +79,30 @@ class VertexProduction(ProductionSteps):
     def stage(
         self,
         plan: Any,
+        session: Any,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         description: DataSetDescription,
     ) -> StagedDataSet | KeptDataSet:
         # Rows that carry their place among all can't be told from a part of them.
         if description.position_column is None:
-            self._split = split_of(
-                self._spark, plan, self._kept(), layout_sensitive=self._layout_sensitive
+            split = split_of(
+                self._spark,
+                plan,
+                self._kept(),
+                layout_sensitive=self._layout_sensitive,
+                session=session,
             )
+            # Files whose columns are called otherwise don't belong together.
+            columns = tuple(each.model_dump_json() for each in description.columns)
+            self._split = split and replace(split, text=hash_parts(split.text, columns))
         split = self._split
         if split is not None:
             self._coordinate(dataset_id, split)
             self._partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
         partial = self._partial
         if split is None or partial is None:
-            staged = super().stage(plan, job_id, dataset_id, description)
+            staged = super().stage(plan, session, job_id, dataset_id, description)
             self._record(dataset_id, staged)
             return staged
         self._record(dataset_id, None)

@@ -24,8 +24,8 @@ from holdfast.graph.stream.transformations import (
     Transformation,
 )
 from holdfast.ids import IntermediateDataSetID
-from holdfast.plan.canonical_plan import hash_parts
 from holdfast.plan.function_digest import Undigestible, digest_value
+from holdfast.plan.hashing import hash_parts
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions

@@ -24,7 +24,6 @@ from holdfast.graph.stream.transformations import (
     Transformation,
 )
 from holdfast.ids import IntermediateDataSetID
-from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
@@ -36,7 +35,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.started_job import StartedJob, done_before
-from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.session_settings import session_inputs, session_under
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
 from holdfast.spark.streams.compiler import Flow, KeptRead, StreamCompiler
@@ -121,8 +120,6 @@ class StreamExecutor:
             targets = self._targets(flows)
             with self._started(request, flows, temporary, targets) as job:
                 result = self._run(job, runs, targets)
-        for target in filter(None, targets):
-            target.forget(job.sink_start)
         self._caches.refresh(sinks)
         return _without(job.told(result), temporary)
 
@@ -133,7 +130,7 @@ class StreamExecutor:
         waiting = [] if job.already_done else list(range(len(runs)))
 
         def act(substituted: DataFrame) -> None:
-            parts = self._parts(substituted, job.request.root, len(runs))
+            parts = self._parts(substituted, job.request, len(runs))
             while waiting:
                 index = waiting[0]
                 write = partial(runs[index].run, parts[index])
@@ -195,7 +192,7 @@ class StreamExecutor:
             def act(substituted: DataFrame) -> Iterator[Any]:
                 if tee is not None and tee.running is not None:
                     return tee.records()
-                return run.records(self._parts(substituted, request.root, 1)[0])
+                return run.records(self._parts(substituted, request, 1)[0])
 
             records = master.stream(request, act)
             with closing(records):  # type: ignore[type-var]
@@ -300,8 +297,8 @@ class StreamExecutor:
         identity = stream_identity(
             self._bridge, request.inputs, [(sink, flow) for _, sink, flow in flows], temporary
         )
-        where = "; ".join(target.identity for target in targets if target is not None)
-        return self._recoverable.started(request, sink=where or None, stream=identity)
+        sinks = [target for target in targets if target is not None]
+        return self._recoverable.started(request, sinks=sinks, stream=identity)
 
     def _tee(
         self, request: JobRequest[Query], reads: Iterable[KeptRead], run: CollectRun
@@ -320,7 +317,7 @@ class StreamExecutor:
             request,
             plan,
             run,
-            lambda frame: self._parts(frame, request.root, 1)[0],
+            lambda frame: self._parts(frame, request, 1)[0],
         )
 
     def _request(self, job_name: str, frame: DataFrame) -> JobRequest[Query]:
@@ -335,16 +332,16 @@ class StreamExecutor:
         plans = [frame._jdf.queryExecution().analyzed() for frame in frames]
         return self._bridge.dataframe(jvm.union(jvm.to_seq(plans), False, False))
 
-    def _parts(self, substituted: DataFrame, root: CanonicalNode, count: int) -> list[DataFrame]:
+    def _parts(
+        self, substituted: DataFrame, request: JobRequest[Query], count: int
+    ) -> list[DataFrame]:
         """The queries of the sinks, as they are to be run."""
         plan = substituted._jdf.queryExecution().analyzed()
         plans = [plan]
         if count > 1:
             plans = [plan.children().apply(index) for index in range(count)]
         jvm = JvmMembers.of(self._spark)
-        session = self._spark._jsparkSession.cloneSession()
-        for key, value in settings_of_batches(root).items():
-            session.conf().set(key, value)
+        session = session_under(self._spark, request.inputs, settings_of_batches(request.root))
         return [DataFrame(jvm.of_rows(session, each), self._spark) for each in plans]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.ids import IntermediateDataSetID
-from holdfast.plan.canonical_plan import hash_parts
 from holdfast.plan.function_digest import Undigestible, digest_value
+from holdfast.plan.hashing import hash_parts
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import CatalystBridge
 from holdfast.spark.recovery.job_digest import job_digest

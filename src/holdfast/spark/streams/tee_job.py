@@ -78,7 +78,7 @@ class TeeJob:
         Args:
             query: what is to be kept.
         """
-        return query is self._plan.kept.query
+        return query.root.digest == self._plan.kept.query.root.digest
 
     def write(
         self, plan: Any, description: DataSetDescription, staged: StagedDataSet, compression: str

@@ -9,6 +9,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.vertex_runner import Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.streams.tee_job import TeeJob
@@ -38,6 +39,7 @@ class TeeingVertexRunner:
     def produce(
         self,
         query: Query,
+        inputs: SessionInputs,
         job_id: JobID,
         dataset_id: IntermediateDataSetID,
         name: str,
@@ -45,10 +47,14 @@ class TeeingVertexRunner:
     ) -> KeptDataSet:
         """Computes a query and keeps its result; the job may answer meanwhile."""
         write = self._tee.write if self._tee.keeps(query) else None
-        return self._runner.produce(query, job_id, dataset_id, name, reads, write)
+        return self._runner.produce(query, inputs, job_id, dataset_id, name, reads, write)
 
     def watching(
         self, kept: Mapping[IntermediateDataSetID, KeptDataSet]
     ) -> AbstractContextManager[None]:
         """Tells errors that come from reading kept data from others."""
         return self._runner.watching(kept)
+
+    def may_be_answered(self, error: Exception) -> bool:
+        """Whether a failed production may be gone without, see `VertexRunner`."""
+        return self._runner.may_be_answered(error)

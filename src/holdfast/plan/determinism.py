@@ -1,0 +1,67 @@
+"""Which expressions give other values from run to run, or as rows are dealt, or where files lie."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.plan.document import EXPRESSIONS
+
+_AGGREGATES = EXPRESSIONS + "aggregate."
+# Sketches hold what they have seen in the order that it came in, or drop some of it by that order.
+_ORDER_DEPENDENT = re.compile(
+    r"AnyValue|ApproxTopK\w*|ApproximatePercentile|Collect(List|Set|TopK)|First|HistogramNumeric"
+    r"|Hll(Sketch|Union)Agg|Last|ListAgg|(Max|Min|MaxMin)By(K|)|Mode|PandasMode|PivotFirst"
+    r"|Theta\w+|Tuple\w+"
+)
+_ORDER_INDEPENDENT = re.compile(
+    r"AggregateExpression|ApproxCountDistinctForIntervals|Average|Bit(And|Or|Xor)Agg"
+    r"|BloomFilterAggregate|Bool(And|Or)|Corr|Count|CountIf|CountMinSketchAgg|Cov(Population|Sample)"
+    r"|HyperLogLogPlusPlus|Kurtosis|Max|Median|Min|Pandas(Covar|Kurtosis|Product|Skewness|Stddev"
+    r"|Variance)|PearsonCorrelation|Percentile(Cont|Disc|)|Product|Regr\w+|Skewness"
+    r"|Stddev(Pop|Samp)|Sum|Variance(Pop|Samp)"
+)
+# Catalyst takes the sketches of quantiles for deterministic, but they draw what they drop; and
+# what is encrypted gets an initialization vector that is made up.
+_RANDOM = re.compile(
+    r"AesEncrypt|CallMethodViaReflection|InputFile(BlockLength|BlockStart|Name)"
+    r"|MonotonicallyIncreasingID|Shuffle|SparkPartitionID|Uuid"
+    r"|(aggregate\.)?Kll(Sketch)?(Agg|Merge)\w*"
+)
+
+
+def is_random(name: str) -> bool:
+    """Whether an expression has another value in each run, whatever its operands are.
+
+    >>> is_random(EXPRESSIONS + "aggregate.KllSketchAggBigint"), is_random(EXPRESSIONS + "Add")
+    (True, False)
+    """
+    return _RANDOM.fullmatch(name.removeprefix(EXPRESSIONS)) is not None
+
+
+def depends_on_order(name: str) -> bool:
+    """Whether an aggregate function's value depends on the order in which rows come.
+
+    The sums of floating-point numbers, which do in their last digits, are not among them.
+
+    >>> depends_on_order(EXPRESSIONS + "aggregate.First")
+    True
+    >>> depends_on_order(EXPRESSIONS + "aggregate.Sum")
+    False
+    """
+    short = name.removeprefix(_AGGREGATES)
+    return short != name and _ORDER_DEPENDENT.fullmatch(short) is not None
+
+
+def is_known_aggregate(name: str) -> bool:
+    """False for an aggregate function of which it is not known what its value depends on.
+
+    >>> is_known_aggregate(EXPRESSIONS + "aggregate.V2Aggregator")
+    False
+    """
+    short = name.removeprefix(_AGGREGATES)
+    return (
+        short == name
+        or depends_on_order(name)
+        or is_random(name)
+        or _ORDER_INDEPENDENT.fullmatch(short) is not None
+    )

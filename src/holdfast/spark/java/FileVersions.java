@@ -1,0 +1,141 @@
+package holdfast;
+
+import com.google.common.collect.MapMaker;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.attribute.FileTime;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.EtagSource;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+
+/** Tells versions of a file apart that agree in length and modification time. */
+public final class FileVersions implements Function {
+    static final String NOTHING = "";
+    static final String LOCAL = "file:";
+    // No file has this tag, so that what is read through such a listing is never kept.
+    static final String NOT_AS_LISTED = "not as listed";
+
+    final String between;
+    // By the very object: another listing of a path may mean another version.
+    final Map tags = new MapMaker().weakKeys().makeMap();
+
+    /** @param between what is between the fields of `changed`'s files */
+    public FileVersions(String between) {
+        this.between = between;
+    }
+
+    /** The tag of a file that was listed, the same for as long as the listing is there. */
+    public Object apply(Object listed) {
+        FileStatus status = (FileStatus) listed;
+        if (!"file".equals(status.getPath().toUri().getScheme())) {
+            return tagOf(status);
+        }
+        Object known = tags.get(status);
+        if (known == null) {
+            String path = status.getPath().toUri().getPath();
+            known = localTag(path, status.getLen(), status.getModificationTime());
+            tags.put(status, known);
+        }
+        return known;
+    }
+
+    /**
+     * The first file that isn't there any more as it was listed; an empty text where all are.
+     *
+     * @param listed of each file its path, length, modification time and tag
+     */
+    public String changed(String listed, Configuration settings) {
+        String[] fields = listed.split(between, -1);
+        Map directories = new HashMap();
+        Map counts = new HashMap();
+        for (int i = 0; i + 3 < fields.length; i += 4) {
+            if (!fields[i].startsWith(LOCAL)) {
+                Path parent = new Path(fields[i]).getParent();
+                counts.put(parent, counts.containsKey(parent) ? "several" : "one");
+            }
+        }
+        for (int i = 0; i + 3 < fields.length; i += 4) {
+            long length = Long.parseLong(fields[i + 1]);
+            long modified = Long.parseLong(fields[i + 2]);
+            String tag = fields[i + 3];
+            boolean same;
+            try {
+                if (fields[i].startsWith(LOCAL)) {
+                    // Hadoop's text of a path is no URL: nothing in it is escaped.
+                    String now = localTag(fields[i].substring(LOCAL.length()), length, modified);
+                    same = !now.equals(NOT_AS_LISTED) && (tag.isEmpty() || tag.equals(now));
+                } else {
+                    Path path = new Path(fields[i]);
+                    FileStatus now = counts.get(path.getParent()).equals("one")
+                            ? path.getFileSystem(settings).getFileStatus(path)
+                            : (FileStatus) listing(path.getParent(), directories, settings)
+                                    .get(path.getName());
+                    same = now != null
+                            && now.getLen() == length
+                            && now.getModificationTime() == modified
+                            && (tag.isEmpty() || tag.equals(tagOf(now)));
+                }
+            } catch (Exception error) {
+                same = false;
+            }
+            if (!same) {
+                return fields[i];
+            }
+        }
+        return NOTHING;
+    }
+
+    /** What a directory holds, by name: one question to a remote file system, not one a file. */
+    static Map listing(Path directory, Map known, Configuration settings) throws IOException {
+        Map found = (Map) known.get(directory);
+        if (found == null) {
+            found = new HashMap();
+            FileSystem system = directory.getFileSystem(settings);
+            FileStatus[] statuses = system.listStatus(directory);
+            for (int i = 0; i < statuses.length; i++) {
+                found.put(statuses[i].getPath().getName(), statuses[i]);
+            }
+            known.put(directory, found);
+        }
+        return found;
+    }
+
+    /** What a file system that isn't this machine's says in a listing. */
+    static String tagOf(FileStatus status) {
+        if (status instanceof HdfsFileStatus) {
+            return "file id " + ((HdfsFileStatus) status).getFileId();
+        }
+        if (status instanceof EtagSource) {
+            String etag = ((EtagSource) status).getEtag();
+            return etag == null || etag.isEmpty() ? NOTHING : "etag " + etag;
+        }
+        return NOTHING;
+    }
+
+    /** The inode of a file of this machine, and when anything about it was changed. */
+    static String localTag(String path, long length, long modified) {
+        try {
+            Map found = Files.readAttributes(
+                    Paths.get(path, new String[0]),
+                    "unix:ino,ctime,size,lastModifiedTime");
+            boolean same = ((Long) found.get("size")).longValue() == length
+                    && ((FileTime) found.get("lastModifiedTime")).toMillis() == modified;
+            return same
+                    ? "inode " + found.get("ino") + " changed "
+                            + ((FileTime) found.get("ctime")).to(TimeUnit.NANOSECONDS)
+                    : NOT_AS_LISTED;
+        } catch (UnsupportedOperationException withoutInodes) {
+            return NOTHING;
+        } catch (IOException gone) {
+            return NOT_AS_LISTED;
+        }
+    }
+}

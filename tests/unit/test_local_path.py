@@ -1,0 +1,97 @@
+"""Where users name a place: paths and `file:` URLs of this machine, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.config import ALL_OPTIONS, Configuration
+from holdfast.errors import ConfigurationError
+from holdfast.local_path import local_path
+
+PLACES = (
+    "intermediate-result-storage.directory",
+    "high-availability.storageDir",
+    "taskexecutor.token-file",
+)
+UNSUPPORTED = [
+    "s3://bucket/x",
+    " s3a://bucket/x",
+    "hdfs://name/x",
+    "hdfs:/x",
+    "dbfs:/x",
+    "file://elsewhere/x",
+    "file:////x",
+    "file:x",
+    "file:",
+    "s3:/x",
+    "file:///x#y",
+    "file:///x?y",
+    "file:///x%zz",
+    "file:///x%00",
+    "file:///x%ff",
+    "~nobody-of-this-name/x",
+    "",
+    " \n",
+    "/x\0y",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/data/x", "/data/x"),
+        ("file:///data/x", "/data/x"),
+        ("FILE:/data/x", "/data/x"),
+        ("file://localhost/data/x", "/data/x"),
+        ("file:///data/my%20results/%C3%A9+", "/data/my results/é+"),
+        ("/data/my%20results", "/data/my%20results"),
+        (" /data/x\n", "/data/x"),
+        ("~/x", "/home/somebody/x"),
+        ("x/y", "{here}/x/y"),
+        ("12:30/x", "{here}/12:30/x"),
+    ],
+)
+def test_a_place_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, path: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.chdir(tmp_path)
+    expected = path.format(here=tmp_path)
+    assert local_path(text) == Path(expected)
+    for option in ALL_OPTIONS:
+        if option.key in PLACES:
+            assert str(Configuration.merged({}, {option.key: text}).get(option)) == expected
+
+
+@pytest.mark.parametrize("text", UNSUPPORTED)
+@pytest.mark.parametrize("key", PLACES)
+def test_a_place_elsewhere_is_refused(key: str, text: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Configuration.merged({}, {key: text})
+    for part in (key, repr(text), "file:///path"):
+        assert part in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ls", "--directory"],
+        ["jobs", "--storage-dir"],
+        ["taskexecutor", "start", "--dir"],
+        ["demo", "--output"],
+    ],
+)
+def test_the_command_refuses_it_too(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    try:
+        code = main([*arguments, "s3://bucket/x"])
+    except SystemExit as ended:
+        code = ended.code  # type: ignore[assignment]
+    assert code == 2
+    printed = capsys.readouterr().err
+    assert "file:///path" in printed
+    assert "s3://bucket/x" in printed
