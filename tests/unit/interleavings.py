@@ -1,0 +1,779 @@
+"""Goes through all interleavings of several programs over what they do to their files.
+
+The programs are the real code, in a thread each, and their files are real. Of each thing that a
+thread does to a file the scheduler hears before it is done, and lets one thread at a time go on by
+one step. What a killed program has done is what its thread has done so far, so that every state
+that is reached is also one in which any of the threads have been killed.
+
+What keeps "all" feasible, and why nothing is missed:
+
+- Two runs that have reached the same state are gone on with once. A thread's state is what it has
+  learned of its files so far, step by step, since nothing else tells it anything; the state of the
+  files is for each path which step of which thread has made what lies there. Both the same, both
+  runs go on in the same ways.
+- What a thread has learned within a function that keeps nothing of it is forgotten at its end.
+- Where two threads wait before steps that commute, one order of the two is gone through ("sleep
+  sets", after Godefroid). That leaves out no state, only a second way to the same one.
+- A thread isn't stopped before a step over paths that no other thread touches in any run (or that
+  all only look at). Such a step commutes with every step of the others: to do it at once gives the
+  same states as to do it later. Which paths these are is found out: where a run shows that another
+  thread does touch one, all is done again with that known. What the first step is that breaks this
+  can't be missed, as the steps before it were reordered among commuting ones alone, and a run with
+  these was gone through.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import functools
+import io
+import os
+import random
+import shutil
+import stat
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from holdfast.sinks.directory_renames import KernelRenames
+
+_LEARNING = 60
+_REAL_RMTREE = shutil.rmtree
+_REAL_COPYTREE = shutil.copytree
+_REAL_OPEN = io.open
+_REAL = {
+    name: getattr(os, name)
+    for name in """stat lstat open close listdir scandir mkdir rmdir rename replace link unlink
+    remove chmod chown utime""".split()
+}
+_REAL_EXCHANGE = KernelRenames._rename
+
+Program = Callable[[str], object]
+"""Runs in the current directory, under a name of its own; what it returns or raises is its end."""
+
+
+class Killed(BaseException):
+    """Ends a thread at once: no step of it is done from then on."""
+
+
+def _closed() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+@dataclass
+class Start:
+    """A program in a thread of its own.
+
+    Attributes:
+        name: of the start.
+        learned: stands for what its steps have told it.
+        steps: how many it has done.
+        end: what it has returned or raised; None while it runs.
+    """
+
+    name: str
+    learned: int = 0
+    steps: int = 0
+    end: object = None
+    is_killed: bool = False
+    goes: threading.Lock = field(default_factory=_closed)
+    waits: threading.Lock = field(default_factory=_closed)
+    uuids: int = 0
+    stops: bool = True
+    looks: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+
+    def commutes_with(self, other: Start) -> bool:
+        """Whether the steps before which both wait can be done in either order."""
+        return self.writes.isdisjoint(other.looks) and other.writes.isdisjoint(self.looks)
+
+
+class Run:
+    """One run of several programs.
+
+    Args:
+        root: the directory that they share.
+        shared: the paths before which threads are stopped.
+        is_passing: whether a path is one that only the thread that has made it goes by, so that the
+            state of the thread says what is there.
+    """
+
+    def __init__(
+        self, root: Path, shared: set[str], is_passing: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self.root = root
+        self._is_passing = is_passing
+        self._prefix = f"{root.resolve()}{os.sep}"
+        self._shared = shared
+        self.made: dict[str, object] = {}
+        self.touched: dict[str, dict[str, bool]] = {}
+        self.starts: list[Start] = []
+        self._threads: list[threading.Thread] = []
+        self.trace: list[str] = []
+
+    def add(self, name: str, program: Program) -> None:
+        """Adds a start, which runs up to its first step."""
+        start = Start(name)
+
+        def run() -> None:
+            _current.run, _current.start = self, start
+            start.goes.acquire()
+            try:
+                start.end = (program(name), None)
+            except Killed:
+                start.end = ("killed", None)
+            except BaseException as error:
+                start.end = (None, error)
+            start.waits.release()
+
+        thread = threading.Thread(target=run, daemon=True)
+        self.starts.append(start)
+        self._threads.append(thread)
+        thread.start()
+        self._resume(start)
+
+    def go_on(self, index: int) -> None:
+        """Lets a start do the step before which it waits, and what comes up to the next one."""
+        self._resume(self.starts[index])
+
+    def kill(self) -> None:
+        """Kills all that run."""
+        for start in self.starts:
+            start.is_killed = True
+            while start.end is None:
+                self._resume(start)
+        for thread in self._threads:
+            thread.join()
+
+    def running(self) -> list[int]:
+        """The starts that have a step to do."""
+        return [number for number, start in enumerate(self.starts) if start.end is None]
+
+    def state(self) -> tuple[object, ...]:
+        """Stands for the state of the threads and of the files."""
+        threads = tuple((start.learned, start.uuids, start.end is None) for start in self.starts)
+        return threads, self.files()
+
+    def files(self) -> frozenset[tuple[str, object]]:
+        """Stands for the state of the files."""
+        return frozenset(
+            (path, made) for path, made in self.made.items() if not self._is_passing(path)
+        )
+
+    def relative(self, path: Any) -> str | None:
+        """A path below the shared directory; None for all others."""
+        if isinstance(path, int):
+            return None
+        text = os.fspath(path)
+        if text.startswith(self._prefix):
+            return text[len(self._prefix) :]
+        return None if text.startswith(os.sep) else os.path.normpath(text)
+
+    def _resume(self, start: Start) -> None:
+        start.goes.release()
+        start.waits.acquire()
+
+    # -- in the threads of the starts
+
+    def step(
+        self, what: str, reads: Sequence[str], writes: Sequence[str], act: Callable[[], Any]
+    ) -> Any:
+        """Does a step of the current start when it is its turn."""
+        start = _current.start
+        looks = frozenset(place for path in (*reads, *writes) for place in _with_parents(path))
+        for place in looks:
+            self.touched.setdefault(place, {}).setdefault(start.name, False)
+        for place in writes:
+            self.touched.setdefault(place, {})[start.name] = True
+        if start.is_killed:
+            raise Killed
+        if start.stops and not self._shared.isdisjoint(looks):
+            start.looks, start.writes = looks, frozenset(writes)
+            start.waits.release()
+            start.goes.acquire()
+            if start.is_killed:
+                raise Killed
+            self.trace.append(f"{start.name}: {what} {' '.join((*reads, *writes))}")
+        start.steps += 1
+        try:
+            found = act()
+        except OSError as error:
+            start.learned = hash((start.learned, what, *reads, *writes, error.errno))
+            raise
+        start.learned = hash((start.learned, what, *reads, *writes, _told(found)))
+        return found
+
+    def put(self, path: str) -> None:
+        """A step of the current start has made what lies there, which is empty."""
+        self.made[path] = _current.start.name
+
+    def fill(self, path: str) -> None:
+        """A step of the current start has written what lies there, by what it had learned."""
+        if path in self.made:
+            self.made[path] = (_current.start.name, _current.start.learned)
+
+    def move(self, source: str, to: str, *, swaps: bool = False) -> None:
+        """What lies at a path, and below it, has been renamed."""
+        moved, others = self._taken(source), self._taken(to)
+        self.made.update({to + path: made for path, made in moved.items()})
+        if swaps:
+            self.made.update({source + path: made for path, made in others.items()})
+
+    def drop(self, path: str) -> None:
+        """Nothing lies there any more."""
+        self._taken(path)
+
+    def _taken(self, path: str) -> dict[str, object]:
+        below = [each for each in self.made if each == path or each.startswith(path + os.sep)]
+        return {each[len(path) :]: self.made.pop(each) for each in below}
+
+
+class _Current(threading.local):
+    run: Run
+    start: Start
+
+    def __init__(self) -> None:
+        self.run = None  # type: ignore[assignment]
+        self.start = Start("nobody")
+
+
+_current = _Current()
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    yield path
+    while os.sep in path:
+        path = path.rpartition(os.sep)[0]
+        yield path
+
+
+def _entries(path: str) -> str:
+    """Stands for what a directory holds, apart from what its entries are."""
+    return f"{path}{os.sep}*"
+
+
+def _listing_of(path: str) -> str:
+    return _entries(path.rpartition(os.sep)[0])
+
+
+def _told(found: object) -> object:
+    """What of an answer a program goes by: not numbers that are others in each run."""
+    if isinstance(found, os.stat_result):
+        return stat.S_IFMT(found.st_mode)
+    if isinstance(found, list):
+        return tuple(found)
+    return found if isinstance(found, str | bool | bytes | None) else None
+
+
+@contextmanager
+def in_one_go(does_so: bool = True) -> Iterator[None]:
+    """Has the current thread do all of its steps within at once, for a smaller search."""
+    start = _current.start
+    before, start.stops = start.stops, start.stops and not does_so
+    try:
+        yield
+    finally:
+        start.stops = before
+
+
+def forgetful(
+    patch: pytest.MonkeyPatch, owner: object, *names: str, told: Callable[[Any], object] = repr
+) -> None:
+    """Has a thread forget what it learned within functions, but for what they give or raise.
+
+    That is the state that such a function leaves: it keeps nothing else, or only what follows from
+    its arguments and from what it gives.
+
+    Args:
+        patch: takes it back.
+        owner: of the functions.
+        names: of the functions.
+        told: what there is to what they give.
+    """
+    for name in names:
+        patch.setattr(owner, name, _forgetful(getattr(owner, name), name, told))
+
+
+def _forgetful(real: Callable[..., Any], name: str, told: Callable[[Any], object]) -> Any:
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _current.run is None:
+            return real(*args, **kwargs)
+        start = _current.start
+        before = start.learned
+        try:
+            found = real(*args, **kwargs)
+        except Killed:
+            raise
+        except BaseException as error:
+            start.learned = hash((before, name, type(error), getattr(error, "errno", None)))
+            raise
+        start.learned = hash((before, name, told(found)))
+        return found
+
+    return call
+
+
+class _WrittenFile(io.BytesIO):
+    """Collects what is written; that it comes to the file is a step of its own."""
+
+    def __init__(self, descriptor: int, path: str, *, is_text: bool) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._path = path
+        self._is_text = is_text
+        self._is_done = False
+
+    def write(self, content: Any) -> int:
+        return super().write(content.encode() if isinstance(content, str) else content)
+
+    def flush(self) -> None:
+        if self._is_done or not self.getvalue():
+            return
+        self._is_done = True
+        run, content = _current.run, self.getvalue()
+        run.step("write", (), (self._path,), lambda: os.write(self._descriptor, content))
+        run.fill(self._path)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self.flush()
+            finally:
+                _REAL["close"](self._descriptor)
+                super().close()
+
+
+class _Entry:
+    """An entry of a directory, which is looked at by a step of its own."""
+
+    def __init__(self, directory: str, entry: os.DirEntry[str]) -> None:
+        self.name = entry.name
+        self.path = os.path.join(directory, entry.name)
+        self._is_directory = entry.is_dir(follow_symlinks=False)
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return self._is_directory
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        return os.lstat(self.path)
+
+
+def _in_run(path: Any) -> str | None:
+    return None if _current.run is None else _current.run.relative(path)
+
+
+def _looking(name: str) -> Callable[..., Any]:
+    real = _REAL[name]
+
+    def look(path: Any, *args: Any, **kwargs: Any) -> Any:
+        found = _in_run(path)
+        if found is None:
+            return real(path, *args, **kwargs)
+        return _current.run.step(name, (found,), (), lambda: real(path, *args, **kwargs))
+
+    return look
+
+
+def _listdir(path: Any = ".") -> list[str]:
+    found = _in_run(path)
+    if found is None:
+        return _REAL["listdir"](path)  # type: ignore[no-any-return]
+    return _current.run.step(  # type: ignore[no-any-return]
+        "listdir", (found, _entries(found)), (), lambda: sorted(_REAL["listdir"](path))
+    )
+
+
+def _scandir(path: Any = ".") -> Any:
+    found = _in_run(path)
+    if found is None:
+        return _REAL["scandir"](path)
+    entries: dict[str, _Entry] = {}
+
+    def act() -> list[str]:
+        with _REAL["scandir"](path) as each:
+            entries.update({entry.name: _Entry(os.fspath(path), entry) for entry in each})
+        return sorted(entries)
+
+    names = _current.run.step("scandir", (found, _entries(found)), (), act)
+    return [entries[name] for name in names]
+
+
+def _making(name: str) -> Callable[..., Any]:
+    real = _REAL[name]
+
+    def make(path: Any, *args: Any, **kwargs: Any) -> None:
+        found = _in_run(path)
+        if found is None:
+            return real(path, *args, **kwargs)  # type: ignore[no-any-return]
+        run = _current.run
+        run.step(name, (), (found, _listing_of(found)), lambda: real(path, *args, **kwargs))
+        run.put(found)
+        return None
+
+    return make
+
+
+def _removing(name: str) -> Callable[..., Any]:
+    real = _REAL[name]
+
+    def remove(path: Any, *args: Any, **kwargs: Any) -> None:
+        found = _in_run(path)
+        if found is None:
+            return real(path, *args, **kwargs)  # type: ignore[no-any-return]
+        run = _current.run
+        reads = (_entries(found),) if name == "rmdir" else ()
+        run.step(name, reads, (found, _listing_of(found)), lambda: real(path))
+        run.drop(found)
+        return None
+
+    return remove
+
+
+def _moving(name: str) -> Callable[..., Any]:
+    real = _REAL[name]
+
+    def move(source: Any, to: Any, **kwargs: Any) -> None:
+        found, goal = _in_run(source), _in_run(to)
+        if found is None or goal is None:
+            return real(source, to, **kwargs)  # type: ignore[no-any-return]
+        run = _current.run
+        writes = (found, goal, _listing_of(found), _listing_of(goal))
+        run.step(name, (), writes, lambda: real(source, to, **kwargs))
+        run.move(found, goal)
+        return None
+
+    return move
+
+
+def _exchanging(self: KernelRenames, new: Path, target: Path, flag: int) -> bool:
+    found, goal = _in_run(new), _in_run(target)
+    if found is None or goal is None:
+        return _REAL_EXCHANGE(self, new, target, flag)
+    run = _current.run
+    writes = (found, goal, _listing_of(found), _listing_of(goal))
+    done = run.step("rename", (), writes, lambda: _REAL_EXCHANGE(self, new, target, flag))
+    assert done, "this file system can't exchange two directories"
+    run.move(found, goal, swaps=flag == 2)
+    return True
+
+
+def _linking(source: Any, to: Any, **kwargs: Any) -> None:
+    found, goal = _in_run(source), _in_run(to)
+    if found is None or goal is None:
+        return _REAL["link"](source, to, **kwargs)  # type: ignore[no-any-return]
+    run = _current.run
+    run.step(
+        "link", (found,), (goal, _listing_of(goal)), lambda: _REAL["link"](source, to, **kwargs)
+    )
+    run.made[goal] = run.made[found]
+    return None
+
+
+def _os_open(path: Any, flags: int, mode: int = 0o777, **kwargs: Any) -> int:
+    found = _in_run(path)
+    if found is None:
+        return _REAL["open"](path, flags, mode, **kwargs)  # type: ignore[no-any-return]
+    run = _current.run
+    is_new = bool(flags & os.O_CREAT)
+    writes = (found, _listing_of(found)) if is_new else ()
+    descriptor: list[int] = []
+
+    def act() -> None:
+        descriptor.append(_REAL["open"](path, flags, mode, **kwargs))
+
+    run.step("open", () if is_new else (found,), writes, act)
+    if is_new and (flags & os.O_EXCL or found not in run.made):
+        run.put(found)
+    _paths[descriptor[0]] = found
+    return descriptor[0]
+
+
+_paths: dict[int, str] = {}
+
+
+def _io_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    if isinstance(file, int):
+        if _current.run is None or file not in _paths or "w" not in mode:
+            return _REAL_OPEN(file, mode, *args, **kwargs)
+        return _WrittenFile(file, _paths[file], is_text="b" not in mode)
+    found = _in_run(file)
+    if found is None:
+        return _REAL_OPEN(file, mode, *args, **kwargs)
+    if "w" in mode:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        return _WrittenFile(_os_open(file, flags, 0o666), found, is_text="b" not in mode)
+    content: list[bytes] = []
+
+    def act() -> bytes:
+        with _REAL_OPEN(file, "rb") as opened:
+            content.append(opened.read())
+        return b""
+
+    _current.run.step("read", (found,), (), act)
+    # What it read is known by who had written it.
+    start = _current.start
+    start.learned = hash((start.learned, _current.run.made.get(found)))
+    return io.BytesIO(content[0]) if "b" in mode else io.StringIO(content[0].decode())
+
+
+def _rmtree(path: Any, ignore_errors: bool = False, **kwargs: Any) -> None:
+    if _in_run(path) is None:
+        return _REAL_RMTREE(path, ignore_errors=ignore_errors, **kwargs)
+    try:
+        for entry in os.scandir(path):
+            if entry.is_dir(follow_symlinks=False):
+                _rmtree(entry.path, ignore_errors)
+                continue
+            try:
+                os.unlink(entry.path)
+            except OSError:
+                if not ignore_errors:
+                    raise
+        os.rmdir(path)
+    except OSError:
+        if not ignore_errors:
+            raise
+    return None
+
+
+def _uuid4() -> uuid.UUID:
+    start = _current.start
+    start.uuids += 1
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"{start.name} {start.uuids}")
+
+
+def _no_locks(*_: object) -> None:
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+@contextmanager
+def scheduled() -> Iterator[None]:
+    """Has the scheduler hear of what threads of starts do to files.
+
+    The file system has no locks meanwhile: who holds one may be stopped for longer than others
+    wait for it, so that nothing may rest on them.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("stat", "lstat", "chmod", "chown", "utime"):
+            patch.setattr(os, name, _looking(name))
+        patch.setattr(os, "mkdir", _making("mkdir"))
+        for name in ("rmdir", "unlink", "remove"):
+            patch.setattr(os, name, _removing(name))
+        for name in ("rename", "replace"):
+            patch.setattr(os, name, _moving(name))
+        patch.setattr(os, "listdir", _listdir)
+        patch.setattr(os, "scandir", _scandir)
+        patch.setattr(os, "link", _linking)
+        patch.setattr(os, "open", _os_open)
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(io, "open", _io_open)
+        patch.setattr(builtins, "open", _io_open)
+        patch.setattr(shutil, "rmtree", _rmtree)
+        patch.setattr(uuid, "uuid4", _uuid4)
+        patch.setattr(fcntl, "flock", _no_locks)
+        patch.setattr(time, "sleep", lambda _: None)
+        patch.setattr(KernelRenames, "_rename", _exchanging)
+        yield
+
+
+@dataclass
+class Explored:
+    """What was gone through.
+
+    Attributes:
+        states: of all threads and files, each in all of which any threads may have been killed.
+        files: different states of the files among them, from each of which the work was finished.
+        runs: how often the programs were run for that.
+    """
+
+    states: int = 0
+    files: int = 0
+    runs: int = 0
+
+
+class Scenario(Protocol):
+    """What is gone through. All in the current directory."""
+
+    programs: Mapping[str, Program]
+
+    def prepare(self) -> None:
+        """Makes what is there before."""
+
+    def check(self) -> None:
+        """Called in each state of the files; raises AssertionError where nobody may see that."""
+
+    def is_passing(self, path: str) -> bool:
+        """Whether a path is one that nobody goes by but the thread that has made it."""
+
+    def contents(self) -> object:
+        """Stands for all that a program that is started in this state of the files goes by."""
+
+    def recover(self) -> None:
+        """Called with a copy of each state of the files, after all programs were killed in it: to
+        run one again, and to check what came of it."""
+
+    def ended(self, ends: Mapping[str, object]) -> None:
+        """Called when all programs have ended, with what they returned or raised."""
+
+
+class Interleavings:
+    """All interleavings of the programs of a scenario.
+
+    Args:
+        home: where the runs have their directories.
+        scenario: what is gone through.
+    """
+
+    def __init__(self, home: Path, scenario: Scenario) -> None:
+        self._home = home
+        self._scenario = scenario
+        self._shared: set[str] = set()
+        self._touched: dict[str, dict[str, bool]] = {}
+        self._count = 0
+        self._explored = Explored()
+
+    def go_through(self) -> Explored:
+        """Goes through all of them.
+
+        Raises:
+            AssertionError: what the scenario has raised, with the steps that led there.
+        """
+        before = os.getcwd()
+        with scheduled():
+            try:
+                self._learn()
+                while not self._is_complete():
+                    pass
+            finally:
+                os.chdir(before)
+        return self._explored
+
+    def _is_complete(self) -> bool:
+        """Whether no path turned out to be shared that wasn't known to be."""
+        self._explored = Explored()
+        # Each state, and the steps that need not be done from there.
+        seen: dict[object, frozenset[int]] = {}
+        seen_files: set[object] = set()
+        seen_contents: set[object] = set()
+        # Those with few changes from one thread to another come first, in which most faults show.
+        waiting = deque([((), frozenset[int]())])
+        while waiting:
+            schedule, asleep = waiting.popleft()
+            run = self._run(schedule)
+            chosen = list(schedule)
+            try:
+                while True:
+                    state, running = run.state(), run.running()
+                    todo = [each for each in running if each not in asleep]
+                    if state in seen:
+                        todo = [each for each in todo if each in seen[state]]
+                        asleep &= seen[state]
+                    elif (files := run.files()) not in seen_files:
+                        seen_files.add(files)
+                        self._scenario.check()
+                        contents = self._scenario.contents()
+                        if contents not in seen_contents:
+                            seen_contents.add(contents)
+                            self._recover(run.root)
+                    seen[state] = asleep
+                    if not running:
+                        self._scenario.ended({each.name: each.end for each in run.starts})
+                    if not todo:
+                        break
+                    ways = []
+                    for each in todo:
+                        start = run.starts[each]
+                        still = (
+                            other for other in asleep if start.commutes_with(run.starts[other])
+                        )
+                        ways.append((each, frozenset(still)))
+                        asleep |= {each}
+                    waiting.extend(((*chosen, each), still) for each, still in ways[1:])
+                    first, asleep = ways[0]
+                    chosen.append(first)
+                    run.go_on(first)
+            except BaseException as error:
+                error.add_note("\n".join(run.trace))
+                raise
+            finally:
+                run.kill()
+                os.chdir(self._home)
+                _REAL_RMTREE(run.root)
+            if self._has_learned(run):
+                return False
+        self._explored.states, self._explored.files = len(seen), len(seen_contents)
+        return True
+
+    def _learn(self) -> None:
+        """Finds out about most of the paths that are shared, so that little is done again."""
+        for number in range(_LEARNING):
+            run, order = self._run(()), random.Random(number)
+            while running := run.running():
+                chosen = order.choice(running)
+                for _ in range(order.choice([1, 3, 10, 30, 100])):
+                    if chosen in run.running():
+                        run.go_on(chosen)
+            self._has_learned(run)
+            run.kill()
+            os.chdir(self._home)
+            _REAL_RMTREE(run.root)
+
+    def _has_learned(self, run: Run) -> bool:
+        known = len(self._shared)
+        for path, by in run.touched.items():
+            touched = self._touched.setdefault(path, {})
+            for name, writes in by.items():
+                touched[name] = touched.get(name, False) or writes
+            if len(touched) > 1 and any(touched.values()):
+                self._shared.add(path)
+        return len(self._shared) > known
+
+    def _run(self, schedule: Sequence[int]) -> Run:
+        self._count += 1
+        self._explored.runs += 1
+        root = self._home / str(self._count)
+        root.mkdir()
+        os.chdir(root)
+        _current.start = Start("nobody")
+        self._scenario.prepare()
+        run = Run(root, self._shared, self._scenario.is_passing)
+        for directory, directories, files in os.walk("."):
+            for name in (*directories, *files):
+                run.made[os.path.normpath(os.path.join(directory, name))] = "before"
+        for name, program in self._scenario.programs.items():
+            run.add(name, program)
+        for index in schedule:
+            run.go_on(index)
+        return run
+
+    def _recover(self, root: Path) -> None:
+        """In a copy, which the threads that wait know nothing of."""
+        copy = self._home / "copy"
+        _REAL_COPYTREE(root, copy, copy_function=_link)
+        os.chdir(copy)
+        try:
+            self._scenario.recover()
+        finally:
+            os.chdir(root)
+            _REAL_RMTREE(copy)
+
+
+def _link(source: str, to: str) -> None:
+    # Files are told by their inodes as well, and none is written to once it is whole.
+    _REAL["link"](source, to)

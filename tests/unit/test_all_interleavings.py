@@ -1,0 +1,363 @@
+"""Starts of one program in every order of what they do to their files, killed at any moment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StaleEpochError
+from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability import ha_storage, program_run
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_directory import ASIDE, JobDirectory
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import JobRecord
+from holdfast.highavailability.job_start import JobStart
+from holdfast.highavailability.program_run import ProgramRun
+from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
+from holdfast.sinks import directory_sink, stages
+from holdfast.sinks.commit_marker import CommitMarker
+from holdfast.sinks.directory_sink import DirectorySink
+from holdfast.sinks.sink_mode import SinkMode
+from holdfast.sinks.sink_token import JournalEntry, SinkEntry, known_entry, token_of
+from holdfast.sinks.stages import Stages
+from tests.unit.interleavings import Explored, Interleavings, forgetful, in_one_go
+
+HA = Path("ha")
+STALE = "stale"
+ROWS = "de"
+_TIME = re.compile(r"[-0-9]{10}T[0-9:.]+Z")
+_LONG_NUMBER = re.compile(r"\b[0-9]{4,}\b")
+STARTS = ["one", "two", "three"]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """In memory, where there is such a place: no machine stops here."""
+    memory = Path("/dev/shm")
+    path = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Each start warns of what has become of the others."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def out(number: int) -> Path:
+    return Path(f"out-{number}")
+
+
+class OneFile:
+    """A sink that publishes one file, in one step, with what says whose it is; in as few steps as
+    can be, for a smaller search. What it does is what the real one does."""
+
+    def __init__(self, number: int) -> None:
+        self.identity = f"one file {number}"
+        self._home = out(number)
+        self._entry = SinkEntry(target=str(self._home), mode=SinkMode.APPEND)
+        self._stage = self._published = Path()
+
+    def open(self, start: SinkStart) -> str | None:
+        token = token_of(start.journal, 0, self._entry).token
+        for name in os.listdir(self._home):
+            if name.startswith(".stage-") and int(name.partition("-")[2]) < start.epoch:
+                (self._home / name).unlink(missing_ok=True)
+        self._stage = self._home / f".stage-{start.epoch}"
+        self._published = self._home / f"part-{token}"
+        if self._published.exists():
+            return None
+        return str(self._stage)
+
+    def commit(self, check: Callable[[], None]) -> None:
+        check()
+        self._stage.rename(self._published)
+
+    def abort(self) -> None:
+        self._stage.unlink(missing_ok=True)
+
+    def settle(self, start: SinkStart) -> None:
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        raise NotImplementedError
+
+    def forget(self, start: SinkStart) -> None:
+        entry = known_entry(start.journal.read())
+        if entry is None:
+            return
+        published = self._home / f"part-{entry.token}"
+        for name in os.listdir(self._home):
+            if name.startswith(".stage-") and int(name.partition("-")[2]) < start.epoch:
+                (self._home / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            published.rename(self._home / f"part-{entry.token}-{start.epoch}")
+
+
+class Nightly:
+    """A program that writes to a directory, or to several one after another.
+
+    Args:
+        modes: of its writes.
+        exists: whether the directories hold a row before.
+        starts: how many starts of it there are at once.
+        light: whether its sinks are such as publish one file.
+        part: in which part of its work the first start may be stopped; None: in all of it.
+    """
+
+    def __init__(
+        self,
+        *modes: SinkMode,
+        exists: bool = True,
+        starts: int = 2,
+        part: str | None = None,
+        light: bool = False,
+    ) -> None:
+        self._light = light
+        self._part = part
+        self._modes = modes
+        self._exists = exists
+        self.programs = dict.fromkeys(STARTS[:starts], self.run)
+        self._opened: dict[str, HighAvailabilityStorage] = {}
+        self._over = 0
+
+    def prepare(self) -> None:
+        self._over = 0
+        for number, _ in enumerate(self._modes if self._exists else ()):
+            out(number).mkdir()
+            (out(number) / "part-a").write_text("a")
+        self._opened = {name: HighAvailabilityStorage(HA, name) for name in self.programs}
+
+    def run(self, name: str) -> object:
+        storage = self._opened.get(name) or HighAvailabilityStorage(HA, name)
+        try:
+            for number, mode in enumerate(self._modes):
+                self._write(storage, number, mode, name)
+        except StaleEpochError:
+            with self._in("end", name):
+                storage.close(interrupted=True)
+            return STALE
+        with self._in("end", name):
+            storage.close()
+        return None
+
+    def _in(self, part: str, name: str) -> AbstractContextManager[None]:
+        return in_one_go(name == STARTS[0] and self._part not in (None, part))
+
+    def _write(
+        self, storage: HighAvailabilityStorage, number: int, mode: SinkMode, name: str
+    ) -> None:
+        sink: JobSink = DirectorySink(out(number), mode, grace_seconds=0, patience_seconds=0)
+        if self._light:
+            sink = OneFile(number)
+        identity = JobIdentity(digest="1" * 64, action="save", sink=sink.identity)
+        with self._in("begin", name):
+            start = storage.begin(identity)
+        sink_start = SinkStart(start.job_id, start.epoch, start.journal)
+
+        def write(path: str) -> None:
+            if self._light:
+                Path(path).write_text("de")
+                return
+            for row in ROWS:
+                (Path(path) / f"part-{row}-{name}").write_text(row)
+
+        if not start.already_done:
+            with self._in("publish", name):
+                write_once(sink, sink_start, start.check, write)
+            with self._in("end", name):
+                self._end(start)
+        with self._in("end", name):
+            sink.forget(sink_start)
+
+    def _end(self, start: JobStart) -> None:
+        assert start.end(JobStatus.FINISHED, keep=True)
+
+    def has_ended(self) -> None:
+        """A run of the program has ended as it should."""
+        self._over += 1
+
+    # -- what may be seen
+
+    def check(self) -> None:
+        """Each write is there for each run that is over, once more at most, and never in part."""
+        for number, mode in enumerate(self._modes):
+            rows = _rows(number)
+            if rows is None:
+                assert not self._exists and not self._over, "the directory is gone"
+                continue
+            assert rows["d"] == rows["e"], rows
+            allowed = {self._over, self._over + 1}
+            if mode is not SinkMode.APPEND:
+                allowed = {min(each, 1) for each in allowed}
+            assert rows["d"] in allowed, (rows, self._over)
+            assert rows["a"] == int(self._exists and (mode is SinkMode.APPEND or not rows["d"]))
+
+    def is_passing(self, path: str) -> bool:
+        # Apart from its writer only who finds it a day old looks at it.
+        return path.startswith(f"{HA}/{ASIDE}/")
+
+    def contents(self) -> object:
+        found: list[object] = []
+        for directory, directories, files in os.walk("."):
+            if directory.endswith(ASIDE):
+                continue
+            found += [os.path.join(directory, name) for name in directories]
+            for name in files:
+                path = os.path.join(directory, name)
+                text = Path(path).read_text(encoding="ascii")
+                # Times, and what tells files: no two have one name here.
+                found.append((path, _LONG_NUMBER.sub("", _TIME.sub("", text))))
+        return frozenset(found), self._over
+
+    def recover(self) -> None:
+        """A last start ends the work."""
+        over = self._over
+        assert self.run("last") is None
+        assert self._over == over + 1
+        self._check_end()
+        self._over = over
+
+    def ended(self, ends: Mapping[str, object]) -> None:
+        """A start has ended well, or says that another one has taken over."""
+        assert all(end in ((None, None), (STALE, None)) for end in ends.values()), ends
+
+    def _check_end(self) -> None:
+        self.check()
+        for number, mode in enumerate(self._modes):
+            rows = _rows(number)
+            expected = self._over if mode is SinkMode.APPEND else min(self._over, 1)
+            assert rows is not None and rows["d"] == expected, (rows, self._over)
+            assert not list(out(number).glob(".*"))
+        assert not list(Path().glob(".*"))
+
+
+def _rows(number: int) -> Counter[str] | None:
+    if not out(number).exists():
+        return None
+    return Counter(
+        row for path in out(number).iterdir() if path.name[0] != "." for row in path.read_text()
+    )
+
+
+def _told_record(record: JobRecord | None) -> object:
+    """A record without its times."""
+    return record and record.model_dump_json(exclude={"begun", "started", "ended"})
+
+
+def _told_entry(entry: JournalEntry | None) -> object:
+    """A journal without what tells files, no two of which have one name here."""
+    if entry is None:
+        return None
+    sinks = [
+        (name, sink.target, sorted(sink.published or ())) for name, sink in entry.sinks.items()
+    ]
+    return entry.token, repr(sinks)
+
+
+def _told_start(start: JobStart) -> object:
+    found = (start.epoch, start.already_done, start.changed)
+    return (*found, _told_record(start.record), _told_record(start.previous))
+
+
+def _forget(patch: pytest.MonkeyPatch) -> None:
+    """What each of these functions gives is all that it leaves in memory."""
+    forgetful(patch, ha_storage, "take_epoch", "newest_epoch")
+    forgetful(patch, ha_storage, "_left_by_an_earlier_start", told=_told_record)
+    forgetful(patch, HighAvailabilityStorage, "next_epoch", "close", "newest_anywhere")
+    forgetful(patch, HighAvailabilityStorage, "_directory_for", told=lambda found: str(found.path))
+    forgetful(patch, HighAvailabilityStorage, "begin", told=_told_start)
+    forgetful(
+        patch,
+        JobDirectory,
+        *"claim release fence forget forget_events remove newest_epoch".split(),
+        *"write_record write_journal journal".split(),
+    )
+    forgetful(patch, ProgramRun, "begin", "take_over", "end", "is_live")
+    forgetful(patch, JobStart, "check", "_checked_epoch", "end", "let_go", "remove")
+    forgetful(patch, Stages, "epochs", "fence", "restore", "finish", "sweep", "discard")
+    forgetful(patch, CommitMarker, "write")
+    forgetful(patch, directory_sink, "why_unpublishable")
+    forgetful(patch, directory_sink, "token_of", "note", "known_entry", told=_told_entry)
+    forgetful(patch, directory_sink, "take_attributes")
+    forgetful(patch, stages, "settle")
+    forgetful(patch, DirectorySink, "open", "commit", "abort", "forget", "_make", "_clean")
+
+
+def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> Explored:
+    _forget(monkeypatch)
+    removed = program_run.remove_once
+
+    def counted(path: Path) -> bool:
+        is_over = removed(path)
+        if is_over:
+            nightly.has_ended()
+        return is_over
+
+    monkeypatch.setattr(program_run, "remove_once", counted)
+    return Interleavings(home, nightly).go_through()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", ["begin", "publish", "end", None])
+def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, part: str | None) -> None:
+    """The first is stopped, or killed, anywhere in a part of its work; the other one anywhere."""
+    found = go_through(home, Nightly(SinkMode.APPEND, light=True, part=part), monkeypatch)
+    assert found.states > 1000
+    assert found.files > 100
+
+
+class Unfenced(Nightly):
+    """As it was once: whether another start has taken over was asked before the end was recorded,
+    and what the sink had left was removed in either case."""
+
+    def _end(self, start: JobStart) -> None:
+        start.check()
+        with suppress(StaleEpochError), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(JobDirectory, "release", lambda *_: True)
+            start.end(JobStatus.FINISHED, keep=True)
+
+
+@pytest.mark.parametrize("light", [True, pytest.param(False, marks=pytest.mark.soak)])
+def test_an_end_that_is_not_one_step_is_found(
+    home: Path, monkeypatch: pytest.MonkeyPatch, light: bool
+) -> None:
+    nightly = Unfenced(SinkMode.APPEND, part="end", light=light)
+    with pytest.raises(AssertionError):
+        go_through(home, nightly, monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", ["begin", "publish", "end", None])
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize("mode", [SinkMode.APPEND, SinkMode.OVERWRITE])
+def test_two_starts_that_write_directories(
+    home: Path, monkeypatch: pytest.MonkeyPatch, mode: SinkMode, exists: bool, part: str | None
+) -> None:
+    """The first is stopped, or killed, anywhere in a part of its work; the other one anywhere."""
+    go_through(home, Nightly(mode, exists=exists, part=part), monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(("writes", "starts"), [(2, 2), (1, 3)])
+def test_several_writes_and_starts(
+    home: Path, monkeypatch: pytest.MonkeyPatch, writes: int, starts: int
+) -> None:
+    nightly = Nightly(*[SinkMode.APPEND] * writes, starts=starts, light=True)
+    go_through(home, nightly, monkeypatch)
