@@ -1,0 +1,1 @@
+"""Generated pairs of computations, each by plain Spark and through Holdfast: the rows agree."""

@@ -1,0 +1,65 @@
+"""The classes of mutation: each makes cases of its kind from a source of chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tests.fuzz.classes import (
+    aggregates,
+    errors,
+    functions,
+    literals,
+    metadata,
+    modules,
+    plans,
+    push_down,
+    python_steps,
+    registry,
+    rewrites,
+    settings,
+    sources,
+    stale_cache,
+    threads,
+)
+from tests.fuzz.pair import Pair, played
+from tests.fuzz.script import Script
+
+PAIRS: dict[str, Callable[[Random], Pair]] = {
+    "aggregates": aggregates.pair,
+    "errors": errors.pair,
+    "functions": functions.pair,
+    "literals": literals.pair,
+    "metadata": metadata.pair,
+    "modules": modules.pair,
+    "plans": plans.pair,
+    "push-down": push_down.pair,
+    "python-steps": python_steps.pair,
+    "registry": registry.pair,
+    "rewrites": rewrites.pair,
+    "settings": settings.pair,
+    "sources": sources.pair,
+}
+"""Those that make pairs, whose digests alone tell much."""
+
+SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
+    "stale-cache": stale_cache.script,
+    "threads": threads.script,
+}
+"""Those whose cases are more than two computations."""
+
+CLASSES = (*PAIRS, *SCRIPTS)
+
+
+def case(name: str, seed: int) -> Script:
+    """The case of a class and a seed: the same one each time."""
+    label = f"{name} {seed}"
+    rng = Random(label)
+    if name in SCRIPTS:
+        return SCRIPTS[name](rng, label)
+    return played(label, rng, PAIRS[name](rng))
+
+
+def pair_of(name: str, seed: int) -> Pair:
+    """The pair that the case of a class and a seed is made of."""
+    return PAIRS[name](Random(f"{name} {seed}"))

@@ -1,0 +1,62 @@
+"""Texts with holes: what plans and expressions are generated, mutated and shrunk as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Node:
+    """A text with the nodes that fill its holes.
+
+    Attributes:
+        template: the text, with `{}` for each hole.
+        children: what fills the holes, in order.
+        kind: of what type it is; only a node of the same kind may take its place.
+    """
+
+    template: str
+    children: tuple[Node, ...] = ()
+    kind: str = "text"
+
+    def __str__(self) -> str:
+        if not self.children:
+            # Braces of a text are no holes.
+            return self.template
+        pieces = self.template.split("{}")
+        texts = [pieces[0]]
+        for child, piece in zip(self.children, pieces[1:], strict=True):
+            texts += [str(child), piece]
+        return "".join(texts)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def places(self) -> list[tuple[int, ...]]:
+        """The way to each node below, as positions of children; this node itself is `()`."""
+        return [
+            (),
+            *((i, *rest) for i, child in enumerate(self.children) for rest in child.places()),
+        ]
+
+    def at(self, place: tuple[int, ...]) -> Node:
+        """The node at a place."""
+        return self if not place else self.children[place[0]].at(place[1:])
+
+    def with_at(self, place: tuple[int, ...], other: Node) -> Node:
+        """This node with another one at a place."""
+        if not place:
+            return other
+        children = list(self.children)
+        children[place[0]] = children[place[0]].with_at(place[1:], other)
+        return replace(self, children=tuple(children))
+
+    def with_all(self, old: Node, new: Node) -> Node:
+        """This node with `new` wherever `old` was."""
+        if self == old:
+            return new
+        return replace(self, children=tuple(child.with_all(old, new) for child in self.children))

@@ -1,0 +1,295 @@
+"""Plays cases: each job by plain Spark and through Holdfast, at the same moment."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from holdfast import Environment
+from holdfast.api.table import Table
+from holdfast.plan.terms import digests
+from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.spark.java_classes import new_object
+from holdfast.spark.session_settings import session_inputs
+from tests.fuzz.busy import when_a_job_runs
+from tests.fuzz.pair import Pair
+from tests.fuzz.rows import Rows, rows_of
+from tests.fuzz.script import Build, Enter, Forget, Run, Script
+from tests.fuzz.world import World
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A job through Holdfast was not as plain Spark's.
+
+    Attributes:
+        script: the case.
+        kind: `wrong rows`, `error`, `no error`, or `one digest`.
+        step: of which DataFrame.
+        detail: what was expected, and what came.
+    """
+
+    script: Script
+    kind: str
+    step: str
+    detail: str
+
+
+@dataclass
+class Counts:
+    """What was played.
+
+    Attributes:
+        pairs: of computations, through Holdfast.
+        digested: pairs of which digests were compared, and rows where digests agree.
+        invalid: cases that plain Spark refuses as a whole.
+        runs: jobs through Holdfast.
+        expected_reads: for each kind of read that is hoped for: how often it was, and came.
+    """
+
+    pairs: int = 0
+    digested: int = 0
+    invalid: int = 0
+    runs: int = 0
+    expected_reads: Counter[tuple[str, bool]] = field(default_factory=Counter)
+
+
+@dataclass
+class _Built:
+    plan: str
+    state: str
+    table: Table
+    twin: DataFrame
+
+
+class _Refused(Exception):
+    """Plain Spark doesn't take a case's plan."""
+
+
+class Player:
+    """Plays one case after another in one session.
+
+    Args:
+        env: an environment of its own.
+        world: of the same session.
+    """
+
+    def __init__(self, env: Environment, world: World) -> None:
+        self._env = env
+        self._world = world
+        self.counts = Counts()
+        self._names: dict[str, Any] = {}
+        self._built: dict[str, _Built] = {}
+        self._state = ""
+        self._samples: dict[tuple[str, str, str], list[Rows | Exception]] = {}
+
+    def play(self, script: Script) -> list[Finding]:
+        """All that went wrong in a case; nothing where plain Spark refuses its plans."""
+        self._built, self._state, self._samples = {}, "", {}
+        findings = []
+        try:
+            with self._world.case() as self._names:
+                for step in script.steps:
+                    finding = self._step(script, step)
+                    if finding is not None:
+                        findings.append(finding)
+        except _Refused:
+            self.counts.invalid += 1
+            return []
+        finally:
+            self._env.invalidate_all()
+        self.counts.pairs += script.pairs
+        return findings
+
+    def digest_agrees_wrongly(self, label: str, pair: Pair) -> Finding | None:
+        """Runs nothing where two digests differ; where they don't, rows mustn't either."""
+        script = Script(label, (Enter("", ""),))
+        self._built, self._state, self._samples = {}, "", {}
+        with self._world.case() as self._names:
+            try:
+                exec(pair.setup, self._names)
+                one, other = (self._digested(pair, second) for second in (False, True))
+                self.counts.digested += 1
+                if one[0] != other[0]:
+                    return None
+                # Columns may stand in another order, and be repeated.
+                places = [other[1].index(column) for column in one[1]]
+                rows = [
+                    self._alone(pair, second, places if second else None)
+                    for second in (False, True, False)
+                ]
+            except Exception:
+                self.counts.invalid += 1
+                return None
+        if rows[0].agrees(rows[1], ordered=pair.ordered):
+            return None
+        volatile = not rows[0].agrees(rows[2], ordered=pair.ordered)
+        kind = "random rows of one digest" if volatile else "one digest"
+        detail = f"{pair.first}\n{pair.second}\n{_text(rows[0])}\n{_text(rows[1])}"
+        return Finding(script, kind, "b", detail)
+
+    def _digested(self, pair: Pair, second: bool) -> tuple[str, tuple[str, ...]]:
+        """The digest of a pair's plan, and what each of its columns is."""
+        table = self._env.from_dataframe(self._entered(pair, second))
+        root = self._env._bridge.query(table).root  # type: ignore[arg-type]
+        return self._identity(table), digests(root.columns)
+
+    def _alone(self, pair: Pair, second: bool, places: list[int] | None) -> Rows:
+        frame = self._entered(pair, second)
+        if places is not None and places != list(range(len(frame.columns))):
+            names = [f"c{place}" for place in range(len(frame.columns))]
+            frame = frame.toDF(*names).select(*[names[place] for place in places])
+        return rows_of(frame)
+
+    def _entered(self, pair: Pair, second: bool) -> DataFrame:
+        exec(pair.second_state if second else pair.first_state, self._names)
+        made: DataFrame = eval(str(pair.second if second else pair.first), self._names)
+        return made
+
+    def _identity(self, table: DataFrame) -> str:
+        root = self._env._bridge.query(table).root  # type: ignore[arg-type]
+        return session_inputs(self._env.spark).dataset_digest(root)
+
+    def _step(self, script: Script, step: Enter | Build | Run | Forget) -> Finding | None:
+        match step:
+            case Enter(state, text):
+                try:
+                    exec(text, self._names)
+                except Exception as error:
+                    raise _Refused(text) from error
+                self._state = state
+            case Build():
+                return self._build(script, step)
+            case Run():
+                return self._run(script, step)
+            case Forget():
+                self._env.invalidate_all()
+        return None
+
+    def _build(self, script: Script, step: Build) -> Finding | None:
+        plan = str(step.plan)
+        try:
+            twin = self._made(plan)
+            twin.schema
+        except Exception as error:
+            raise _Refused from error
+        try:
+            table = self._env.from_dataframe(self._made(plan, held=True))
+            if step.cached:
+                table = table.cache()
+        except Exception as error:
+            return Finding(script, "error", step.name, f"while it was made: {_text(error)}")
+        self._built[step.name] = _Built(plan, self._state, table, twin)
+        return None
+
+    def _made(self, plan: str, *, held: bool = False) -> Any:
+        tables = {name: each.table if held else each.twin for name, each in self._built.items()}
+        return eval(plan, {**self._names, **tables})
+
+    def _past_cache(self, built: _Built) -> Any:
+        """The DataFrame without what Spark's own cache has of it."""
+        made = self._made(built.plan)
+        spark = made.sparkSession
+        plan = made._jdf.queryExecution().analyzed()
+        queries = new_object(spark, "UncachedQueries")
+        return ClassicDataFrame(queries.dataset(spark._jsparkSession, plan), spark)
+
+    def _run(self, script: Script, step: Run) -> Finding | None:
+        built = self._built.get(step.name)
+        if built is None:
+            return None
+        expected = []
+        if step.meanwhile:
+            expected.append(_outcome(lambda: rows_of(built.twin)))
+        actual = self._held(built, step.meanwhile)
+        read = self._has_read()
+        self.counts.runs += 1
+        if step.meanwhile:
+            # What comes after has another state; each answer is one of both.
+            expected.append(_outcome(lambda: rows_of(self._made(built.plan))))
+        else:
+            expected += self._sampled(built)
+        if step.past_cache:
+            expected.append(_outcome(lambda: rows_of(self._past_cache(built))))
+        if step.expects_read and not isinstance(actual, Exception):
+            self.counts.expected_reads[step.expects_read, read] += 1
+        if any(_same(actual, each, step.ordered) for each in expected):
+            return self._random_hit(script, step, built, expected)
+        expected += self._sampled(built, again=True)
+        steady = all(_same(expected[0], each, step.ordered) for each in expected[1:])
+        if any(_same(actual, each, step.ordered) for each in expected):
+            return None
+        if not (steady or step.meanwhile) and not isinstance(actual, Exception):
+            return self._random_hit(script, step, built, expected)
+        kind = "wrong rows"
+        if isinstance(actual, Exception):
+            kind = "error"
+        elif all(isinstance(each, Exception) for each in expected):
+            kind = "no error"
+            if not read:
+                return None
+        return Finding(script, kind, step.name, f"expected {_text(expected[0])}\n{_text(actual)}")
+
+    def _held(self, built: _Built, meanwhile: str) -> Rows | Exception:
+        if not meanwhile:
+            return _outcome(lambda: rows_of(built.table))
+        act = lambda: exec(meanwhile, self._names)  # noqa: E731
+        thread = threading.Thread(target=when_a_job_runs, args=(self._env.spark, act))
+        thread.start()
+        try:
+            return _outcome(lambda: rows_of(built.table))
+        finally:
+            thread.join()
+
+    def _has_read(self) -> bool:
+        result = self._env.last_job_result
+        return result is not None and VertexOutcome.READ in [v.outcome for v in result.vertices]
+
+    def _sampled(self, built: _Built, *, again: bool = False) -> list[Rows | Exception]:
+        """What plain Spark gives: of DataFrames made at this moment, or when the Table was made."""
+        samples = self._samples.setdefault((built.plan, built.state, self._state), [])
+        if len(samples) < 2 or again:
+            samples.append(_outcome(lambda: rows_of(built.twin)))
+        if again and built.state == self._state:
+            samples.append(_outcome(lambda: rows_of(self._made(built.plan))))
+        return list(samples)
+
+    def _random_hit(
+        self, script: Script, step: Run, built: _Built, expected: list[Rows | Exception]
+    ) -> Finding | None:
+        """Whether what is different each time is the same computation when it is written again."""
+        told = step.meanwhile or step.past_cache
+        if told or all(_same(expected[0], each, False) for each in expected[1:]):
+            return None
+        again = self._env.from_dataframe(self._made(built.plan, held=True))
+        fresh = self._env.from_dataframe(self._made(built.plan, held=True))
+        if self._identity(again) != self._identity(fresh):
+            return None
+        return Finding(
+            script, "random rows of one digest", step.name, "\n".join(map(_text, expected[:2]))
+        )
+
+
+def _outcome(job: Callable[[], Rows]) -> Rows | Exception:
+    try:
+        return job()
+    except Exception as error:
+        return error
+
+
+def _same(one: Rows | Exception, other: Rows | Exception, ordered: bool) -> bool:
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return isinstance(one, Exception) and isinstance(other, Exception)
+    return one.names == other.names and one.agrees(other, ordered=ordered)
+
+
+def _text(outcome: object) -> str:
+    if isinstance(outcome, Rows):
+        return f"{outcome.names} {outcome.types} {outcome.rows}"[:2000]
+    return f"{type(outcome).__name__}: {outcome}"[:1000]

@@ -1,0 +1,56 @@
+"""The cases that have found bugs, by class and seed: each fails where its bug's fix is taken out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from tests.fuzz.classes import case
+from tests.fuzz.script import Script, snippet
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A case that goes wrong where a bug is.
+
+    Attributes:
+        bug: what was wrong.
+        name: of the class.
+        seed: of the case.
+        fingerprint: of the program that it was then. Another one proves nothing: whoever changes
+            what seeds make looks for seeds that find the bug without its fix.
+    """
+
+    bug: str
+    name: str
+    seed: int
+    fingerprint: str
+
+    def script(self) -> Script:
+        """The case."""
+        return case(self.name, self.seed)
+
+
+def fingerprint(script: Script) -> str:
+    """A few digits that tell a case from others."""
+    return hashlib.sha256(snippet(script).encode()).hexdigest()[:8]
+
+
+PROOFS = (
+    Proof("1: zeros of both signs under push-down", "push-down", 188, "0c0b4134"),
+    Proof("1: zeros of both signs under push-down", "push-down", 192, "7be4d29d"),
+    Proof("2: produced from another query's expressions", "settings", 116, "aed43e53"),
+    Proof("2: produced from another query's expressions", "settings", 118, "3c0651f8"),
+    Proof("3: settings changed while a job produces", "threads", 41, "36b0f565"),
+    Proof("4: Spark's own cache is older than the files", "stale-cache", 1, "a4ae2cbc"),
+    Proof("4: Spark's own cache is older than the files", "stale-cache", 3, "0fd3cee4"),
+    Proof("5: blocks of files depend on neutral settings", "metadata", 63, "1f1442de"),
+    Proof("5: blocks of files depend on neutral settings", "metadata", 95, "0df25773"),
+    Proof("6: texts that aren't UTF-8, in values", "literals", 173, "6f77e71d"),
+    Proof("6: texts that aren't UTF-8, from Arrow", "literals", 195, "7bc1bcf1"),
+    Proof("7: what a function calls itself", "functions", 3, "336af58a"),
+    Proof("7: what a function calls itself", "functions", 12, "a2b7e6bf"),
+    Proof("8: modules behind a user's module", "modules", 232, "cbf5ba68"),
+    Proof("9: aggregates that draw random numbers", "aggregates", 7, "7d3702b1"),
+)
+"""For each bug that was found, cases that find it."""

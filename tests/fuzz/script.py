@@ -1,0 +1,97 @@
+"""What is done in which order: a case that was generated, and that can be printed and pasted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.fuzz.node import Node
+
+
+@dataclass(frozen=True)
+class Enter:
+    """Brings the world into a state: settings, files, modules, functions.
+
+    Attributes:
+        state: what it is called; a state of one name is the same each time.
+        text: Python statements, over what `tests.fuzz.prelude` gives.
+    """
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """Makes a DataFrame, twice: one for plain Spark, one that becomes a Table.
+
+    Attributes:
+        name: what it is called from here on.
+        plan: a Python expression; it may name what was made before.
+        cached: whether the Table is cached.
+    """
+
+    name: str
+    plan: Node
+    cached: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """Asks for the rows of what was made.
+
+    Attributes:
+        name: of the DataFrame.
+        ordered: the plan fixes the order of its rows.
+        meanwhile: Python statements that another thread executes while a job of it runs.
+        expects_read: whether it is counted if this reads what is kept: the name of the count.
+        past_cache: rows of what is in the files now are right, too, where Spark has cached older
+            ones.
+    """
+
+    name: str
+    ordered: bool = False
+    meanwhile: str = ""
+    expects_read: str = ""
+    past_cache: bool = False
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Drops everything that is kept."""
+
+
+Step = Enter | Build | Run | Forget
+
+
+@dataclass(frozen=True)
+class Script:
+    """A case.
+
+    Attributes:
+        label: its class and its seed.
+        steps: what is done.
+        pairs: how many pairs of computations are compared.
+    """
+
+    label: str
+    steps: tuple[Step, ...]
+    pairs: int = field(default=1)
+
+
+def snippet(script: Script) -> str:
+    """The case as a Python program, to be run from the root of the repository."""
+    lines = [f"# {script.label}", "from tests.fuzz.prelude import *", ""]
+    for step in script.steps:
+        match step:
+            case Enter(state, text):
+                lines += [f"# {state}", *text.splitlines()]
+            case Build(name, plan, cached):
+                ending = ".cache()" if cached else ""
+                lines.append(f"{name} = env.from_dataframe({plan}){ending}")
+            case Run(name, _, meanwhile):
+                if meanwhile:
+                    lines.append(f"while_a_job_runs({meanwhile!r})")
+                lines.append(f"print({name}.collect(), plain({name}).collect())")
+            case Forget():
+                lines.append("env.invalidate_all()")
+    return "\n".join(lines)

@@ -1,0 +1,68 @@
+"""A slice of what `make fuzz` does: the same cases each time, and those that have found bugs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast import Environment
+from tests.fuzz.classes import CLASSES, PAIRS, case, pair_of
+from tests.fuzz.player import Finding, Player
+from tests.fuzz.proofs import PROOFS, Proof, fingerprint
+from tests.fuzz.script import snippet
+from tests.fuzz.tables import drop_tables, make_tables
+from tests.fuzz.world import World
+
+_DIGESTED = 12
+
+
+@pytest.fixture(scope="module")
+def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
+    """Plays cases over the tables of generated plans."""
+    home = tmp_path_factory.mktemp("fuzz")
+    make_tables(spark, home / "tables")
+    # PySpark logs every error, and errors are answers here.
+    logger = logging.getLogger("SQLQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    config = {"intermediate-result-storage.directory": str(home / "kept")}
+    with Environment(spark, config=config) as env:
+        yield Player(env, World(spark, home / "cases"))
+    logger.setLevel(level)
+    drop_tables(spark)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.name} {proof.seed}")
+def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
+    """Each of these fails where the fix of its bug is taken out."""
+    script, refused = proof.script(), player.counts.invalid
+    assert fingerprint(script) == proof.fingerprint, "another case, which proves nothing"
+    assert_nothing(player.play(script), f"bug {proof.bug}\n{snippet(script)}")
+    assert player.counts.invalid == refused, "plain Spark takes the case's plans"
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_case_of_each_class(player: Player, name: str) -> None:
+    script = case(name, 1)
+    assert_nothing(player.play(script), snippet(script))
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_of_one_digest_have_the_same_rows(player: Player, name: str) -> None:
+    compared = player.counts.digested
+    for seed in range(_DIGESTED):
+        found = player.digest_agrees_wrongly(f"{name} {seed}", pair_of(name, seed))
+        assert_nothing([found] if found else [], f"{name} {seed}")
+    assert player.counts.digested >= compared + _DIGESTED / 2
+
+
+def assert_nothing(found: list[Finding], where: str) -> None:
+    """Nothing was wrong; or the test says what was, and with which program."""
+    told = "\n".join(f"{each.kind}, of `{each.step}`: {each.detail}" for each in found)
+    assert not found, f"{told}\n{where}"
