@@ -21,6 +21,7 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
 from holdfast.runtime.cache_service_manager import CacheServiceManager, ReadingLease
 from holdfast.runtime.execution_graph import ExecutionGraph, VertexOutcome
+from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import ResultPartitionDescriptor
@@ -106,6 +107,7 @@ class JobMaster(Generic[Q, D]):
         self._changed_source = changed_source
         self._verification = verification
         self._handed_out = HandedOutReads(runner.collected)
+        self._failures = FailedProductions()
 
     def with_runner(
         self, changed: Callable[[VertexRunner[Q, D]], VertexRunner[Q, D]]
@@ -328,7 +330,7 @@ class _Job(Generic[Q, D]):
         self._attempts = 0
         self.acted = False
         self._losses: list[str] = []
-        self._failed_productions: list[str] = []
+        self._failed_productions: dict[IntermediateDataSetID, tuple[str, float]] = {}
         self._reported = 0
         self._refused: SubstitutionRefusedError | None = None
         self._graph: JobGraph | None = None
@@ -535,12 +537,13 @@ class _Job(Generic[Q, D]):
 
     def result(self) -> JobResult:
         """What became of the job."""
-        for failed in self._failed_productions:
+        for dataset_id, (why, seconds) in self._failed_productions.items():
+            self._master._failures.add(dataset_id, seconds)
             logger.warning(
                 "job %s (%s) has an answer, but a result that was to be kept has none: %s",
                 self._execution.job_id,
                 self._request.name,
-                failed,
+                f"{dataset_id}: {why}",
             )
         # Had it failed without caches as well, the fault would not have been theirs.
         if self._refused is not None:
@@ -628,7 +631,13 @@ class _Job(Generic[Q, D]):
             if entry is not None:
                 self._available(dataset_id, entry.kept, VertexOutcome.READ)
             return
+        if not self._master._failures.may_be_tried(dataset_id):
+            self._manager.abandon(dataset_id)
+            why = "it could not be computed a short time ago"
+            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
+            return
         published = False
+        started = time.monotonic()
         try:
             self._execution.started(vertex)
             reading = _kept(lease)
@@ -664,7 +673,7 @@ class _Job(Generic[Q, D]):
                 raise
             # Should the answer fail as well, its error is the one to be seen.
             why = (str(error).strip() or type(error).__name__).partition("\n")[0]
-            self._failed_productions.append(f"{dataset_id}: {why}")
+            self._failed_productions[dataset_id] = (why, time.monotonic() - started)
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
             return
         except BaseException:
