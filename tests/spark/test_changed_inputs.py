@@ -72,6 +72,12 @@ class Nights:
         self._write("in", name)
 
     def run(self, dies_at: str = "") -> str:
+        status, said = self.ended(dies_at)
+        assert status == (-signal.SIGKILL if dies_at else 0), said[-3000:]
+        return said
+
+    def ended(self, dies_at: str = "") -> tuple[int, str]:
+        """The program's exit status, and what it has said of errors."""
         ended = subprocess.run(
             [sys.executable, "-c", _PROGRAM, json.dumps([str(self.home), dies_at])],
             capture_output=True,
@@ -79,8 +85,7 @@ class Nights:
             timeout=600,
             env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         )
-        assert ended.returncode == (-signal.SIGKILL if dies_at else 0), ended.stderr[-3000:]
-        return ended.stderr
+        return ended.returncode, ended.stderr
 
     def rows(self, name: str) -> list[str]:
         path = self.home / name
@@ -106,7 +111,15 @@ def nights(spark: SparkSession, tmp_path: Path) -> Nights:
     return Nights(spark, tmp_path)
 
 
-@pytest.mark.parametrize("dies_at", ["done error", "published overwrite"])
+@pytest.mark.parametrize(
+    "dies_at",
+    [
+        pytest.param("done error", marks=pytest.mark.soak),
+        "published overwrite",
+        # What has read what the run itself has written is done again, too.
+        "done chained",
+    ],
+)
 def test_a_day_that_has_come_is_in_all_outputs(nights: Nights, dies_at: str) -> None:
     nights.day("day 2")
     nights.run(dies_at)
@@ -150,6 +163,16 @@ def test_rows_that_can_t_be_told_from_others_keep_the_run_at_its_inputs(
     rows.write.parquet(str(nights.home / "compacted"))
     shutil.rmtree(nights.home / "append")
     (nights.home / "compacted").rename(nights.home / "append")
+    # Now what was read isn't there, either.
+    first = min((nights.home / "in").glob("*.parquet"), key=lambda path: path.stat().st_mtime)
+    first.rename(nights.home / "aside")
+    before = {name: nights.rows(name) for name in OUTPUTS}
+    status, said = nights.ended()
+    assert status == 1
+    assert "MixedInputsError: write.parquet is to read the files that this program read" in said
+    assert f"{first.name} is gone" in said
+    assert {name: nights.rows(name) for name in OUTPUTS} == before
+    (nights.home / "aside").rename(first)
     said = nights.run()
     nights.check(["day 2"])
     assert "Run the program once more to have the others" in said
