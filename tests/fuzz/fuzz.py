@@ -6,6 +6,8 @@ import argparse
 import itertools
 import json
 import logging
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,18 +18,19 @@ from pathlib import Path
 from random import Random
 
 from holdfast import Environment
-from tests.fuzz.classes import CLASSES, PAIRS, case, pair_of
-from tests.fuzz.pair import briefly
+from tests.fuzz.classes import CLASSES, FAMILIES, PAIRS, case, family_of, pair_of
+from tests.fuzz.family import Family, together, variants_of
 from tests.fuzz.player import Counts, Finding, Player
 from tests.fuzz.proofs import PROOFS
 from tests.fuzz.script import Script, snippet
 from tests.fuzz.session import fuzz_session
 from tests.fuzz.shrink import shrunk
 from tests.fuzz.tables import make_tables
+from tests.fuzz.unfixed import UNFIXED
 from tests.fuzz.world import World
 
-# Digests of many pairs are compared in the time that one takes through Holdfast.
-_DIGESTED = 25
+# Digests of many families are compared in the time that the jobs of one take.
+_TOGETHER = 8
 
 
 @dataclass
@@ -56,10 +59,17 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=CLASSES, help="a class of mutations")
     parser.add_argument("--case", action="append", metavar="CLASS:SEED", help="one case")
     parser.add_argument("--mode", choices=("both", "jobs", "digests"), default="both")
-    parser.add_argument("--prove", action="store_true", help="play the cases of known bugs alone")
+    parser.add_argument(
+        "--prove", action="store_true", help="show that bugs are found with their fixes taken out"
+    )
+    parser.add_argument("--without", choices=UNFIXED, help="the bug whose fix is taken out")
     parser.add_argument("--attempts", type=int, default=60, help="to make a case smaller")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
     arguments = parser.parse_args()
+    if arguments.prove:
+        return prove(arguments.output)
+    if arguments.without:
+        UNFIXED[arguments.without]()
     # PySpark logs every error, and errors are answers here.
     logging.disable(logging.CRITICAL)
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -73,9 +83,7 @@ def main() -> int:
             fuzz = Fuzz(
                 Player(env, World(spark, home / "cases")), arguments.output, arguments.attempts
             )
-            if arguments.prove:
-                status = fuzz.prove()
-            elif arguments.case:
+            if arguments.case:
                 for name, _, seed in (each.partition(":") for each in arguments.case):
                     _say(f"{name} {seed}: {fuzz.verdict(name, int(seed))}")
                 status = 1 if fuzz.findings else 0
@@ -124,16 +132,29 @@ class Fuzz:
         if mode != "digests":
             score.played += 1
             self.play(case(name, number))
-        if mode != "jobs" and name in PAIRS:
-            for each in range(number * _DIGESTED, (number + 1) * _DIGESTED):
-                score.digested += 1
-                label = f"{name} {each}"
-                pair = pair_of(name, each)
-                found = self._player.digest_agrees_wrongly(label, pair)
-                if found is not None:
-                    self._explain(found, briefly(label, Random(0), pair))
-                    score.kinds[found.kind] += 1
+        if name in FAMILIES:
+            self._family(name, number, mode, score)
+        elif name in PAIRS and mode != "jobs":
+            self._digests(name, number, variants_of(pair_of(name, number)), score)
         score.seconds += time.monotonic() - started
+
+    def _family(self, name: str, number: int, mode: str, score: Score) -> None:
+        family = self._digests(f"{name} family", number, family_of(name, number), score)
+        if mode == "jobs" or (mode == "both" and number % _TOGETHER == 0):
+            score.played += 1
+            label = f"{name} family {number}"
+            self.play(together(label, Random(label), family))
+
+    def _digests(self, kind: str, number: int, family: Family, score: Score) -> Family:
+        family, findings = self._player.digests_agree_wrongly(f"{kind} {number}", family)
+        score.digested += family.pairs
+        for found in findings:
+            # Jobs may show it, too; then it can be made smaller.
+            played = self._player.play(found.script)
+            small = self._small(found.script, played[0].kind) if played else found.script
+            self._show(found, small)
+            score.kinds[found.kind] += 1
+        return family
 
     def play(self, script: Script) -> bool:
         """Plays a case; shows what was wrong, made small. Whether there was anything."""
@@ -164,11 +185,6 @@ class Fuzz:
         finally:
             self._player.counts = counts
 
-    def _explain(self, finding: Finding, script: Script) -> None:
-        """Shows by jobs what digests have told, where jobs show it, too."""
-        found = self._player.play(script)
-        self._show(finding, self._small(script, found[0].kind) if found else script)
-
     def _show(self, finding: Finding, script: Script) -> None:
         self.findings.append(finding)
         told = f"{finding.kind}, of `{finding.step}`\n{finding.detail}".replace('"""', "")
@@ -176,15 +192,6 @@ class Fuzz:
         path = self._output / f"{finding.script.label.replace(' ', '-')}.py"
         path.write_text(text)
         _say(f"FOUND {finding.script.label}: {finding.kind} -> {path}")
-
-    def prove(self) -> int:
-        """Plays the cases that have found bugs; 0 when each of these is found again."""
-        missed = 0
-        for bug, proofs in itertools.groupby(PROOFS, lambda each: each.bug):
-            found = [each.script().label for each in proofs if self._player.play(each.script())]
-            missed += not found
-            _say(f"bug {bug}: {f'found by {found}' if found else 'NOT found'}")
-        return 1 if missed else 0
 
     def report(self, seed: int) -> None:
         """Says what was played, how fast, and what was found."""
@@ -212,6 +219,30 @@ class Fuzz:
             "findings": [f"{each.script.label}: {each.kind}" for each in self.findings],
         }
         (self._output / "fuzz.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def prove(output: Path) -> int:
+    """Plays the cases that have found bugs, each with its fix taken out; 0 when all are found."""
+    missed = 0
+    for bug, proofs in itertools.groupby(PROOFS, lambda each: each.bug):
+        found = []
+        for proof in proofs:
+            case_of = f"{proof.name}:{proof.seed}"
+            arguments = ["--without", bug[0], "--case", case_of, "--attempts", "0"]
+            ended = subprocess.run(
+                [sys.executable, "-m", "tests.fuzz.fuzz", *arguments, "--output", str(output)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            told = re.search(r"^FOUND .*: (.+) -> ", ended.stdout, re.MULTILINE)
+            if told:
+                found.append(f"{case_of} ({told[1]})")
+            elif ended.returncode:
+                _say(ended.stderr[-2000:])
+        missed += not found
+        _say(f"bug {bug}: {'found by ' + ', '.join(found) if found else 'NOT found'}")
+    return 1 if missed else 0
 
 
 def _reads(counted: Counter[tuple[str, bool]]) -> Iterator[tuple[str, int, int]]:

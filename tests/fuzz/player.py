@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,10 +19,13 @@ from holdfast.runtime.execution_graph import VertexOutcome
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.session_settings import session_inputs
 from tests.fuzz.busy import when_a_job_runs
-from tests.fuzz.pair import Pair
+from tests.fuzz.family import Family, Variant
+from tests.fuzz.pair import briefly, start
 from tests.fuzz.rows import Rows, rows_of
 from tests.fuzz.script import Build, Enter, Forget, Run, Script
 from tests.fuzz.world import World
+
+_RANDOM = "random rows of one digest"
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Counts:
     Attributes:
         pairs: of computations, through Holdfast.
         digested: pairs of which digests were compared, and rows where digests agree.
-        invalid: cases that plain Spark refuses as a whole.
+        invalid: cases, and variants of families, that plain Spark refuses.
         runs: jobs through Holdfast.
         expected_reads: for each kind of read that is hoped for: how often it was, and came.
     """
@@ -107,49 +111,73 @@ class Player:
         self.counts.pairs += script.pairs
         return findings
 
-    def digest_agrees_wrongly(self, label: str, pair: Pair) -> Finding | None:
-        """Runs nothing where two digests differ; where they don't, rows mustn't either."""
-        script = Script(label, (Enter("", ""),))
+    def digests_agree_wrongly(self, label: str, family: Family) -> tuple[Family, list[Finding]]:
+        """Runs nothing where digests differ; where they don't, rows mustn't either.
+
+        Returns:
+            those of the family that Spark takes, and what is wrong between any two of them.
+        """
         self._built, self._state, self._samples = {}, "", {}
+        same: dict[str, list[tuple[Variant, tuple[str, ...]]]] = {}
+        findings: list[Finding] = []
         with self._world.case() as self._names:
-            try:
-                exec(pair.setup, self._names)
-                one, other = (self._digested(pair, second) for second in (False, True))
-                self.counts.digested += 1
-                if one[0] != other[0]:
-                    return None
-                # Columns may stand in another order, and be repeated.
-                places = [other[1].index(column) for column in one[1]]
-                rows = [
-                    self._alone(pair, second, places if second else None)
-                    for second in (False, True, False)
-                ]
-            except Exception:
+            exec(start(Random(label), family.setup).text, self._names)
+            for variant in family.variants:
+                try:
+                    digest, columns = self._digested(variant)
+                except Exception:
+                    self.counts.invalid += 1
+                    continue
+                same.setdefault(digest, []).append((variant, columns))
+            taken = [variant for each in same.values() for variant, _ in each]
+            family = family.only(each for each in family.variants if each in taken)
+            self.counts.digested += family.pairs
+            for variants in same.values():
+                findings += self._differing(label, family, variants)
+        return family, findings
+
+    def _differing(
+        self, label: str, family: Family, variants: list[tuple[Variant, tuple[str, ...]]]
+    ) -> list[Finding]:
+        """What is wrong between one of those of one digest and each of the others."""
+        (first, columns), *others = variants
+        findings = []
+        expected = self._alone(first, None) if others else None
+        for other, its in others:
+            # Columns may stand in another order, and be repeated.
+            given = self._alone(other, [its.index(column) for column in columns])
+            if _agree(given, expected, family.ordered):
+                continue
+            if isinstance(given, Exception) != isinstance(expected, Exception):
+                # Spark may fail in one order of conditions and not in another.
                 self.counts.invalid += 1
-                return None
-        if rows[0].agrees(rows[1], ordered=pair.ordered):
-            return None
-        volatile = not rows[0].agrees(rows[2], ordered=pair.ordered)
-        kind = "random rows of one digest" if volatile else "one digest"
-        detail = f"{pair.first}\n{pair.second}\n{_text(rows[0])}\n{_text(rows[1])}"
-        return Finding(script, kind, "b", detail)
+                continue
+            again = self._alone(first, None)
+            kind = "one digest" if _agree(again, expected, family.ordered) else _RANDOM
+            detail = f"{first}\n{other}\n{_text(expected)}\n{_text(given)}"
+            script = briefly(label, Random(0), family.pair(first, other))
+            findings.append(Finding(script, kind, "b", detail))
+        return findings
 
-    def _digested(self, pair: Pair, second: bool) -> tuple[str, tuple[str, ...]]:
-        """The digest of a pair's plan, and what each of its columns is."""
-        table = self._env.from_dataframe(self._entered(pair, second))
-        root = self._env._bridge.query(table).root  # type: ignore[arg-type]
-        return self._identity(table), digests(root.columns)
+    def _digested(self, variant: Variant) -> tuple[str, tuple[str, ...]]:
+        """The digest of a variant's plan, and what each of its columns is."""
+        root = self._env._bridge.query(self._entered(variant)).root
+        digest = session_inputs(self._env.spark).dataset_digest(root)
+        return digest, digests(root.columns)
 
-    def _alone(self, pair: Pair, second: bool, places: list[int] | None) -> Rows:
-        frame = self._entered(pair, second)
-        if places is not None and places != list(range(len(frame.columns))):
-            names = [f"c{place}" for place in range(len(frame.columns))]
-            frame = frame.toDF(*names).select(*[names[place] for place in places])
-        return rows_of(frame)
+    def _alone(self, variant: Variant, places: list[int] | None) -> Rows | Exception:
+        def job() -> Rows:
+            frame = self._entered(variant)
+            if places is not None and places != list(range(len(frame.columns))):
+                names = [f"c{place}" for place in range(len(frame.columns))]
+                frame = frame.toDF(*names).select(*[names[place] for place in places])
+            return rows_of(frame)
 
-    def _entered(self, pair: Pair, second: bool) -> DataFrame:
-        exec(pair.second_state if second else pair.first_state, self._names)
-        made: DataFrame = eval(str(pair.second if second else pair.first), self._names)
+        return _outcome(job)
+
+    def _entered(self, variant: Variant) -> DataFrame:
+        exec(variant.state, self._names)
+        made: DataFrame = eval(str(variant.plan), self._names)
         return made
 
     def _identity(self, table: DataFrame) -> str:
@@ -265,15 +293,15 @@ class Player:
     ) -> Finding | None:
         """Whether what is different each time is the same computation when it is written again."""
         told = step.meanwhile or step.past_cache
-        if told or all(_same(expected[0], each, False) for each in expected[1:]):
+        # That files of an old DataFrame are gone is no chance.
+        rows = [each for each in expected if isinstance(each, Rows)]
+        if told or all(_same(rows[0], each, False) for each in rows[1:]):
             return None
         again = self._env.from_dataframe(self._made(built.plan, held=True))
         fresh = self._env.from_dataframe(self._made(built.plan, held=True))
         if self._identity(again) != self._identity(fresh):
             return None
-        return Finding(
-            script, "random rows of one digest", step.name, "\n".join(map(_text, expected[:2]))
-        )
+        return Finding(script, _RANDOM, step.name, "\n".join(map(_text, expected[:2])))
 
 
 def _outcome(job: Callable[[], Rows]) -> Rows | Exception:
@@ -284,9 +312,15 @@ def _outcome(job: Callable[[], Rows]) -> Rows | Exception:
 
 
 def _same(one: Rows | Exception, other: Rows | Exception, ordered: bool) -> bool:
+    if isinstance(one, Rows) and isinstance(other, Rows) and one.names != other.names:
+        return False
+    return _agree(one, other, ordered)
+
+
+def _agree(one: Rows | Exception, other: Rows | Exception, ordered: bool) -> bool:
     if isinstance(one, Exception) or isinstance(other, Exception):
         return isinstance(one, Exception) and isinstance(other, Exception)
-    return one.names == other.names and one.agrees(other, ordered=ordered)
+    return one.agrees(other, ordered=ordered)
 
 
 def _text(outcome: object) -> str:

@@ -24,6 +24,7 @@ _world = World(spark, _root / "cases")
 home = str(_world.home)
 setting, parquet, text, module = _world.setting, _world.parquet, _world.text, _world.module
 remove, hold, release = _world.remove, _world.hold, _world.release
+only = _world.only
 atexit.register(_directory.cleanup)
 atexit.register(spark.stop)
 atexit.register(env.close)
@@ -33,6 +34,7 @@ __all__ = [
     "hold",
     "home",
     "module",
+    "only",
     "parquet",
     "plain",
     "release",

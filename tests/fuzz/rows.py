@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+# Where Python has put an object is chance; that a text shows it, nobody can see beforehand.
+_ADDRESS = re.compile(rb"\b0x[0-9a-f]{8,}")
 _BITS = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
@@ -71,7 +74,8 @@ def _values(array: pa.Array) -> list[Any]:
     elif pa.types.is_list(kind):
         values = _slices(array, _values(array.values))
     elif pa.types.is_string(kind):
-        values = array.view(pa.binary()).to_pylist()
+        texts = array.view(pa.binary()).to_pylist()
+        values = [text if text is None else _ADDRESS.sub(b"0x", text) for text in texts]
     elif kind in _BITS:
         values = array.view(_BITS[kind]).to_pylist()
     elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):

@@ -32,6 +32,7 @@ class World:
         self._root = home
         self._cases = 0
         self._settings: dict[str, str | None] = {}
+        self._only: dict[str, str | None] = {}
         self._modules: set[str] = set()
         self._cached_any = False
         self.home = home / "case-0"
@@ -43,6 +44,15 @@ class World:
         if key not in self._settings:
             self._settings[key] = conf.get(key) if conf._jconf.contains(key) else None
         conf.unset(key) if value is None else conf.set(key, value)
+
+    def only(self, values: dict[str, str | None]) -> None:
+        """Sets these settings, and those that this has set before back to what they were."""
+        for key, before in self._only.items():
+            self.setting(key, before)
+        conf = self.spark.conf
+        self._only = {key: conf.get(key) if conf._jconf.contains(key) else None for key in values}
+        for key, value in values.items():
+            self.setting(key, value)
 
     def parquet(self, name: str, rows: list[dict[str, Any]], stamp: int = 0) -> str:
         """Writes a Parquet file, or another one in its place; gives the path of its directory.
@@ -131,7 +141,15 @@ class World:
 
     def names(self) -> dict[str, Any]:
         """What the statements of a case find."""
-        helpers = (self.setting, self.parquet, self.text, self.remove, self.hold, self.release)
+        helpers = (
+            self.setting,
+            self.only,
+            self.parquet,
+            self.text,
+            self.remove,
+            self.hold,
+            self.release,
+        )
         return {
             "__name__": "__main__",
             "spark": self.spark,
@@ -143,6 +161,7 @@ class World:
         for key, value in self._settings.items():
             self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
         self._settings.clear()
+        self._only.clear()
         if self._cached_any:
             self.release()
         folder = str(self.home / "modules")

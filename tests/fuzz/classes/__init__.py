@@ -22,6 +22,7 @@ from tests.fuzz.classes import (
     stale_cache,
     threads,
 )
+from tests.fuzz.family import Family
 from tests.fuzz.pair import Pair, played
 from tests.fuzz.script import Script
 
@@ -41,6 +42,21 @@ PAIRS: dict[str, Callable[[Random], Pair]] = {
     "sources": sources.pair,
 }
 """Those that make pairs, whose digests alone tell much."""
+
+FAMILIES: dict[str, Callable[[Random], Family]] = {
+    "aggregates": aggregates.family,
+    "functions": functions.family,
+    "literals": literals.family,
+    "metadata": metadata.family,
+    "plans": plans.family,
+    "push-down": push_down.family,
+    "python-steps": python_steps.family,
+    "registry": registry.family,
+    "rewrites": rewrites.family,
+    "settings": settings.family,
+    "sources": sources.family,
+}
+"""Those that make many computations that are nearly one."""
 
 SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
     "stale-cache": stale_cache.script,
@@ -63,3 +79,8 @@ def case(name: str, seed: int) -> Script:
 def pair_of(name: str, seed: int) -> Pair:
     """The pair that the case of a class and a seed is made of."""
     return PAIRS[name](Random(f"{name} {seed}"))
+
+
+def family_of(name: str, seed: int) -> Family:
+    """The family of a class and a seed: the same one each time."""
+    return FAMILIES[name](Random(f"{name} family {seed}"))

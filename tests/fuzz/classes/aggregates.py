@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import dataframe
@@ -65,3 +66,12 @@ def pair(rng: Random) -> Pair:
     if rng.random() < 0.4:
         second = Node(f"SELECT {rng.choice(_CALLS)} AS v FROM {rows}{group}", kind="plan")
     return Pair(dataframe(first), dataframe(second))
+
+
+def family(rng: Random) -> Family:
+    """Aggregates over the same rows and groups."""
+    rows, group = rng.choice(_ROWS), rng.choice(["", " GROUP BY id % 2"])
+    return Family.of_plans(
+        dataframe(Node(f"SELECT {call} AS v FROM {rows}{group}", kind="plan"))
+        for call in rng.sample(_CALLS, SIZE)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
+from tests.fuzz.family import Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 
@@ -87,6 +88,14 @@ _WAYS = ("closure", "global", "default", "container", "attribute", "method")
 _CONSTANTS = ("0", "1", "True", "1.0", "0.0", "-0.0", "'1'", "b'1'", "(1, 2)", "(2, 1)", "None",
               "float('nan')", "frozenset({1})", "{1}", "[1]", "{'a': 1}", "{'a': 2}", "1 + 0j", "...")  # fmt: skip
 
+_LOOKS_AT_VALUES = ("repr(f)", "f", "type(f)", "(x, f)", "hash(str(f))", "f == f", "bool(f)")
+_CHANGES = (
+    *({"name": "other"}, {"argument": "w"}, {"annotation": "'text'"}, {"annotation": "int"}),
+    *({"default": "7"}, {"doc": "Some text."}, {"body": "v and v + 1"}, {"attribute": "3"}),
+)
+_CALL = Node("spark.range(3).select(udf(u, 'string')('id').alias('v'))")
+_HEAD = "from pyspark.sql.functions import udf\n"
+
 
 def pair(rng: Random) -> Pair:
     """A query that calls a function, and the same after one thing about the function changed."""
@@ -97,12 +106,22 @@ def pair(rng: Random) -> Pair:
     changed = replace(
         inner,
         **rng.choice(
-            [{"name": "other"}, {"name": "other"}, {"argument": "w"}, {"annotation": "'text'"},
-             {"annotation": "int"}, {"default": "7"}, {"doc": "Some text."}, {"body": "v and v + 1"},
-             {"attribute": "3"}]
+            [_CHANGES[0], *_CHANGES]
         ),
     )  # fmt: skip
     return _of(_calling(inner, look, way), _calling(changed, look, way))
+
+
+def family(rng: Random) -> Family:
+    """A function that looks in one way at others that differ, or at values that do."""
+    look, way = rng.choice(_LOOKS), rng.choice(_WAYS)
+    inner = _Inner()
+    states = [_calling(replace(inner, **each), look, way) for each in ({}, *_CHANGES)]
+    if rng.random() < 0.35:
+        look = rng.choice(_LOOKS_AT_VALUES)
+        states = [f"value = {each}\n{_seen(look, way, 'value')}" for each in _CONSTANTS]
+        rng.shuffle(states)
+    return Family.of_states(_CALL, [_HEAD + state for state in states])
 
 
 def _calling(inner: _Inner, look: str, way: str) -> str:
@@ -137,7 +156,7 @@ def _seen(look: str, way: str, name: str) -> str:
 def _constants(rng: Random) -> Pair:
     """The function closes over a value."""
     one, other = rng.sample(_CONSTANTS, 2)
-    look = rng.choice(["repr(f)", "f", "type(f)", "(x, f)", "hash(str(f))", "f == f", "bool(f)"])
+    look = rng.choice(_LOOKS_AT_VALUES)
     way = rng.choice(
         ["closure", "global", "default", "container", "attribute", "method", "constant"]
     )
@@ -151,10 +170,4 @@ def _constants(rng: Random) -> Pair:
 
 
 def _of(first: str, second: str) -> Pair:
-    head = "from pyspark.sql.functions import udf\n"
-    return Pair(
-        Node("spark.range(3).select(udf(u, 'string')('id').alias('v'))"),
-        Node("spark.range(3).select(udf(u, 'string')('id').alias('v'))"),
-        first_state=head + first,
-        second_state=head + second,
-    )
+    return Pair(_CALL, _CALL, first_state=_HEAD + first, second_state=_HEAD + second)

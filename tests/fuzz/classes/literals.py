@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.fuzz.expressions import LITERALS, literal, literals
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import dataframe
@@ -94,3 +95,18 @@ def _expressions(rng: Random) -> Pair:
         dataframe(Node(text, (one,) * holes, "plan")),
         dataframe(Node(text, (other,) * holes, "plan")),
     )
+
+
+def family(rng: Random) -> Family:
+    """Local rows with one value that is another one each time, of its type and of others."""
+    kinds = [rng.choice(list(LITERALS)) for _ in range(rng.randint(1, 3))]
+    rows = [[literal(rng, kind) for kind in kinds] for _ in range(rng.randint(1, 3))]
+    row, column = rng.randrange(len(rows)), rng.randrange(len(kinds))
+    values = [Node(text, kind=kinds[column]) for text in LITERALS[kinds[column]]]
+    values += [literal(rng, rng.choice(list(LITERALS))) for _ in range(SIZE)]
+    tables = []
+    for value in values:
+        changed = [list(each) for each in rows]
+        changed[row][column] = value
+        tables.append(dataframe(_table(changed)))
+    return Family.of_plans(tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.family import Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 
@@ -52,6 +53,15 @@ def pair(rng: Random) -> Pair:
         first_state=f"setting({key!r}, {one!r})",
         second_state=f"setting({key!r}, {two!r})",
     )
+
+
+def family(rng: Random) -> Family:
+    """One such column, under many ways of cutting files."""
+    column, text = rng.choice(_COLUMNS), rng.choice(_OVER)
+    kind = rng.choice(["parquet", "parquet", "json", "csv", "text"])
+    states = [f"only({{{key!r}: {value!r}}})" for key, values in _LAYOUT for value in values]
+    rng.shuffle(states)
+    return Family.of_states(_query(text, column, kind), ["only({})", *states], setup=_SETUPS[kind])
 
 
 _READ = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.fuzz.expressions import COMPARISONS, literal, literals
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import Query, dataframe, query
@@ -48,17 +49,35 @@ def pair(rng: Random) -> Pair:
     )
 
 
+def family(rng: Random) -> Family:
+    """A query, and many that filter it, each by another condition."""
+    first = query(rng, rng.choice([0, 0, 1]))
+    conditions = [_condition(rng, *rng.choice(list(first.scope.items()))) for _ in range(SIZE - 1)]
+    if rng.random() < 0.7:
+        kind = rng.choice((*_COMPARED, "double", "double", "float", *_LATER))
+        first, name = _value(rng, kind, *literals(rng, kind))
+        conditions = [_condition(rng, name, kind) for _ in range(SIZE - 1)]
+    above = (Node("SELECT * FROM ({}) AS t WHERE {}", (first.sql, c), "plan") for c in conditions)
+    return Family.of_plans(map(dataframe, [first.sql, *above]))
+
+
 def _few_values(rng: Random) -> tuple[Query, Node]:
     """One or two values of a type, in all rows, by themselves or inside of others."""
     kind = rng.choice((*_COMPARED, "double", "double", "float", *_LATER))
     one, asked = literals(rng, kind)
     other = literal(rng, kind) if rng.random() < 0.4 else None
+    made, name = _value(rng, kind, one, other)
+    return made, _condition(rng, name, kind, asked)
+
+
+def _value(rng: Random, kind: str, one: Node, other: Node | None) -> tuple[Query, str]:
+    """One or two values in all rows, and the name under which a condition finds them."""
     value = one if other is None else Node("if(k = 1, {}, {})", (one, other), kind)
     inside, name = rng.choice(
         [("{}", "v"), ("{}", "v"), ("named_struct('p', k, 'v', {})", "v.v"), ("array({})", "v[0]")]
     )
     sql = Node(f"SELECT k, {inside} AS v FROM zeros", (value,), "plan")
-    return Query(sql, {"k": "long", "v": "any"}), _condition(rng, name, kind, asked)
+    return Query(sql, {"k": "long", "v": "any"}), name
 
 
 def _condition(rng: Random, name: str, kind: str, asked: Node | None = None) -> Node:

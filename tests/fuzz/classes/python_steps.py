@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.family import Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 
@@ -65,6 +66,17 @@ def pair(rng: Random) -> Pair:
         above = Node(f"{_table(rng)}{call}")
         return Pair(Node(_BASE), above, setup=first, expects="a Python step above")
     return Pair(plan, plan, first_state=first, second_state=second)
+
+
+def family(rng: Random) -> Family:
+    """One step with several constants, each under several settings."""
+    made, call = rng.choice(_STEPS)
+    states = [
+        f"{_HEAD}{made.replace('{c}', value).replace('{i}', str(place))}\nonly({setting})"
+        for place, value in enumerate(("0.0", "-0.0", "1.0", "2.0"), 1)
+        for setting in ("{}", *(f"{{{key!r}: {value!r}}}" for key, _, value in _SETTINGS))
+    ]
+    return Family.of_states(Node(_BASE + call), rng.sample(states, len(states)))
 
 
 def _table(rng: Random) -> str:

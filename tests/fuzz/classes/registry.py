@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from random import Random
 
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import dataframe
@@ -22,6 +23,13 @@ def pair(rng: Random) -> Pair:
     return Pair(
         dataframe(Node(first, kind="plan")), dataframe(Node(_changed(rng, first), kind="plan"))
     )
+
+
+def family(rng: Random) -> Family:
+    """An example, and the same with other literals."""
+    first = rng.choice(_EXAMPLES)
+    texts = [first, *(_changed(rng, first) for _ in range(2 * SIZE))]
+    return Family.of_plans(dataframe(Node(text, kind="plan")) for text in texts)
 
 
 def _changed(rng: Random, text: str) -> str:

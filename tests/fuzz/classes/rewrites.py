@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.fuzz.expressions import expression
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import dataframe, source
@@ -14,6 +15,20 @@ _NEGATED = {"<=": ">", "<": ">=", ">": "<=", ">=": "<", "=": "<>"}
 
 def pair(rng: Random) -> Pair:
     """A query, and one that Spark's own cache would take for it."""
+    parts, forms = _forms(rng)
+    name, first, second = rng.choice(forms)
+    return Pair(dataframe(_filled(first, parts)), dataframe(_filled(second, parts)), expects=name)
+
+
+def family(rng: Random) -> Family:
+    """Several such queries over the same table, with the same conditions."""
+    parts, forms = _forms(rng)
+    chosen = [text for _, *texts in rng.sample(forms, SIZE // 2) for text in texts]
+    return Family.of_plans(dataframe(_filled(text, parts)) for text in chosen)
+
+
+def _forms(rng: Random) -> tuple[dict[str, Node], list[tuple[str, str, str]]]:
+    """What fills the holes, and for each way of writing a query in another way both texts."""
     on = source(rng)
     while "k" not in on.scope:
         on = source(rng)
@@ -22,8 +37,7 @@ def pair(rng: Random) -> Pair:
     names = list(on.scope)
     shuffled = rng.sample(names, len(names))
     sign = rng.choice(list(_NEGATED))
-    name, first, second = rng.choice(
-        [
+    forms = [
             (
                 "filters in a row",
                 "SELECT * FROM (SELECT * FROM ({p}) WHERE {a}) WHERE {b}",
@@ -70,10 +84,8 @@ def pair(rng: Random) -> Pair:
             ("renamed", "SELECT k AS a FROM ({p}) WHERE {a}", "SELECT k AS b FROM ({p}) WHERE {a}"),
             ("the same", "SELECT * FROM ({p}) WHERE {a}", "SELECT * FROM ({p}) WHERE {a}"),
             ("a column of all", "SELECT * FROM ({p}) WHERE {a}", "SELECT k FROM (SELECT * FROM ({p}) WHERE {a})"),
-        ]
-    )  # fmt: skip
-    parts = {"p": on.sql, "a": one, "b": other, "n": number}
-    return Pair(dataframe(_filled(first, parts)), dataframe(_filled(second, parts)), expects=name)
+    ]  # fmt: skip
+    return {"p": on.sql, "a": one, "b": other, "n": number}, forms
 
 
 def _filled(text: str, parts: dict[str, Node]) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from tests.fuzz.expressions import TYPES, expression
+from tests.fuzz.family import SIZE, Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 from tests.fuzz.plans import dataframe
@@ -146,6 +147,20 @@ def changes(settings: Sequence[Change]) -> tuple[str, str]:
 def pair(rng: Random) -> Pair:
     """A query, and the same query under other values of some settings."""
     settings = [any_setting(rng) for _ in range(rng.choice([1, 2, 4]))]
+    sql = _query(rng, settings)
+    first, second = changes(settings)
+    return Pair(dataframe(sql), dataframe(sql), first_state=first, second_state=second)
+
+
+def family(rng: Random) -> Family:
+    """A query under as many settings, one changed at a time."""
+    settings = [any_setting(rng) for _ in range(SIZE)]
+    states = [f"only({{{key!r}: {value!r}}})" for key, *values in settings for value in values]
+    sql = _query(rng, rng.sample(settings, 3))
+    return Family.of_states(dataframe(sql), ["only({})", *rng.sample(states, len(states))])
+
+
+def _query(rng: Random, settings: Sequence[Change]) -> Node:
     texts = sensitive(rng, [key for key, _, _ in settings])
     columns = ", ".join(f"{text} AS c{place}" for place, text in enumerate(texts))
     sql = Node(f"SELECT {columns} FROM wide", kind="plan")
@@ -155,5 +170,4 @@ def pair(rng: Random) -> Pair:
         made = [expression(rng, WIDE, rng.choice(TYPES), 2) for _ in range(4)]
         holes = ", ".join(f"{{}} AS c{place}" for place in range(4))
         sql = Node(f"SELECT {holes} FROM files", tuple(made), "plan")
-    first, second = changes(settings)
-    return Pair(dataframe(sql), dataframe(sql), first_state=first, second_state=second)
+    return sql

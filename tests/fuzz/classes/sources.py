@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.family import Family
 from tests.fuzz.node import Node
 from tests.fuzz.pair import Pair
 
@@ -58,6 +59,17 @@ def _options(rng: Random) -> Pair:
     first = _read(kind, common)
     second = _read(kind, {**common, **_chosen(rng, known, 1)})
     return Pair(first, second, setup=setup)
+
+
+def family(rng: Random) -> Family:
+    """Reads of the same files with other options, and with other schemas."""
+    kind, content, known = rng.choice([("csv", _CSV, _CSV_OPTIONS), ("json", _JSON, _JSON_OPTIONS)])
+    common = _chosen(rng, known, rng.choice([0, 1, 1]))
+    options = [{key: value} for key, values in known.items() for value in values]
+    reads = [_read(kind, {**common, **each}) for each in options]
+    reads += [_read(kind, common, schema) for schema in _SCHEMAS]
+    setup = f"text('f/part-0.txt', {content!r})\ntext('f/part-1.txt', {content!r})"
+    return Family.of_plans([_read(kind, common), *rng.sample(reads, len(reads))], setup=setup)
 
 
 def _chosen(rng: Random, known: dict[str, tuple[str, ...]], count: int) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""Takes the fix of a bug out again, to show that the fuzzer finds it without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.plan import determinism, expressions, sources
+from holdfast.plan.module_encoder import ModuleEncoder
+from holdfast.plan.reach_encoder import ReachEncoder
+from holdfast.runtime import job_master
+from holdfast.spark import java_classes, partition_reader, vertex_runner
+from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.per_context import PerContext
+
+
+def _filters_of_zeros_are_pushed() -> None:
+    def formats(spark: SparkSession) -> Any:
+        jvm: Any = spark.sparkContext._jvm
+        return jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+
+    partition_reader._formats = PerContext(formats)
+
+
+def _plans_are_run_as_they_are() -> None:
+    CatalystBridge.detached = lambda self, plan, session: plan  # type: ignore[method-assign]
+
+
+def _whatever_was_cached_is_produced() -> None:
+    _plans_are_run_as_they_are()
+    job_master._Job._part = lambda self, digest: None  # type: ignore[method-assign]
+
+
+def _settings_are_those_of_the_moment() -> None:
+    vertex_runner.session_under = (  # type: ignore[attr-defined]
+        lambda spark, inputs, more=None: _like(spark, more or {})
+    )
+    vertex_runner.SparkVertexRunner._check_settings = (  # type: ignore[method-assign]
+        lambda self, session, inputs: None
+    )
+
+
+def _like(spark: SparkSession, more: dict[str, str]) -> Any:
+    session = spark._jsparkSession.cloneSession()
+    for key, value in more.items():
+        session.conf().set(key, value)
+    return session
+
+
+def _blocks_depend_on_nothing() -> None:
+    sources._OF_SPLIT = frozenset()
+
+
+def _bytes_are_read_as_text() -> None:
+    _change_java("PlanReader", "((UTF8String) value).isValid()", "true")
+    _change_java(
+        "PlanReader",
+        "digest.update(row);",
+        'digest.update(new String(row, "UTF-8").getBytes("UTF-8"));',
+    )
+
+
+def _change_java(name: str, old: str, new: str) -> None:
+    real = java_classes.object_of
+
+    def changed(spark: SparkSession, asked: str, source: str, *arguments: Any) -> Any:
+        if asked == name:
+            assert old in source, f"{old} stands nowhere in {name}"
+            source = source.replace(old, new)
+        return real(spark, asked, source, *arguments)
+
+    java_classes.object_of = changed
+
+
+def _names_do_not_count() -> None:
+    ReachEncoder._describe = lambda self, function: None  # type: ignore[method-assign]
+    ReachEncoder._describe_closely = lambda self: None  # type: ignore[method-assign]
+
+
+def _imports_of_modules_do_not_count() -> None:
+    ModuleEncoder._feed_import_time = lambda self: False  # type: ignore[method-assign]
+
+
+def _aggregates_draw_nothing() -> None:
+    expressions.is_random = lambda name: "Kll" not in name and determinism.is_random(name)
+    expressions.is_known_aggregate = lambda name: (
+        "Kll" in name or determinism.is_known_aggregate(name)
+    )
+
+
+UNFIXED: dict[str, Callable[[], None]] = {
+    "1": _filters_of_zeros_are_pushed,
+    "2": _whatever_was_cached_is_produced,
+    "3": _settings_are_those_of_the_moment,
+    "4": _plans_are_run_as_they_are,
+    "5": _blocks_depend_on_nothing,
+    "6": _bytes_are_read_as_text,
+    "7": _names_do_not_count,
+    "8": _imports_of_modules_do_not_count,
+    "9": _aggregates_draw_nothing,
+}
+"""What takes a fix out for the rest of the process, by the bug's number in `proofs`."""
