@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ from tests.sharing_out import SharingOut
 from tests.short_lived_jvm import start_them_fast
 
 start_them_fast()
+# A shell has what it starts in the background ignore these, which children inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Still done without here, as who started this has asked for.
+    signal.signal(signal.SIGHUP, lambda *_: None)
 # What is written to a pipe is as wide as this says, and pytest-xdist says it.
 os.environ.pop("COLUMNS", None)
 settings.register_profile(

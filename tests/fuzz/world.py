@@ -40,19 +40,24 @@ class World:
 
     def setting(self, key: str, value: str | None) -> None:
         """Sets a setting of the session; None takes it away."""
+        before = self._set(key)
         conf = self.spark.conf
-        if key not in self._settings:
-            self._settings[key] = conf.get(key) if conf._jconf.contains(key) else None
         conf.unset(key) if value is None else conf.set(key, value)
+        # Spark refuses to set some.
+        self._settings.setdefault(key, before)
 
     def only(self, values: dict[str, str | None]) -> None:
         """Sets these settings, and those that this has set before back to what they were."""
-        for key, before in self._only.items():
-            self.setting(key, before)
-        conf = self.spark.conf
-        self._only = {key: conf.get(key) if conf._jconf.contains(key) else None for key in values}
+        while self._only:
+            self.setting(*self._only.popitem())
         for key, value in values.items():
+            before = self._set(key)
             self.setting(key, value)
+            self._only[key] = before
+
+    def _set(self, key: str) -> str | None:
+        conf = self.spark.conf
+        return conf.get(key) if conf._jconf.contains(key) else None
 
     def parquet(self, name: str, rows: list[dict[str, Any]], stamp: int = 0) -> str:
         """Writes a Parquet file, or another one in its place; gives the path of its directory.

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -485,6 +485,8 @@ def read_something(env: Environment) -> bool:
     return VertexOutcome.READ in [vertex.outcome for vertex in result.vertices]
 
 
+# Ten jobs to each.
+@settings(max_examples=settings.default.max_examples // 2)
 @pytest.mark.timeout(0)
 @given(data=st.data(), pipeline=pipelines)
 def test_a_random_pipeline_reads_what_spark_computes(

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +44,11 @@ from holdfast.errors import (
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.substitution import examine
 from holdfast.plan.summary import summarize
-from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
+from holdfast.runtime.cache_service_manager import (
+    CachedComputation,
+    CacheServiceManager,
+    KeptEntry,
+)
 from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
@@ -317,8 +321,7 @@ class Environment(StreamEnvironment):
 
         Source: FLIP-36, "Step 3: Clean up".
         """
-        self._manager.invalidate_all()
-        self._master.release_collected(thorough=True)
+        self._release(self._manager.invalidate_all())
 
     @property
     def last_job_result(self) -> JobExecutionResult | None:
@@ -477,14 +480,17 @@ class Environment(StreamEnvironment):
     def invalidate(self, table: Table) -> None:
         """Drops what is kept of a table's computation; the next job computes it again."""
         if not self._closed:
-            self._manager.invalidate(self._bridge.query(table).root.digest)
-            self._master.release_collected(thorough=True)
+            self._release(self._manager.invalidate(self._bridge.query(table).root.digest))
 
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
         if not self._closed:
-            self._manager.invalidate(self._bridge.query(table).root.digest, closing=table)
-            self._master.release_collected(thorough=True)
+            digest = self._bridge.query(table).root.digest
+            self._release(self._manager.invalidate(digest, closing=table))
+
+    def _release(self, dropped: Iterable[KeptEntry]) -> None:
+        """Releases what has been invalidated, if only plans read it that nobody has any more."""
+        self._master.release_collected(thorough=any(entry.readers for entry in dropped))
 
     def explain_kept(self, table: Table) -> str:
         """What a job of this table would read instead of computing it, and from where."""
