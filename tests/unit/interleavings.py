@@ -122,6 +122,7 @@ class Run:
         self.starts: list[Start] = []
         self._threads: list[threading.Thread] = []
         self.trace: list[str] = []
+        self.descriptors: set[int] = set()
 
     def add(self, name: str, program: Program) -> None:
         """Adds a start, which runs up to its first step."""
@@ -156,6 +157,9 @@ class Run:
                 self._resume(start)
         for thread in self._threads:
             thread.join()
+        # As the system does for a process.
+        while self.descriptors:
+            _REAL["close"](self.descriptors.pop())
 
     def running(self) -> list[int]:
         """The starts that have a step to do."""
@@ -355,7 +359,7 @@ class _WrittenFile(io.BytesIO):
             try:
                 self.flush()
             finally:
-                _REAL["close"](self._descriptor)
+                _os_close(self._descriptor)
                 super().close()
 
 
@@ -501,7 +505,19 @@ def _os_open(path: Any, flags: int, mode: int = 0o777, **kwargs: Any) -> int:
     if is_new and (flags & os.O_EXCL or found not in run.made):
         run.put(found)
     _paths[descriptor[0]] = found
+    run.descriptors.add(descriptor[0])
     return descriptor[0]
+
+
+def _os_close(descriptor: int) -> None:
+    _let_go(descriptor)
+    _REAL["close"](descriptor)
+
+
+def _let_go(descriptor: int) -> None:
+    """Somebody else closes it."""
+    if _current.run is not None:
+        _current.run.descriptors.discard(descriptor)
 
 
 _paths: dict[int, str] = {}
@@ -510,6 +526,7 @@ _paths: dict[int, str] = {}
 def _io_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     if isinstance(file, int):
         if _current.run is None or file not in _paths or "w" not in mode:
+            _let_go(file)
             return _REAL_OPEN(file, mode, *args, **kwargs)
         return _WrittenFile(file, _paths[file], is_text="b" not in mode)
     found = _in_run(file)
@@ -581,6 +598,7 @@ def scheduled() -> Iterator[None]:
         patch.setattr(os, "scandir", _scandir)
         patch.setattr(os, "link", _linking)
         patch.setattr(os, "open", _os_open)
+        patch.setattr(os, "close", _os_close)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(io, "open", _io_open)
         patch.setattr(builtins, "open", _io_open)
