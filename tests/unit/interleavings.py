@@ -122,7 +122,6 @@ class Run:
         self.starts: list[Start] = []
         self._threads: list[threading.Thread] = []
         self.trace: list[str] = []
-        self.descriptors: set[int] = set()
 
     def add(self, name: str, program: Program) -> None:
         """Adds a start, which runs up to its first step."""
@@ -157,9 +156,6 @@ class Run:
                 self._resume(start)
         for thread in self._threads:
             thread.join()
-        # As the system does for a process.
-        while self.descriptors:
-            _REAL["close"](self.descriptors.pop())
 
     def running(self) -> list[int]:
         """The starts that have a step to do."""
@@ -359,7 +355,7 @@ class _WrittenFile(io.BytesIO):
             try:
                 self.flush()
             finally:
-                _os_close(self._descriptor)
+                _REAL["close"](self._descriptor)
                 super().close()
 
 
@@ -505,19 +501,7 @@ def _os_open(path: Any, flags: int, mode: int = 0o777, **kwargs: Any) -> int:
     if is_new and (flags & os.O_EXCL or found not in run.made):
         run.put(found)
     _paths[descriptor[0]] = found
-    run.descriptors.add(descriptor[0])
     return descriptor[0]
-
-
-def _os_close(descriptor: int) -> None:
-    _let_go(descriptor)
-    _REAL["close"](descriptor)
-
-
-def _let_go(descriptor: int) -> None:
-    """Somebody else closes it."""
-    if _current.run is not None:
-        _current.run.descriptors.discard(descriptor)
 
 
 _paths: dict[int, str] = {}
@@ -526,7 +510,6 @@ _paths: dict[int, str] = {}
 def _io_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     if isinstance(file, int):
         if _current.run is None or file not in _paths or "w" not in mode:
-            _let_go(file)
             return _REAL_OPEN(file, mode, *args, **kwargs)
         return _WrittenFile(file, _paths[file], is_text="b" not in mode)
     found = _in_run(file)
@@ -598,7 +581,6 @@ def scheduled() -> Iterator[None]:
         patch.setattr(os, "scandir", _scandir)
         patch.setattr(os, "link", _linking)
         patch.setattr(os, "open", _os_open)
-        patch.setattr(os, "close", _os_close)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(io, "open", _io_open)
         patch.setattr(builtins, "open", _io_open)
@@ -632,6 +614,9 @@ class Scenario(Protocol):
 
     def prepare(self) -> None:
         """Makes what is there before."""
+
+    def let_go(self) -> None:
+        """Called after programs were killed: closes what the system would have closed."""
 
     def check(self) -> None:
         """Called in each state of the files; raises AssertionError where nobody may see that."""
@@ -730,7 +715,7 @@ class Interleavings:
                 error.add_note("\n".join(run.trace))
                 raise
             finally:
-                run.kill()
+                self._kill(run)
                 os.chdir(self._home)
                 _REAL_RMTREE(run.root)
             if self._has_learned(run):
@@ -748,7 +733,7 @@ class Interleavings:
                     if chosen in run.running():
                         run.go_on(chosen)
             self._has_learned(run)
-            run.kill()
+            self._kill(run)
             os.chdir(self._home)
             _REAL_RMTREE(run.root)
 
@@ -779,6 +764,10 @@ class Interleavings:
         for index in schedule:
             run.go_on(index)
         return run
+
+    def _kill(self, run: Run) -> None:
+        run.kill()
+        self._scenario.let_go()
 
     def _recover(self, root: Path) -> None:
         """In a copy, which the threads that wait know nothing of."""

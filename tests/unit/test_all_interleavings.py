@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import StaleEpochError
 from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability import ha_storage, program_run
+from holdfast.highavailability import driver_lock, ha_storage, program_run
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_directory import ASIDE, JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
@@ -189,6 +189,10 @@ class Nightly:
     def has_ended(self) -> None:
         """A run of the program has ended as it should."""
         self._over += 1
+
+    def let_go(self) -> None:
+        for lock in list(driver_lock._held):
+            lock.release()
 
     # -- what may be seen
 
