@@ -9,8 +9,8 @@ What keeps "all" feasible, and why nothing is missed:
 
 - Two runs that have reached the same state are gone on with once. A thread's state is what it has
   learned of its files so far, step by step, since nothing else tells it anything; the state of the
-  files is for each path which step of which thread has made what lies there. Both the same, both
-  runs go on in the same ways.
+  files is for each path what lies there, but for what no program goes by. Both the same, both runs
+  go on in the same ways.
 - What a thread has learned within a function that keeps nothing of it is forgotten at its end.
 - Where two threads wait before steps that commute, one order of the two is gone through ("sleep
   sets", after Godefroid). That leaves out no state, only a second way to the same one.
@@ -106,15 +106,12 @@ class Run:
     Args:
         root: the directory that they share.
         shared: the paths before which threads are stopped.
-        is_passing: whether a path is one that only the thread that has made it goes by, so that the
-            state of the thread says what is there.
+        scenario: says what of paths and contents programs go by.
     """
 
-    def __init__(
-        self, root: Path, shared: set[str], is_passing: Callable[[str], bool] = lambda _: False
-    ) -> None:
+    def __init__(self, root: Path, shared: set[str], scenario: Scenario) -> None:
         self.root = root
-        self._is_passing = is_passing
+        self._scenario = scenario
         self._prefix = f"{root.resolve()}{os.sep}"
         self._shared = shared
         self.made: dict[str, object] = {}
@@ -169,7 +166,7 @@ class Run:
     def files(self) -> frozenset[tuple[str, object]]:
         """Stands for the state of the files."""
         return frozenset(
-            (path, made) for path, made in self.made.items() if not self._is_passing(path)
+            (path, made) for path, made in self.made.items() if not self._scenario.is_passing(path)
         )
 
     def relative(self, path: Any) -> str | None:
@@ -216,13 +213,13 @@ class Run:
         return found
 
     def put(self, path: str) -> None:
-        """A step of the current start has made what lies there, which is empty."""
-        self.made[path] = _current.start.name
+        """A step has made what lies there, which is empty."""
+        self.made[path] = ""
 
-    def fill(self, path: str) -> None:
-        """A step of the current start has written what lies there, by what it had learned."""
+    def fill(self, path: str, content: bytes) -> None:
+        """A step has written what lies there."""
         if path in self.made:
-            self.made[path] = (_current.start.name, _current.start.learned)
+            self.made[path] = self._scenario.told(content)
 
     def move(self, source: str, to: str, *, swaps: bool = False) -> None:
         """What lies at a path, and below it, has been renamed."""
@@ -345,7 +342,7 @@ class _WrittenFile(io.BytesIO):
         self._is_done = True
         run, content = _current.run, self.getvalue()
         run.step("write", (), (self._path,), lambda: os.write(self._descriptor, content))
-        run.fill(self._path)
+        run.fill(self._path, content)
 
     def fileno(self) -> int:
         return self._descriptor
@@ -526,7 +523,7 @@ def _io_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         return b""
 
     _current.run.step("read", (found,), (), act)
-    # What it read is known by who had written it.
+    # Not by what the scenario says that nobody goes by.
     start = _current.start
     start.learned = hash((start.learned, _current.run.made.get(found)))
     return io.BytesIO(content[0]) if "b" in mode else io.StringIO(content[0].decode())
@@ -623,6 +620,9 @@ class Scenario(Protocol):
 
     def is_passing(self, path: str) -> bool:
         """Whether a path is one that nobody goes by but the thread that has made it."""
+
+    def told(self, content: bytes) -> str:
+        """What of a file's content programs go by."""
 
     def contents(self) -> object:
         """Stands for all that a program that is started in this state of the files goes by."""
@@ -755,10 +755,12 @@ class Interleavings:
         os.chdir(root)
         _current.start = Start("nobody")
         self._scenario.prepare()
-        run = Run(root, self._shared, self._scenario.is_passing)
+        run = Run(root, self._shared, self._scenario)
         for directory, directories, files in os.walk("."):
             for name in (*directories, *files):
-                run.made[os.path.normpath(os.path.join(directory, name))] = "before"
+                path = os.path.normpath(os.path.join(directory, name))
+                is_file = name in files
+                run.made[path] = self._scenario.told(_content(path)) if is_file else ""
         for name, program in self._scenario.programs.items():
             run.add(name, program)
         for index in schedule:
@@ -779,6 +781,12 @@ class Interleavings:
         finally:
             os.chdir(root)
             _REAL_RMTREE(copy)
+
+
+def _content(path: str) -> bytes:
+    with _REAL_OPEN(path, "rb") as file:
+        content: bytes = file.read()
+        return content
 
 
 def _link(source: str, to: str) -> None:

@@ -214,6 +214,10 @@ class Nightly:
         # Apart from its writer only who finds it a day old looks at it.
         return path.startswith(f"{HA}/{ASIDE}/")
 
+    def told(self, content: bytes) -> str:
+        # But for times, and what tells files: no two have one name here.
+        return _LONG_NUMBER.sub("", _TIME.sub("", content.decode("ascii")))
+
     def contents(self) -> object:
         found: list[object] = []
         for directory, directories, files in os.walk("."):
@@ -222,9 +226,7 @@ class Nightly:
             found += [os.path.join(directory, name) for name in directories]
             for name in files:
                 path = os.path.join(directory, name)
-                text = Path(path).read_text(encoding="ascii")
-                # Times, and what tells files: no two have one name here.
-                found.append((path, _LONG_NUMBER.sub("", _TIME.sub("", text))))
+                found.append((path, self.told(Path(path).read_bytes())))
         return frozenset(found), self._over
 
     def recover(self) -> None:
