@@ -954,3 +954,35 @@ def test_an_executor_that_is_gone_is_named_and_the_others_are_shown(
         assert command.json("ls", code=1) == []
     finally:
         cluster.end()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["lock", "_manifest.json", "_hits", "_output.json", "part"])
+@pytest.mark.parametrize("made", [os.mkfifo, os.mkdir], ids=["a FIFO", "a directory"])
+def test_what_is_no_file_holds_nobody_up(
+    storage: EmbeddedStorage,
+    holdfast: Command,
+    name: str,
+    made: Callable[[Path], None],
+) -> None:
+    kept, other = keep(storage, "1" * 64), keep(storage, "2" * 64)
+    path = kept.directory / name
+    if name == "lock":
+        path = kept.directory.parents[1] / name
+    elif name == "part":
+        path = next(kept.directory.glob("part-*"))
+    path.unlink(missing_ok=True)
+    made(path)
+    if name == "lock":
+        # Nobody holds it: the application seems to have ended.
+        assert holdfast.json("ls") == []
+        return
+    found = {each["dataset"]: each for each in holdfast.json("ls")}
+    assert found["2" * 64]["state"] == "complete"
+    if name in ("_manifest.json", "part"):
+        assert found["1" * 64]["damage"]
+    for command in ("show", "rm"):
+        assert holdfast(command, "1111")[0] == 0
+    assert name_of(other) in [each["id"] for each in holdfast.json("ls")]
+    assert len(holdfast.json("ls")) == 1
+    note_hits(other.directory, 7)

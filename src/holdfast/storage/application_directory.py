@@ -20,6 +20,7 @@ from typing import IO
 
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
+from holdfast.regular_file import open_regular
 
 LOCK = "lock"
 EXECUTOR_RECORD = "taskexecutor.json"
@@ -86,7 +87,7 @@ class ApplicationDirectory:
             return None
         lock = None
         try:
-            lock = (path / LOCK).open("rb")
+            lock = open_regular(path / LOCK)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             if lock is not None:
@@ -215,7 +216,7 @@ def _is_abandoned(path: Path) -> bool:
     if path.name.startswith(_REMOVED):
         return True
     try:
-        with (path / LOCK).open("rb") as lock:
+        with open_regular(path / LOCK) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return not path.name.startswith(_BEING_MADE) or _is_old(path)
     except BlockingIOError:

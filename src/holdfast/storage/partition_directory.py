@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import StorageError
+from holdfast.regular_file import text_of
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
 from holdfast.storage.partition_link import link_partition
 
@@ -80,11 +81,7 @@ class PartitionDirectory:
         except OSError:
             return
         for directory in found:
-            try:
-                text = (directory / MANIFEST_NAME).read_text(encoding="utf-8")
-                yield directory, Manifest.model_validate_json(text)
-            except (OSError, UnicodeDecodeError, ValidationError):
-                yield directory, None
+            yield directory, manifest_in(directory)
 
     def remove(self, directory: Path) -> None:
         """Removes a directory, staged, published or pinned; what can't be removed is garbage."""
@@ -182,6 +179,14 @@ def damage(directory: Path, manifest: Manifest) -> str | None:
     return None
 
 
+def manifest_in(directory: Path) -> Manifest | None:
+    """The manifest of a published dataset; None without a valid one."""
+    try:
+        return Manifest.model_validate_json(text_of(directory / MANIFEST_NAME))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return None
+
+
 def note_hits(directory: Path, count: int) -> None:
     """Writes beside a published dataset how often it has been read, for other processes to see.
 
@@ -190,7 +195,7 @@ def note_hits(directory: Path, count: int) -> None:
         count: never less than the last time.
     """
     # A count only grows: written over the last one it leaves no digit of that, and is never empty.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         file = os.open(directory / HITS_NAME, flags, 0o600)
         try:
@@ -204,7 +209,7 @@ def note_hits(directory: Path, count: int) -> None:
 def noted_hits(directory: Path) -> int | None:
     """How often a published dataset has been read; None where that isn't noted."""
     try:
-        text = (directory / HITS_NAME).read_text(encoding="ascii").strip()
+        text = text_of(directory / HITS_NAME, "ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return int(text) if text.isdecimal() and len(text) < _LONGEST_COUNT else None

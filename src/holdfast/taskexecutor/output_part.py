@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from holdfast.regular_file import text_of
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT, OutputID
 
 OUTPUT_PART_NAME = "_part.json"
@@ -104,7 +105,6 @@ class OutputPart(BaseModel):
     def read(cls, directory: Path) -> OutputPart | None:
         """What is noted in an output's directory; None when there is no valid note."""
         try:
-            text = (directory / OUTPUT_PART_NAME).read_text(encoding="utf-8")
-            return cls.model_validate_json(text)
+            return cls.model_validate_json(text_of(directory / OUTPUT_PART_NAME))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None

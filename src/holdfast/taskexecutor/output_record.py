@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from holdfast.regular_file import text_of
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT
 from holdfast.taskexecutor.publication import Publication
 
@@ -42,7 +43,6 @@ class OutputRecord(BaseModel):
     def read(cls, directory: Path) -> OutputRecord | None:
         """The record in an output's directory; None without a valid one."""
         try:
-            text = (directory / OUTPUT_RECORD_NAME).read_text(encoding="utf-8")
-            return cls.model_validate_json(text)
+            return cls.model_validate_json(text_of(directory / OUTPUT_RECORD_NAME))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
-from pydantic import ValidationError
 
 from holdfast.errors import StorageError
-from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
-from holdfast.storage.partition_directory import DATASETS, STAGING
+from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.storage.partition_directory import DATASETS, STAGING, manifest_in
 from holdfast.taskexecutor.adoption import why_not_whole
 from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.output_record import OutputRecord
@@ -111,7 +110,7 @@ def salvaged(own: Path) -> list[SalvagedOutput]:
 
 
 def _published(directory: Path) -> SalvagedOutput | None:
-    manifest = _manifest(directory)
+    manifest = manifest_in(directory)
     part, record = OutputPart.read(directory), OutputRecord.read(directory)
     why = why_not_whole(directory, manifest, record)
     if manifest is None or part is None or record is None or why is not None:
@@ -132,7 +131,7 @@ def _partial(directory: Path) -> SalvagedOutput | None:
         return None
     shutil.rmtree(directory / IN_PROGRESS, ignore_errors=True)
     # It was published, or nearly was: what has been written to since isn't what was computed.
-    manifest = _manifest(directory)
+    manifest = manifest_in(directory)
     described = None if manifest is None else set(manifest.partitions)
     try:
         files = committed_files(directory)
@@ -156,14 +155,6 @@ def _partial(directory: Path) -> SalvagedOutput | None:
     by_index = tuple(partitions[index] for index in sorted(partitions))
     record = OutputRecord.read(directory)
     return SalvagedOutput(output, directory, part, by_index, record, None)
-
-
-def _manifest(directory: Path) -> Manifest | None:
-    try:
-        text = (directory / MANIFEST_NAME).read_text(encoding="utf-8")
-        return Manifest.model_validate_json(text)
-    except (OSError, UnicodeDecodeError, ValidationError):
-        return None
 
 
 def _whole(file: Path, index: int) -> KeptPartition | None:

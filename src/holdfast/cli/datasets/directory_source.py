@@ -18,6 +18,7 @@ from holdfast.cli.datasets.listed_dataset import (
 )
 from holdfast.cli.datasets.source import Found, Released
 from holdfast.cli.datasets.type_text import type_text
+from holdfast.regular_file import open_regular
 from holdfast.storage.application_directory import LOCK, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
@@ -91,7 +92,7 @@ def is_running(path: Path) -> bool:
         path: `ROOT/application-<id>`.
     """
     try:
-        with (path / LOCK).open("rb") as lock:
+        with open_regular(path / LOCK) as lock:
             # Shared and let go of at once, so that nobody who wants to have it is held up.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
