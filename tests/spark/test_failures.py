@@ -496,7 +496,7 @@ def test_data_lost_after_the_first_row_is_an_error_that_says_so(
     with pytest.raises(KeptPartitionLostError, match="run the job again") as lost:
         list(rows)
     assert len(lost.value.dataset_ids) == 1
-    assert warnings() == []
+    assert len(warnings()) == 1
     assert [row.id for row in hot.toLocalIterator()] == list(range(60))
     assert outcomes(env) == PRODUCED
     assert warnings() == []
@@ -553,7 +553,7 @@ def test_a_disk_too_full_for_a_directory_makes_no_job_fail(
                 rest.write(bytes(1024))
         assert hot.count() == 60
         assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
-        assert warnings() == []
+        assert len(warnings()) == 1
 
 
 def test_a_directory_that_became_read_only_makes_no_job_fail(
@@ -571,7 +571,7 @@ def test_a_directory_that_became_read_only_makes_no_job_fail(
             subprocess.run(["umount", "--lazy", root], check=True)
         assert sorted(rows) == numbers(spark).collect()
         assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
-        assert warnings() == []
+        assert len(warnings()) == 1
 
 
 # -- a person's own errors -------------------------------------------------------------------------
