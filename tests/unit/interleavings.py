@@ -1,9 +1,10 @@
 """Goes through all interleavings of several programs over what they do to their files.
 
-The programs are the real code, in a thread each, and their files are real. Of each thing that a
-thread does to a file the scheduler hears before it is done, and lets one thread at a time go on by
-one step. What a killed program has done is what its thread has done so far, so that every state
-that is reached is also one in which any of the threads have been killed.
+The programs are the real code, in a thread each (a light one: they take turns anyway), and their
+files are real. Of each thing that a thread does to a file the scheduler hears before it is done,
+and lets one thread at a time go on by one step. What a killed program has done is what its thread
+has done so far, so that every state that is reached is also one in which any of the threads have
+been killed.
 
 What keeps "all" feasible, and why nothing is missed:
 
@@ -31,23 +32,25 @@ import functools
 import io
 import os
 import random
+import re
 import shutil
 import stat
-import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from holdfast.sinks.directory_renames import KernelRenames
 
 _LEARNING = 60
+_EPOCH = re.compile(r"\b[0-9]{10}\b")
 _REAL_RMTREE = shutil.rmtree
 _REAL_COPYTREE = shutil.copytree
 _REAL_OPEN = io.open
@@ -66,12 +69,6 @@ class Killed(BaseException):
     """Ends a thread at once: no step of it is done from then on."""
 
 
-def _closed() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
 @dataclass
 class Start:
     """A program in a thread of its own.
@@ -88,8 +85,7 @@ class Start:
     steps: int = 0
     end: object = None
     is_killed: bool = False
-    goes: threading.Lock = field(default_factory=_closed)
-    waits: threading.Lock = field(default_factory=_closed)
+    thread: greenlet | None = None
     uuids: int = 0
     stops: bool = True
     looks: frozenset[str] = frozenset()
@@ -105,7 +101,7 @@ class Run:
 
     Args:
         root: the directory that they share.
-        shared: the paths before which threads are stopped.
+        shared: the kinds of paths before which threads are stopped.
         scenario: says what of paths and contents programs go by.
     """
 
@@ -117,7 +113,6 @@ class Run:
         self.made: dict[str, object] = {}
         self.touched: dict[str, dict[str, bool]] = {}
         self.starts: list[Start] = []
-        self._threads: list[threading.Thread] = []
         self.trace: list[str] = []
 
     def add(self, name: str, program: Program) -> None:
@@ -125,20 +120,15 @@ class Run:
         start = Start(name)
 
         def run() -> None:
-            _current.run, _current.start = self, start
-            start.goes.acquire()
             try:
                 start.end = (program(name), None)
             except Killed:
                 start.end = ("killed", None)
             except BaseException as error:
                 start.end = (None, error)
-            start.waits.release()
 
-        thread = threading.Thread(target=run, daemon=True)
+        start.thread = greenlet(run)
         self.starts.append(start)
-        self._threads.append(thread)
-        thread.start()
         self._resume(start)
 
     def go_on(self, index: int) -> None:
@@ -151,8 +141,6 @@ class Run:
             start.is_killed = True
             while start.end is None:
                 self._resume(start)
-        for thread in self._threads:
-            thread.join()
 
     def running(self) -> list[int]:
         """The starts that have a step to do."""
@@ -179,8 +167,11 @@ class Run:
         return None if text.startswith(os.sep) else os.path.normpath(text)
 
     def _resume(self, start: Start) -> None:
-        start.goes.release()
-        start.waits.acquire()
+        before = _current.run, _current.start
+        _current.run, _current.start = self, start
+        assert start.thread is not None
+        start.thread.switch()
+        _current.run, _current.start = before
 
     # -- in the threads of the starts
 
@@ -191,15 +182,14 @@ class Run:
         start = _current.start
         looks = frozenset(place for path in (*reads, *writes) for place in _with_parents(path))
         for place in looks:
-            self.touched.setdefault(place, {}).setdefault(start.name, False)
+            self.touched.setdefault(_kind(place), {}).setdefault(start.name, False)
         for place in writes:
-            self.touched.setdefault(place, {})[start.name] = True
+            self.touched.setdefault(_kind(place), {})[start.name] = True
         if start.is_killed:
             raise Killed
-        if start.stops and not self._shared.isdisjoint(looks):
+        if start.stops and not self._shared.isdisjoint(map(_kind, looks)):
             start.looks, start.writes = looks, frozenset(writes)
-            start.waits.release()
-            start.goes.acquire()
+            getcurrent().parent.switch()
             if start.is_killed:
                 raise Killed
             self.trace.append(f"{start.name}: {what} {' '.join((*reads, *writes))}")
@@ -237,7 +227,7 @@ class Run:
         return {each[len(path) :]: self.made.pop(each) for each in below}
 
 
-class _Current(threading.local):
+class _Current:
     run: Run
     start: Start
 
@@ -254,6 +244,12 @@ def _with_parents(path: str) -> Iterator[str]:
     while os.sep in path:
         path = path.rpartition(os.sep)[0]
         yield path
+
+
+@functools.cache
+def _kind(path: str) -> str:
+    """A path but for its epoch: of the next one nothing else is to be found out."""
+    return _EPOCH.sub("<epoch>", path)
 
 
 def _entries(path: str) -> str:
