@@ -40,7 +40,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -86,6 +86,7 @@ class Start:
     end: object = None
     is_killed: bool = False
     thread: greenlet | None = None
+    entered: list[tuple[str, int]] = field(default_factory=list)
     uuids: int = 0
     stops: bool = True
     looks: frozenset[str] = frozenset()
@@ -306,6 +307,7 @@ def _forgetful(real: Callable[..., Any], name: str, told: Callable[[Any], object
             return real(*args, **kwargs)
         start = _current.start
         before = start.learned
+        start.entered.append((name, before))
         try:
             found = real(*args, **kwargs)
         except Killed:
@@ -313,10 +315,47 @@ def _forgetful(real: Callable[..., Any], name: str, told: Callable[[Any], object
         except BaseException as error:
             start.learned = hash((before, name, type(error), getattr(error, "errno", None)))
             raise
+        finally:
+            start.entered.pop()
         start.learned = hash((before, name, told(found)))
         return found
 
     return call
+
+
+def starts_over(
+    patch: pytest.MonkeyPatch, owner: object, name: str, within: str, when: Callable[[object], bool]
+) -> None:
+    """Has a thread forget what it learned in a loop that begins anew, and keeps nothing.
+
+    Args:
+        patch: takes it back.
+        owner: of a function that is called in the loop.
+        name: of that function.
+        within: the forgetful function that has the loop, and no other one.
+        when: whether the loop begins anew after this is given or raised.
+    """
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            found = real(*args, **kwargs)
+        except OSError as error:
+            begin_anew(error)
+            raise
+        begin_anew(found)
+        return found
+
+    def begin_anew(found: object) -> None:
+        start = _current.start
+        if _current.run is None or not when(found):
+            return
+        # It is the innermost one, of those that are told of.
+        if start.entered and start.entered[-1][0] == within:
+            start.learned = hash((start.entered[-1], "again"))
+
+    patch.setattr(owner, name, call)
 
 
 class _WrittenFile(io.BytesIO):

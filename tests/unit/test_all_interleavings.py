@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import StaleEpochError
 from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability import driver_lock, ha_storage, program_run
+from holdfast.highavailability import driver_lock, epochs, ha_storage, program_run
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_directory import ASIDE, JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
@@ -30,7 +30,7 @@ from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_token import JournalEntry, SinkEntry, known_entry, token_of
 from holdfast.sinks.stages import Stages
-from tests.unit.interleavings import Explored, Interleavings, forgetful, in_one_go
+from tests.unit.interleavings import Explored, Interleavings, forgetful, in_one_go, starts_over
 
 HA = Path("ha")
 STALE = "stale"
@@ -285,7 +285,7 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(patch, ha_storage, "_left_by_an_earlier_start", told=_told_record)
     forgetful(patch, HighAvailabilityStorage, "next_epoch", "close", "newest_anywhere")
     forgetful(patch, HighAvailabilityStorage, "_directory_for", told=lambda found: str(found.path))
-    forgetful(patch, HighAvailabilityStorage, "begin", told=_told_start)
+    forgetful(patch, HighAvailabilityStorage, "begin", "_begin", "_begin_in", told=_told_start)
     forgetful(
         patch,
         JobDirectory,
@@ -301,6 +301,16 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(patch, directory_sink, "take_attributes")
     forgetful(patch, stages, "settle")
     forgetful(patch, DirectorySink, "open", "commit", "abort", "forget", "_make", "_clean")
+    # Loops. None goes on for so long that it gives up.
+    patch.setattr(ha_storage, "_ATTEMPTS", 10**9)
+    starts_over(patch, epochs, "claim_epoch", "take_epoch", lambda found: found is False)
+    starts_over(patch, JobDirectory, "claim", "next_epoch", lambda found: found is False)
+    starts_over(patch, JobDirectory, "release", "next_epoch", lambda found: isinstance(found, bool))
+    starts_over(
+        patch,
+        *(HighAvailabilityStorage, "_begin_in", "_begin"),
+        lambda found: isinstance(found, FileNotFoundError),
+    )
 
 
 def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> Explored:
