@@ -327,9 +327,16 @@ def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) ->
     return Interleavings(home, nightly).go_through()
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("part", ["begin", "publish", "end", None])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "publish",
+        pytest.param("end", marks=pytest.mark.soak),
+        pytest.param("begin", marks=pytest.mark.soak),
+        pytest.param(None, marks=pytest.mark.soak),
+    ],
+)
 def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, part: str | None) -> None:
     """The first is stopped, or killed, anywhere in a part of its work; the other one anywhere."""
     found = go_through(home, Nightly(SinkMode.APPEND, light=True, part=part), monkeypatch)
