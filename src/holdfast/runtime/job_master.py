@@ -156,7 +156,7 @@ class JobMaster(Generic[Q, D]):
     ) -> tuple[T, JobResult]:
         while True:
             try:
-                with job.attempt(pinning=hand_out is not None, hand_out=hand_out) as substituted:
+                with job.attempt(hand_out=hand_out) as substituted:
                     answer = job.answer(lambda: act(substituted))
                     # What has been written can't be taken back; the next job finds the damage.
                     if before_retry is None:
@@ -352,7 +352,7 @@ class _Job(Generic[Q, D]):
 
         Args:
             pinning: what the answer is read from is pinned for as long as the attempt lasts.
-            hand_out: it is held for longer, for as long as somebody has what is yielded.
+            hand_out: so is that, and for longer: for as long as somebody has what is yielded.
         """
         self._attempts += 1
         self._transformations.clear()
@@ -365,7 +365,7 @@ class _Job(Generic[Q, D]):
                 for vertex, dataset_id in self._graph.producers():
                     self._produce(vertex, dataset_id, lease)
                 self._reading = _kept(lease)
-                if pinning:
+                if pinning or hand_out is not None:
                     self._pin(stack)
                 query, root = self._request.query, self._request.root
                 reads = self._reads(self._reading)
