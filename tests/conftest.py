@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from xdist.remote import Producer
 
 from holdfast import Environment
 from tests.sharing_out import SharingOut
-from tests.short_lived_jvm import start_them_fast
+from tests.short_lived_jvm import local_session, start_them_fast
 
 start_them_fast()
 # A shell has what it starts in the background ignore these, which children inherit.
@@ -46,22 +45,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the suite."""
     home = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("holdfast-tests")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        # Looking up the call site of every column takes longer than most tests.
-        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.local.dir", str(home / "local"))
-        .getOrCreate()
-    )
+    builder = local_session("holdfast-tests", home)
+    session = builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
 # Compiling hot code a second time, for speed, takes longer here than it saves.
 # Frames of code that is compiled once are larger, and Spark walks expressions by recursion.
@@ -38,6 +39,29 @@ def start_them_fast() -> None:
     """Has JVMs that this process and its children start get the options, unless it has its own."""
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", OPTIONS)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{options()} {_SMALL_PAGES}")
+
+
+def local_session(name: str, home: Path) -> SparkSession.Builder:
+    """What builds a session on two cores that leaves nothing but below a directory.
+
+    Args:
+        name: of its application.
+        home: the directory.
+    """
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName(name)
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        # Looking up the call site of every column takes longer than most tests.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .config("spark.local.dir", str(home / "local"))
+    )
 
 
 def environment_of_cluster() -> dict[str, str]:
