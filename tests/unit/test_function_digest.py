@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import importlib
 import io
 import json
 import os
@@ -30,6 +29,7 @@ from pyspark import cloudpickle
 
 from holdfast.plan import function_encoder, module_origin, reference_encoder
 from holdfast.plan.function_digest import Undigestible, digest_function, digest_value
+from tests.unit.user_modules import UserModules
 
 _COUNTER = iter(range(10**9))
 
@@ -584,22 +584,8 @@ def test_not_callable() -> None:
 # -- modules ----------------------------------------------------------------------------------
 
 
-class Modules:
-    """Writes modules of a user's and loads them anew."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def write(self, name: str, source: str) -> None:
-        path = self.directory.joinpath(*name.split(".")).with_suffix(".py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(source))
-
-    def forget(self) -> None:
-        importlib.invalidate_caches()
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None) or "").startswith(str(self.directory)):
-                del sys.modules[name]
+class Modules(UserModules):
+    """Gives the digests of functions that use them."""
 
     def digest(self, source: str) -> str:
         self.forget()
@@ -608,11 +594,7 @@ class Modules:
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modules]:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    written = Modules(tmp_path)
-    yield written
-    written.forget()
+    yield from Modules.importable(tmp_path, monkeypatch)
 
 
 CALLS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import pickle
 import sys
@@ -18,6 +17,7 @@ from pyspark import cloudpickle
 
 from holdfast.plan import module_encoder
 from holdfast.plan.function_digest import Undigestible, digest_function, digest_value
+from tests.unit.user_modules import UserModules
 
 _NUMBERS = itertools.count()
 
@@ -730,37 +730,20 @@ def test_no_walk_ends_in_a_recursion_error() -> None:
 # -- what modules do while they are imported ---------------------------------------------------
 
 
-class Modules:
-    """Modules of a user's, written anew and then loaded, as in another run of a program."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+class Modules(UserModules):
+    """Gives the digests of what a program makes of them."""
 
     def digest(self, sources: dict[str, str], function: str) -> str:
         """The digest of what a program makes of some modules."""
         for name, source in sources.items():
-            path = self.directory.joinpath(*name.split(".")).with_suffix(".py")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(source))
-        importlib.invalidate_caches()
+            self.write(name, source)
         self.forget()
         return digest_value((cloudpickle.loads(cloudpickle.dumps(define(function))), "bigint"))
-
-    def forget(self) -> None:
-        """Has all modules loaded anew."""
-        for name, module in list(sys.modules.items()):
-            location = getattr(module, "__file__", None) or ""
-            if location.startswith(str(self.directory)) or name.startswith("hf_"):
-                del sys.modules[name]
 
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modules]:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    written = Modules(tmp_path)
-    yield written
-    written.forget()
+    yield from Modules.importable(tmp_path, monkeypatch)
 
 
 # How a module comes by a value of another one: hf_b, whose V is § .
