@@ -594,6 +594,32 @@ def _no_locks(*_: object) -> None:
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
+class Lock:
+    """Stands for a lock that goes with its process, which others can look at.
+
+    Args:
+        path: the file that is locked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._place = f"{_in_run(path)}#lock"
+        self._is_held = _current.run is not None
+        if self._is_held:
+            _current.run.step("lock", (), (self._place,), lambda: _current.run.put(self._place))
+
+    def release(self) -> None:
+        """Lets go of it."""
+        if self._is_held:
+            self._is_held = False
+            _current.run.step("unlock", (), (self._place,), lambda: _current.run.drop(self._place))
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody who runs holds a `Lock`."""
+    run, place = _current.run, f"{_in_run(path)}#lock"
+    return run is not None and run.step("is locked", (place,), (), lambda: place in run.made)
+
+
 @contextmanager
 def scheduled() -> Iterator[None]:
     """Has the scheduler hear of what threads of starts do to files.

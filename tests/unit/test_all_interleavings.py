@@ -16,7 +16,14 @@ import pytest
 
 from holdfast.errors import StaleEpochError
 from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability import driver_lock, epochs, ha_storage, program_run
+from holdfast.highavailability import (
+    driver_lock,
+    epochs,
+    ha_storage,
+    job_directory,
+    job_start,
+    program_run,
+)
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_directory import ASIDE, JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
@@ -30,7 +37,15 @@ from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_token import JournalEntry, SinkEntry, known_entry, token_of
 from holdfast.sinks.stages import Stages
-from tests.unit.interleavings import Explored, Interleavings, forgetful, in_one_go, starts_over
+from tests.unit.interleavings import (
+    Explored,
+    Interleavings,
+    Lock,
+    forgetful,
+    in_one_go,
+    is_locked,
+    starts_over,
+)
 
 HA = Path("ha")
 STALE = "stale"
@@ -163,7 +178,7 @@ class Nightly:
         sink: JobSink = DirectorySink(out(number), mode, grace_seconds=0, patience_seconds=0)
         if self._light:
             sink = OneFile(number)
-        identity = JobIdentity(digest="1" * 64, action="save", sink=sink.identity)
+        identity = self._identity("1", sink)
         with self._in("begin", name):
             start = storage.begin(identity)
         sink_start = SinkStart(start.job_id, start.epoch, start.journal)
@@ -182,6 +197,11 @@ class Nightly:
                 self._end(start)
         with self._in("end", name):
             sink.forget(sink_start)
+
+    def _identity(self, version: str, sink: JobSink) -> JobIdentity:
+        return JobIdentity(
+            digest=version * 64, action="save", sink=sink.identity, vertices=("a" * 64,)
+        )
 
     def _end(self, start: JobStart) -> None:
         assert start.end(JobStatus.FINISHED, keep=True)
@@ -304,8 +324,6 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     # Loops. None goes on for so long that it gives up.
     patch.setattr(ha_storage, "_ATTEMPTS", 10**9)
     starts_over(patch, epochs, "claim_epoch", "take_epoch", lambda found: found is False)
-    starts_over(patch, JobDirectory, "claim", "next_epoch", lambda found: found is False)
-    starts_over(patch, JobDirectory, "release", "next_epoch", lambda found: isinstance(found, bool))
     starts_over(
         patch,
         *(HighAvailabilityStorage, "_begin_in", "_begin"),
@@ -324,6 +342,8 @@ def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) ->
         return is_over
 
     monkeypatch.setattr(program_run, "remove_once", counted)
+    monkeypatch.setattr(job_start, "DriverLock", Lock)
+    monkeypatch.setattr(job_directory, "is_held", is_locked)
     return Interleavings(home, nightly).go_through()
 
 
@@ -342,6 +362,35 @@ def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, part: str | Non
     found = go_through(home, Nightly(SinkMode.APPEND, light=True, part=part), monkeypatch)
     assert found.states > 1000
     assert found.files > 100
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("goes_back", [False, True])
+def test_two_starts_of_a_changed_program(
+    home: Path, monkeypatch: pytest.MonkeyPatch, goes_back: bool
+) -> None:
+    """Both go on with the job that the killed one has left, under whatever id."""
+    go_through(home, Changed(goes_back=goes_back), monkeypatch)
+
+
+class Changed(Nightly):
+    """A program that was killed, and whose code has changed before it is started again.
+
+    Args:
+        goes_back: whether it is as it was once, and another one goes on with its job since.
+    """
+
+    def __init__(self, *, goes_back: bool = False, starts: int = 2) -> None:
+        super().__init__(SinkMode.APPEND, light=True, starts=starts)
+        self._goes_back = goes_back
+
+    def prepare(self) -> None:
+        versions = ["1", "2"] if self._goes_back else ["2"]
+        for version in versions:
+            killed = HighAvailabilityStorage(HA, f"killed {version}")
+            killed.begin(self._identity(version, OneFile(0)))
+        super().prepare()
 
 
 class Unfenced(Nightly):

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
+from holdfast.highavailability import ha_storage
 from holdfast.highavailability.ha_storage import FORGOTTEN_AFTER, HighAvailabilityStorage
 from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
@@ -35,6 +37,7 @@ DONE = VertexProgress(name="scan", done=4, all=4)
 HALF = VertexProgress(name="join", done=1, all=4)
 
 Program = Callable[[], HighAvailabilityStorage]
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -279,11 +282,11 @@ def test_whoever_begins_while_the_job_ends_begins_anew(program: Program) -> None
 
     def run(storage: HighAvailabilityStorage) -> list[int]:
         begin.wait()
-        epochs = []
-        for _ in range(12):
-            start = storage.begin(QUERY)
-            epochs.append(start.epoch)
+        epochs = list[int]()
+        while len(epochs) < 12:
             try:
+                start = storage.begin(QUERY)
+                epochs.append(start.epoch)
                 start.update(vertices={B: DONE})
                 start.end(JobStatus.FINISHED, keep=False)
             except StaleEpochError as error:
@@ -293,6 +296,52 @@ def test_whoever_begins_while_the_job_ends_begins_anew(program: Program) -> None
     with ThreadPoolExecutor(4) as pool:
         epochs = [epoch for each in pool.map(run, storages) for epoch in each]
     assert len(set(epochs)) == len(epochs) == 48
+
+
+def test_a_start_that_is_overtaken_while_it_begins_is_refused(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were both to try again, neither might come to an end."""
+    slow, fast, begun = program(), program(), list[JobStart]()
+    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(
+        JobDirectory,
+        "claim",
+        meanwhile(JobDirectory.claim, lambda: begun.append(fast.begin(WRITE))),
+    )
+    with pytest.raises(StaleEpochError):
+        slow.begin(WRITE)
+    begun[0].check()
+
+
+@pytest.mark.parametrize("step", ["fence", "write_record"])
+def test_who_is_overtaken_while_it_begins_takes_nothing_over(
+    program: Program, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Its record is read by nobody, so that nobody would know what was done for it."""
+    slow, fast = program(), program()
+
+    def overtake() -> None:
+        fast.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+
+    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(JobDirectory, step, meanwhile(getattr(JobDirectory, step), overtake))
+    with pytest.raises(StaleEpochError):
+        slow.begin(WRITE)
+    slow.close(interrupted=True)
+    assert program().begin(WRITE).already_done
+
+
+def meanwhile(real: Callable[..., T], does: Callable[[], object]) -> Callable[..., T]:
+    """Something is done before the first call of a function, as by another program."""
+    to_do = [does]
+
+    def call(*args: object, **kwargs: object) -> T:
+        if to_do:
+            to_do.pop()()
+        return real(*args, **kwargs)
+
+    return call
 
 
 def test_threads_may_record_at_once(program: Program) -> None:
@@ -490,6 +539,26 @@ def test_a_changed_program_is_found_again_by_itself(program: Program) -> None:
     again.check()
     is_killed(original)
     assert program().begin(BEFORE).job_id == original.job_id
+
+
+def test_starts_of_a_program_that_is_as_it_was_once_find_one_job(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory that its job had is another one's since."""
+    is_killed(program().begin(BEFORE))
+    living = program().begin(CHANGED)
+    slow, fast, begun = program(), program(), list[JobStart]()
+    original = BEFORE.model_copy(update={"vertices": ()})
+    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(
+        JobDirectory,
+        "claim",
+        meanwhile(JobDirectory.claim, lambda: begun.append(fast.begin(original))),
+    )
+    with pytest.raises(StaleEpochError):
+        slow.begin(original)
+    begun[0].check()
+    living.check()
 
 
 def test_a_job_that_runs_is_not_taken_by_another(program: Program) -> None:

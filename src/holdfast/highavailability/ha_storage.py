@@ -29,7 +29,7 @@ from holdfast.highavailability.job_directory import (
     JobDirectory,
     why,
 )
-from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_identity import JobIdentity, next_job_id
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
@@ -193,17 +193,19 @@ class HighAvailabilityStorage:
         """Claims an epoch above all others in a job's directory, and any other's.
 
         Raises:
+            StaleEpochError: when another start has claimed a higher one meanwhile.
             OSError: when the disk doesn't take it.
         """
         # That no start of any job has had, so that none comes back when a directory has gone.
-        while True:
-            epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
-            if not directory.claim(epoch):
-                continue
-            # Another start may have been faster with a higher one.
-            if directory.newest_epoch() == epoch:
-                return epoch
+        epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
+        is_mine = directory.claim(epoch)
+        newest = directory.newest_epoch()
+        if is_mine and newest == epoch:
+            return epoch
+        if is_mine:
             directory.release(epoch)
+        # Whoever was faster goes on: were both to try again, neither might come to an end.
+        raise _stale(directory, epoch, newest)
 
     def has_live_run(self) -> bool:
         """Whether no other run of the program has taken over from this one.
@@ -245,6 +247,8 @@ class HighAvailabilityStorage:
         # Only then: what has ended before is on record, and nothing else ends any more.
         directory.fence(epoch)
         left = _left_by_an_earlier_start(directory)
+        if left is not None and left.epoch > epoch:
+            raise _stale(directory, epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
         if previous is None:
             directory.forget_events(epoch)
@@ -253,6 +257,10 @@ class HighAvailabilityStorage:
                 directory.forget(JOURNAL, before=epoch)
         record = self._record(directory.job_id, identity, name, epoch, previous, already_done)
         directory.write_record(record)
+        newest = directory.newest_epoch()
+        if newest != epoch:
+            # Nobody reads this record, so that nobody would know what was taken over.
+            raise _stale(directory, epoch, newest)
         directory.forget(RECORD, *((JOURNAL,) if changed else ()), before=epoch)
         if previous is None:
             directory.forget(SOURCES, before=epoch)
@@ -327,17 +335,21 @@ class HighAvailabilityStorage:
         return previous.model_copy(update=changes)
 
     def _directory_for(self, identity: JobIdentity) -> JobDirectory:
-        own = JobDirectory.of(self.root, identity.job_id)
-        known = known_job(own)
-        if known is None or known.record is None or _is_of(known, identity):
-            # What is damaged starts anew there.
-            found = None if known is not None else self._found_elsewhere(identity)
-            return own if found is None else JobDirectory(found.directory)
-        found = self._found_elsewhere(identity)
-        if found is not None:
-            return JobDirectory(found.directory)
-        # A program that has changed goes on under this id with what this one had left.
-        return JobDirectory.of(self.root, JobID.random())
+        own, known = self._own_directory(identity)
+        found = self._found_elsewhere(identity) if known is None else None
+        return own if found is None else JobDirectory(found.directory)
+
+    def _own_directory(self, identity: JobIdentity) -> tuple[JobDirectory, KnownJob | None]:
+        """Where a job begins that is not found elsewhere, and what is recorded of it there."""
+        job_id = identity.job_id
+        while True:
+            directory = JobDirectory.of(self.root, job_id)
+            known = known_job(directory)
+            if known is None or known.record is None or _is_of(known, identity):
+                # What is damaged starts anew there.
+                return directory, known
+            # A changed program resumes what this one had left. All starts take the same next id.
+            job_id = next_job_id(job_id)
 
     def _found_elsewhere(self, identity: JobIdentity) -> KnownJob | None:
         jobs = [job for job in known_jobs(self.root) if job.record is not None]
@@ -372,6 +384,12 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
             why(error),
         )
         return None
+
+
+def _stale(directory: JobDirectory, epoch: int, newest: int) -> StaleEpochError:
+    # One that is gone had a higher epoch as well, which is no longer known.
+    job = f"job {directory.job_id} in {directory.path}"
+    return StaleEpochError(job, epoch, max(newest, epoch + 1))
 
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:

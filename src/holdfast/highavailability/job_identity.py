@@ -75,4 +75,17 @@ class JobIdentity(BaseModel):
         known_by = ["digest", self.digest] if self.name is None else ["name", self.name]
         # As JSON, so that no two lists are the same text.
         text = json.dumps([*known_by, self.action, self.sink, self.occurrence])
-        return JobID(hashlib.sha256(text.encode()).hexdigest()[:_JOB_ID_DIGITS])
+        return _job_id(text)
+
+
+def next_job_id(job_id: JobID) -> JobID:
+    """The id that a job has where another one has its own id: the same at each start of it.
+
+    >>> next_job_id(JobID("00ff")) == next_job_id(JobID("00ff")) != JobID("00ff")
+    True
+    """
+    return _job_id(job_id.hex)
+
+
+def _job_id(text: str) -> JobID:
+    return JobID(hashlib.sha256(text.encode()).hexdigest()[:_JOB_ID_DIGITS])

@@ -62,16 +62,19 @@ def known_jobs(root: Path) -> tuple[KnownJob, ...]:
 
 def known_job(directory: JobDirectory) -> KnownJob | None:
     """What a directory says of its job; None when it says nothing, as one that is being removed."""
-    record, damaged = None, False
+    epoch, driven, record, damaged = 0, False, None, False
     try:
         newest = directory.newest_epoch()
+        # A start is held once it is recorded: read in this order, one that is held has its record.
+        is_held = directory.is_driven(newest)
         record = directory.record()
+        epoch, driven = newest, is_held
     except (OSError, ValueError):
-        newest, damaged = 0, True
+        damaged = True
     if record is None and not (damaged and directory.path.exists()):
         return None
-    epoch = max(newest, 0 if record is None else record.epoch)
-    driven = directory.is_driven(epoch)
+    if record is not None and record.epoch > epoch:
+        epoch, driven = record.epoch, directory.is_driven(record.epoch)
     if record is None:
         state = JobState.DAMAGED
     elif record.status is RecordStatus.ENDED:
