@@ -88,12 +88,18 @@ class Start:
     thread: greenlet | None = None
     entered: list[tuple[str, int]] = field(default_factory=list)
     uuids: int = 0
-    stops: bool = True
+    is_at_once: bool = False
+    has_begun: bool = False
     looks: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    waits_for: str | None = None
+    holds: str | None = None
 
     def commutes_with(self, other: Start) -> bool:
         """Whether the steps before which both wait can be done in either order."""
+        if self.is_at_once or other.is_at_once:
+            # What else will be done in one go isn't known yet.
+            return False
         return self.writes.isdisjoint(other.looks) and other.writes.isdisjoint(self.looks)
 
 
@@ -133,8 +139,20 @@ class Run:
         self._resume(start)
 
     def go_on(self, index: int) -> None:
-        """Lets a start do the step before which it waits, and what comes up to the next one."""
-        self._resume(self.starts[index])
+        """Lets a start do the step before which it waits, and what comes up to the next one.
+
+        Args:
+            index: of the start; its complement kills it instead.
+        """
+        if index >= 0:
+            self._resume(self.starts[index])
+            return
+        start = self.starts[~index]
+        self.trace.append(f"{start.name}: killed")
+        start.is_killed = True
+        self._resume(start)
+        self.made.pop(start.holds or "", None)
+        start.holds = None
 
     def kill(self) -> None:
         """Kills all that run."""
@@ -145,7 +163,20 @@ class Run:
 
     def running(self) -> list[int]:
         """The starts that have a step to do."""
-        return [number for number, start in enumerate(self.starts) if start.end is None]
+        return [
+            number
+            for number, start in enumerate(self.starts)
+            if start.end is None and (start.waits_for is None or start.waits_for not in self.made)
+        ]
+
+    def kills(self) -> list[int]:
+        """Kills that are not as if a start were never gone on with: of who holds what others await.
+
+        Returns:
+            the complements of their numbers.
+        """
+        awaited = {start.waits_for for start in self.starts if start.end is None} - {None}
+        return [~number for number, start in enumerate(self.starts) if start.holds in awaited]
 
     def state(self) -> tuple[object, ...]:
         """Stands for the state of the threads and of the files."""
@@ -188,7 +219,9 @@ class Run:
             self.touched.setdefault(_kind(place), {})[start.name] = True
         if start.is_killed:
             raise Killed
-        if start.stops and not self._shared.isdisjoint(map(_kind, looks)):
+        stops = not (start.is_at_once and start.has_begun)
+        if stops and not self._shared.isdisjoint(map(_kind, looks)):
+            start.has_begun = True
             start.looks, start.writes = looks, frozenset(writes)
             getcurrent().parent.switch()
             if start.is_killed:
@@ -273,13 +306,16 @@ def _told(found: object) -> object:
 
 @contextmanager
 def in_one_go(does_so: bool = True) -> Iterator[None]:
-    """Has the current thread do all of its steps within at once, for a smaller search."""
+    """Has the current thread do all of its steps within at once, for a smaller search.
+
+    Before the first of them it is stopped.
+    """
     start = _current.start
-    before, start.stops = start.stops, start.stops and not does_so
+    start.is_at_once, start.has_begun = does_so, False
     try:
         yield
     finally:
-        start.stops = before
+        start.is_at_once = False
 
 
 def forgetful(
@@ -621,6 +657,23 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
+def one_at_a_time(path: Path, _: float) -> Iterator[None]:
+    """Keeps starts from a part of their work in which another one is, until that one is killed."""
+    run, start, place = _current.run, _current.start, f"{_in_run(path)}#lock"
+    if run is None:
+        yield
+        return
+    start.waits_for = place
+    run.step("lock", (), (place,), lambda: run.put(place))
+    start.waits_for, start.holds = None, place
+    try:
+        yield
+    finally:
+        run.step("unlock", (), (place,), lambda: run.drop(place))
+        start.holds = None
+
+
+@contextmanager
 def scheduled() -> Iterator[None]:
     """Has the scheduler hear of what threads of starts do to files.
 
@@ -744,7 +797,7 @@ class Interleavings:
             try:
                 while True:
                     state, running = run.state(), run.running()
-                    todo = [each for each in running if each not in asleep]
+                    todo = [each for each in running if each not in asleep] + run.kills()
                     if state in seen:
                         todo = [each for each in todo if each in seen[state]]
                         asleep &= seen[state]
@@ -762,6 +815,9 @@ class Interleavings:
                         break
                     ways = []
                     for each in todo:
+                        if each < 0:
+                            ways.append((each, frozenset[int]()))
+                            continue
                         start = run.starts[each]
                         still = (
                             other for other in asleep if start.commutes_with(run.starts[other])

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -52,6 +52,7 @@ STALE = "stale"
 ROWS = "de"
 _TIME = re.compile(r"[-0-9]{10}T[0-9:.]+Z")
 _LONG_NUMBER = re.compile(r"\b[0-9]{4,}\b")
+ALL = "begin publish end"
 STARTS = ["one", "two", "three"]
 
 
@@ -130,7 +131,8 @@ class Nightly:
         exists: whether the directories hold a row before.
         starts: how many starts of it there are at once.
         light: whether its sinks are such as publish one file.
-        part: in which part of its work the first start may be stopped; None: in all of it.
+        fine: for each start the parts of its work in which it may be stopped anywhere; it may
+            before the other ones.
     """
 
     def __init__(
@@ -138,11 +140,11 @@ class Nightly:
         *modes: SinkMode,
         exists: bool = True,
         starts: int = 2,
-        part: str | None = None,
+        fine: Sequence[str] = (ALL, ALL),
         light: bool = False,
     ) -> None:
         self._light = light
-        self._part = part
+        self._fine = dict(zip(STARTS, (parts.split() for parts in fine), strict=False))
         self._modes = modes
         self._exists = exists
         self.programs = dict.fromkeys(STARTS[:starts], self.run)
@@ -170,7 +172,7 @@ class Nightly:
         return None
 
     def _in(self, part: str, name: str) -> AbstractContextManager[None]:
-        return in_one_go(name == STARTS[0] and self._part not in (None, part))
+        return in_one_go(part not in self._fine.get(name, ()))
 
     def _write(
         self, storage: HighAvailabilityStorage, number: int, mode: SinkMode, name: str
@@ -259,7 +261,8 @@ class Nightly:
 
     def ended(self, ends: Mapping[str, object]) -> None:
         """A start has ended well, or says that another one has taken over."""
-        assert all(end in ((None, None), (STALE, None)) for end in ends.values()), ends
+        expected = ((None, None), (STALE, None), ("killed", None))
+        assert all(end in expected for end in ends.values()), ends
 
     def _check_end(self) -> None:
         self.check()
@@ -349,17 +352,15 @@ def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize(
-    "part",
+    "fine",
     [
-        "publish",
-        pytest.param("end", marks=pytest.mark.soak),
-        pytest.param("begin", marks=pytest.mark.soak),
-        pytest.param(None, marks=pytest.mark.soak),
+        ("publish", "publish end"),
+        pytest.param((ALL, ALL), marks=pytest.mark.soak),
     ],
 )
-def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, part: str | None) -> None:
-    """The first is stopped, or killed, anywhere in a part of its work; the other one anywhere."""
-    found = go_through(home, Nightly(SinkMode.APPEND, light=True, part=part), monkeypatch)
+def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[str]) -> None:
+    """Each is stopped, or killed, anywhere in some parts of its work."""
+    found = go_through(home, Nightly(SinkMode.APPEND, light=True, fine=fine), monkeypatch)
     assert found.states > 1000
     assert found.files > 100
 

@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import SinkError, SinkTargetExistsError, StaleEpochError
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_directory import JobDirectory
+from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import JobSink, write_once
 from holdfast.sinks.directory_renames import KernelRenames, TwoRenames
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_start import SinkStart
+from holdfast.sinks.sink_token import JournalEntry, known_entry
 from holdfast.sinks.unpublishable import why_unpublishable
 
 JOB = JobID("ab12" * 8)
@@ -491,3 +495,22 @@ def test_jobs_that_append_at_the_same_time_lose_nothing(out: Path, tmp_path: Pat
     assert not failures
     visible = {name for name in contents(out) if not name.startswith(".")}
     assert len(visible) == 25
+
+
+def test_a_journal_that_an_earlier_start_writes_too_late_does_not_count(
+    tmp_path: Path, out: Path
+) -> None:
+    identity = JobIdentity(digest="1" * 64, action="save", sink=str(out))
+    starts = []
+    for program in ("one", "two", "three"):
+        start = HighAvailabilityStorage(tmp_path / "ha", program).begin(identity)
+        starts.append(SinkStart(start.job_id, start.epoch, start.journal))
+        if program == "one":
+            DirectorySink(out, SinkMode.APPEND).open(starts[0])
+        start.let_go()
+    one, two, three = starts
+    DirectorySink(out, SinkMode.APPEND).open(three)
+    token = known_entry(one.journal.read())
+    late = JournalEntry(token="late").model_dump_json()
+    JobDirectory.of(tmp_path / "ha", three.job_id).write_journal(two.epoch, late)
+    assert known_entry(three.journal.read()) == token

@@ -86,10 +86,11 @@ def token_of(journal: SinkJournal, ordinal: int, sink: SinkEntry) -> JournalEntr
         ) from error
     if entry is None:
         entry = JournalEntry(token=uuid.uuid4().hex)
-    elif str(ordinal) in entry.sinks:
-        return entry
     try:
-        return note(journal, entry, ordinal, sink)
+        if str(ordinal) not in entry.sinks:
+            return note(journal, entry, ordinal, sink)
+        # As this start's own, which none counts against that an earlier start writes too late.
+        write_entry(journal, entry)
     except OSError as error:
         logger.warning(
             "the write to %s can't be recorded: a crash while it is published would have it "
