@@ -39,7 +39,7 @@ $(STAMP): pyproject.toml $(if $(USABLE),,anew)
 	@echo "Installing Holdfast and what it needs into $(VENV): some minutes the first time"
 	"$(PYTHON)" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev]'
 	@pwd -P > $(STAMP)
 
 anew:

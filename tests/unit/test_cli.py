@@ -224,8 +224,20 @@ def test_a_generator_that_fails_leaves_nothing(
 def test_a_missing_generator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DemoError, match="pip install tpchgen-cli"):
+    with pytest.raises(DemoError, match=r"pip install 'holdfast\[demo\]'"):
         tpch_data.tpch_tables(Stage(), tmp_path, 0.01)
+
+
+def test_a_missing_plotting_library_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in list(sys.modules):
+        if name.startswith("matplotlib.") or name == "holdfast.cli.demo.chart":
+            monkeypatch.delitem(sys.modules, name)
+    assert cli.main(["demo", "--output", str(tmp_path / "out")]) == 1
+    assert "install it with `pip install 'holdfast[demo]'`" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 # -- the user's folder

@@ -20,10 +20,10 @@ from holdfast.cli.demo import (
     act_lost_task_executor,
 )
 from holdfast.cli.demo.amounts import count, seconds, size
-from holdfast.cli.demo.chart import draw_chart
 from holdfast.cli.demo.cluster_place import on_cluster, refuse_without_namespaces
 from holdfast.cli.demo.comparison import Comparison, totals
 from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.extra import chart
 from holdfast.cli.demo.folder_story import folder_story
 from holdfast.cli.demo.large_orders import can_be_asked
 from holdfast.cli.demo.parquet_folder import ParquetTable, refuse_patterns, tables_of
@@ -67,6 +67,7 @@ def run_demo(options: DemoOptions) -> int:
     Raises:
         DemoError: when it can't be played to the end.
     """
+    draw_chart = chart().draw_chart
     stage = Stage()
     _prepare(options.output)
     if options.cluster:

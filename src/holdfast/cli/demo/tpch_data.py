@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.cli.demo.amounts import size
 from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.extra import INSTALL
 from holdfast.cli.demo.parquet_folder import ParquetTable, tables_of
 from holdfast.cli.demo.stage import Stage
 
@@ -93,7 +94,7 @@ def _generator() -> str:
     if found is None:
         raise DemoError(
             f"{_GENERATOR}, which generates the data, is neither beside {sys.executable} nor on "
-            f"the PATH; install it with `pip install {_GENERATOR}`"
+            f"the PATH; install it with `{INSTALL}`"
         )
     return found
 
