@@ -180,7 +180,11 @@ class Run:
 
     def state(self) -> tuple[object, ...]:
         """Stands for the state of the threads and of the files."""
-        threads = tuple((start.learned, start.uuids, start.end is None) for start in self.starts)
+        # Whoever has ended goes by nothing any more.
+        threads = tuple(
+            (start.learned, start.uuids) if start.end is None else repr(start.end)
+            for start in self.starts
+        )
         return threads, self.files()
 
     def files(self) -> frozenset[tuple[str, object]]:

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +22,14 @@ from holdfast.highavailability import (
     epochs,
     ha_storage,
     job_directory,
+    job_listing,
     job_start,
     program_run,
 )
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_directory import ASIDE, JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_listing import KnownJob
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.highavailability.job_start import JobStart
 from holdfast.highavailability.program_run import ProgramRun
@@ -89,14 +92,10 @@ class OneFile:
 
     def open(self, start: SinkStart) -> str | None:
         token = token_of(start.journal, 0, self._entry).token
-        for name in os.listdir(self._home):
-            if name.startswith(".stage-") and int(name.partition("-")[2]) < start.epoch:
-                (self._home / name).unlink(missing_ok=True)
+        self._sweep(start.epoch)
         self._stage = self._home / f".stage-{start.epoch}"
-        self._published = self._home / f"part-{token}"
-        if self._published.exists():
-            return None
-        return str(self._stage)
+        self._published = self._home / f"part-{token}-{start.epoch}"
+        return None if self._of(token) else str(self._stage)
 
     def commit(self, check: Callable[[], None]) -> None:
         check()
@@ -115,12 +114,24 @@ class OneFile:
         entry = known_entry(start.journal.read())
         if entry is None:
             return
-        published = self._home / f"part-{entry.token}"
+        self._sweep(start.epoch)
+        for name in self._of(entry.token):
+            # That of a newer start says to others what is written.
+            if _epoch(name) <= start.epoch:
+                with suppress(FileNotFoundError):
+                    (self._home / name).rename(self._home / f"done-{name}")
+
+    def _sweep(self, epoch: int) -> None:
         for name in os.listdir(self._home):
-            if name.startswith(".stage-") and int(name.partition("-")[2]) < start.epoch:
+            if name.startswith(".stage-") and _epoch(name) < epoch:
                 (self._home / name).unlink(missing_ok=True)
-        with suppress(FileNotFoundError):
-            published.rename(self._home / f"part-{entry.token}-{start.epoch}")
+
+    def _of(self, token: str) -> list[str]:
+        return [name for name in os.listdir(self._home) if name.startswith(f"part-{token}-")]
+
+
+def _epoch(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 class Nightly:
@@ -287,6 +298,10 @@ def _told_record(record: JobRecord | None) -> object:
     return record and record.model_dump_json(exclude={"begun", "started", "ended"})
 
 
+def _told_job(job: KnownJob | None) -> object:
+    return job and (job.directory, job.state, job.epoch, _told_record(job.record))
+
+
 def _told_entry(entry: JournalEntry | None) -> object:
     """A journal without what tells files, no two of which have one name here."""
     if entry is None:
@@ -304,6 +319,9 @@ def _told_start(start: JobStart) -> object:
 
 def _forget(patch: pytest.MonkeyPatch) -> None:
     """What each of these functions gives is all that it leaves in memory."""
+    # With `missing_ok` nobody learns whether there was anything.
+    forgetful(patch, Path, "unlink")
+    forgetful(patch, job_directory, "_remove_empty", "forget_epochs")
     forgetful(patch, ha_storage, "take_epoch", "newest_epoch")
     forgetful(patch, ha_storage, "_left_by_an_earlier_start", told=_told_record)
     forgetful(patch, HighAvailabilityStorage, "next_epoch", "close", "newest_anywhere")
@@ -312,10 +330,14 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(
         patch,
         JobDirectory,
-        *"claim release fence forget forget_events remove newest_epoch".split(),
+        *"claim release fence forget forget_events remove _remove_files newest_epoch".split(),
         *"write_record write_journal journal".split(),
     )
     forgetful(patch, ProgramRun, "begin", "take_over", "end", "is_live")
+    forgetful(patch, sys.modules[__name__], "token_of", "known_entry", told=_told_entry)
+    forgetful(patch, OneFile, "_sweep", "_of", "commit", "abort", "forget")
+    for module in (ha_storage, job_listing):
+        forgetful(patch, module, "known_job", told=_told_job)
     forgetful(patch, JobStart, "check", "_checked_epoch", "end", "let_go", "remove")
     forgetful(patch, Stages, "epochs", "fence", "restore", "finish", "sweep", "discard")
     forgetful(patch, CommitMarker, "write")
@@ -354,7 +376,7 @@ def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "fine",
     [
-        ("publish", "publish end"),
+        ("publish", "publish"),
         pytest.param((ALL, ALL), marks=pytest.mark.soak),
     ],
 )
@@ -409,28 +431,42 @@ class Unfenced(Nightly):
 def test_an_end_that_is_not_one_step_is_found(
     home: Path, monkeypatch: pytest.MonkeyPatch, light: bool
 ) -> None:
-    nightly = Unfenced(SinkMode.APPEND, part="end", light=light)
+    nightly = Unfenced(SinkMode.APPEND, fine=("end", ""), light=light)
     with pytest.raises(AssertionError):
         go_through(home, nightly, monkeypatch)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("part", ["begin", "publish", "end", None])
+@pytest.mark.parametrize("fine", [("publish", "publish"), (ALL, ALL)])
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("mode", [SinkMode.APPEND, SinkMode.OVERWRITE])
 def test_two_starts_that_write_directories(
-    home: Path, monkeypatch: pytest.MonkeyPatch, mode: SinkMode, exists: bool, part: str | None
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: SinkMode,
+    exists: bool,
+    fine: Sequence[str],
 ) -> None:
-    """The first is stopped, or killed, anywhere in a part of its work; the other one anywhere."""
-    go_through(home, Nightly(mode, exists=exists, part=part), monkeypatch)
+    """Each is stopped, or killed, anywhere in some parts of its work."""
+    go_through(home, Nightly(mode, exists=exists, fine=fine), monkeypatch)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("writes", "starts"), [(2, 2), (1, 3)])
-def test_several_writes_and_starts(
-    home: Path, monkeypatch: pytest.MonkeyPatch, writes: int, starts: int
-) -> None:
-    nightly = Nightly(*[SinkMode.APPEND] * writes, starts=starts, light=True)
-    go_through(home, nightly, monkeypatch)
+def test_two_starts_that_write_twice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_through(home, Nightly(*[SinkMode.APPEND] * 2, light=True), monkeypatch)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(
+    "fine",
+    [
+        ("", "", ""),
+        pytest.param((ALL, ALL, ""), marks=pytest.mark.soak),
+        pytest.param((ALL, ALL, ALL), marks=pytest.mark.soak),
+    ],
+)
+def test_three_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[str]) -> None:
+    """Each is stopped, or killed, before each part of its work, or anywhere in it."""
+    go_through(home, Nightly(SinkMode.APPEND, starts=3, light=True, fine=fine), monkeypatch)

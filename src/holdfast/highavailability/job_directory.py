@@ -237,6 +237,13 @@ class JobDirectory:
         Raises:
             OSError: when it can't be removed.
         """
+        self._remove_files(up_to)
+        self.forget_events(up_to + 1)
+        forget_epochs(self.epochs, up_to)
+        for directory in (self.epochs, self.path):
+            _remove_empty(directory)
+
+    def _remove_files(self, up_to: int) -> None:
         # First what would be gone on with: a journal says of its run alone what is written.
         kinds = (JOURNAL, RECORD)
         for name in sorted(
@@ -245,10 +252,6 @@ class JobDirectory:
             found = _OF_AN_EPOCH.fullmatch(name)
             if found is not None and int(found[2]) <= up_to:
                 (self.path / name).unlink(missing_ok=True)
-        self.forget_events(up_to + 1)
-        forget_epochs(self.epochs, up_to)
-        for directory in (self.epochs, self.path):
-            _remove_empty(directory)
 
     @property
     def _aside(self) -> Path:
