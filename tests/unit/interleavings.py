@@ -427,8 +427,9 @@ class _WrittenFile(io.BytesIO):
             try:
                 self.flush()
             finally:
-                _REAL["close"](self._descriptor)
+                # First this: who is closed twice closes what others have opened since.
                 super().close()
+                _REAL["close"](self._descriptor)
 
 
 class _Entry:
