@@ -23,11 +23,12 @@ def main() -> int:
     if listens:
         signal.signal(signal.SIGINT, _end_at_once)
     # Not at the top of the file, where nobody would be listening yet.
-    command: Any = importlib.import_module("holdfast.cli.main")
+    module: Any = importlib.import_module("holdfast.cli.main")
+    run = module.prepared()
     try:
         if listens:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        return int(command.main())
+        return int(run())
     except KeyboardInterrupt:
         os.write(2, _LINE)
         return _INTERRUPTED

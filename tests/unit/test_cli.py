@@ -17,7 +17,7 @@ from pyspark.sql import Row
 
 import holdfast
 from holdfast.cli import main as cli
-from holdfast.cli.demo import amounts, tpch_data
+from holdfast.cli.demo import amounts, arguments, tpch_data
 from holdfast.cli.demo.answer import Answer, agree
 from holdfast.cli.demo.command import DemoOptions
 from holdfast.cli.demo.errors import BadInputError, DemoError
@@ -35,7 +35,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[DemoOptions]:
         options.append(given)
         return 0
 
-    monkeypatch.setattr(cli, "run_demo", play)
+    monkeypatch.setattr(arguments, "run_demo", play)
     return options
 
 
@@ -140,7 +140,7 @@ def test_why_a_demo_ended_is_said_in_a_line(
     def fail(options: DemoOptions) -> int:
         raise raised
 
-    monkeypatch.setattr(cli, "run_demo", fail)
+    monkeypatch.setattr(arguments, "run_demo", fail)
     assert cli.main(["demo"]) == code
     assert capsys.readouterr().err == f"holdfast demo: {message}\n"
 
@@ -169,7 +169,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
 
 @pytest.mark.parametrize("module", ["py4j", "pyspark", "holdfast.api.table"])
 def test_an_interrupt_during_the_imports_is_said_in_a_line(module: str) -> None:
-    process = begin("--version")
+    process = begin("demo", "--help")
     assert process.stderr is not None
     assert any(line.split()[-1] == module for line in process.stderr)
     process.send_signal(signal.SIGINT)
@@ -183,11 +183,19 @@ def test_the_command_does_what_is_asked_for() -> None:
 
 
 def test_an_interrupt_that_the_shell_has_ignored_stays_ignored() -> None:
-    process = begin("--version", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    process = begin("--help", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     assert process.stderr is not None
     assert any(line.split()[-1] == "pyspark" for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    assert end(process) == (0, f"holdfast {holdfast.__version__}\n", [])
+    code, out, said = end(process)
+    assert (code, out.startswith("usage: holdfast"), said) == (0, True, [])
+
+
+def test_a_command_does_not_wait_for_what_others_import() -> None:
+    process = begin("jobs", "--help")
+    imported = {line.split()[-1] for line in process.communicate(timeout=60)[1].splitlines()}
+    assert "holdfast.cli.jobs.as_table" in imported
+    assert imported.isdisjoint({"pyspark", "aiohttp", "pandas", "matplotlib", "rich.live"})
 
 
 # -- generated data

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import math
+import importlib
 import sys
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from typing import Any
 
-import holdfast
-from holdfast.cli.datasets.command import (
-    DATASET_COMMANDS,
-    add_dataset_commands,
-    run_dataset_command,
-)
-from holdfast.cli.demo.command import DemoOptions, run_demo
-from holdfast.cli.demo.errors import DemoError
-from holdfast.cli.jobs.command import add_jobs_command, run_jobs_command
-from holdfast.cli.path_argument import path_argument
-from holdfast.cli.taskexecutor import add_taskexecutor_command, run_taskexecutor
+from holdfast.version import __version__
 
-_INTERRUPTED = 130
+_MODULES = {
+    "demo": "holdfast.cli.demo.arguments",
+    "taskexecutor": "holdfast.cli.taskexecutor",
+    "ls": "holdfast.cli.datasets.command",
+    "show": "holdfast.cli.datasets.command",
+    "rm": "holdfast.cli.datasets.command",
+    "jobs": "holdfast.cli.jobs.command",
+}
+"""Where each command is: `add_to` adds it to a parser, `run` runs it. None waits for what others
+import, which takes seconds."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,87 +35,51 @@ def main(argv: list[str] | None = None) -> int:
         SystemExit: after `--help` and `--version`, and with code 2 for arguments that argparse
             refuses.
     """
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    return prepared(argv)()
+
+
+def prepared(argv: list[str] | None = None) -> Callable[[], int]:
+    """Imports what a command needs, and checks its arguments.
+
+    Args:
+        argv: as for `main`.
+
+    Returns:
+        what runs it, and gives the exit code.
+
+    Raises:
+        SystemExit: as for `main`.
+    """
+    given = sys.argv[1:] if argv is None else argv
+    parser = _parser(_named(given))
+    arguments = parser.parse_args(given)
     if arguments.command is None:
         parser.error("nothing to do: try `holdfast demo` or `holdfast --help`")
-    if arguments.command == "taskexecutor":
-        return run_taskexecutor(arguments)
-    if arguments.command in DATASET_COMMANDS:
-        return run_dataset_command(arguments)
-    if arguments.command == "jobs":
-        return run_jobs_command(arguments)
-    options = DemoOptions(
-        scale=arguments.scale,
-        data=arguments.data,
-        output=arguments.output.absolute(),
-        cluster=arguments.cluster,
-    )
-    try:
-        return run_demo(options)
-    except DemoError as error:
-        print(f"holdfast demo: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("holdfast demo: interrupted, everything is stopped", file=sys.stderr)
-        return _INTERRUPTED
+    command = _module(arguments.command)
+    return lambda: int(command.run(arguments))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _named(given: list[str]) -> Iterable[str]:
+    """The commands that arguments may be of."""
+    if given[:1] == ["--version"]:
+        return ()
+    return given[:1] if given and given[0] in _MODULES else _MODULES
+
+
+def _parser(names: Iterable[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description="Keeps the intermediate results of Spark jobs and finds them again.",
     )
-    parser.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo",
-        help="an analyst's session on plain Spark and with cache(), side by side",
-        description="Plays an analyst's session first on plain Spark and then with cache(), "
-        "compares answers and times, and shows what becomes of a lost partition, and of the job "
-        "of a driver that is killed.",
-    )
-    data = demo.add_mutually_exclusive_group()
-    data.add_argument(
-        "--scale",
-        type=_scale,
-        default=1.0,
-        help="scale of the TPC-H data to generate, roughly in GB (default: 1)",
-    )
-    data.add_argument(
-        "--data",
-        type=path_argument,
-        metavar="DIR",
-        help="a folder of your own Parquet files, or of TPC-H tables, instead of generated data",
-    )
-    demo.add_argument(
-        "--output",
-        type=path_argument,
-        metavar="DIR",
-        default=Path("holdfast-demo"),
-        help="where data, kept results and the chart go (default: ./holdfast-demo)",
-    )
-    demo.add_argument(
-        "--cluster",
-        action="store_true",
-        help="play on a Spark cluster of two nodes, started here, and lose a task executor",
-    )
-    add_taskexecutor_command(commands)
-    add_dataset_commands(commands)
-    add_jobs_command(commands)
+    for module in dict.fromkeys(map(_module, names)):
+        module.add_to(commands)
     return parser
 
 
-def _scale(text: str) -> float:
-    try:
-        scale = float(text)
-    except ValueError:
-        scale = math.nan
-    if not (math.isfinite(scale) and scale > 0):
-        raise argparse.ArgumentTypeError(
-            f"expected a number above 0, such as 0.01, 1 or 10; found {text!r}"
-        )
-    return scale
+def _module(name: str) -> Any:
+    return importlib.import_module(_MODULES[name])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ _BAD_INPUT = 2
 _INTERRUPTED = 130
 
 
-def add_taskexecutor_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Adds the command and its arguments.
 
     Args:
@@ -76,7 +76,7 @@ def add_taskexecutor_command(commands: Any) -> None:
     )
 
 
-def run_taskexecutor(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command.
 
     Args:

@@ -28,12 +28,11 @@ from holdfast.config_values import parse_addresses
 from holdfast.errors import StorageError
 from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
 
-DATASET_COMMANDS = ("ls", "show", "rm")
 _FAILED = 1
 _INTERRUPTED = 130
 
 
-def add_dataset_commands(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Adds the commands and their arguments.
 
     Args:
@@ -70,7 +69,7 @@ def add_dataset_commands(commands: Any) -> None:
         )
 
 
-def run_dataset_command(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs one of the commands.
 
     Args:

@@ -25,7 +25,7 @@ _BAD_INPUT = 2
 _INTERRUPTED = 130
 
 
-def add_jobs_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Adds the command and its arguments.
 
     Args:
@@ -47,7 +47,7 @@ def add_jobs_command(commands: Any) -> None:
     )
 
 
-def run_jobs_command(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command.
 
     Args:
