@@ -161,9 +161,7 @@ SUITE_TABLES = Program(
         Job("q16", "parquet", "append", ("p_size",)),
         Job("q10", "csv", "overwrite"),
         Job("q03", "orc", "error"),
-        Job("q13", "csv", "append"),
         Job("q09", "json", "append"),
-        Job("q11", "orc", "overwrite"),
         Job("q05"),
     ),
 )
@@ -175,6 +173,6 @@ SUITE_PROGRAMS = (SUITE_TABLES, SUITE_STREAMS)
 """Programs for the test suite: long ones, as each driver that is started costs seconds."""
 SUITE_CLUSTER = Program(
     "a kill in each job on the cluster",
-    (Job("q09", "json", "append"), Job("q18", "parquet", "overwrite")),
+    (Job("q09", "json", "append"),),
 )
 """The test suite's program for the cluster."""
