@@ -61,7 +61,7 @@ $(CLASSES): $(STAMP)
 # What takes minutes in one piece begins early, so that no process waits long for the other one.
 test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		$(wildcard tests/unit tests/taskexecutor tests/chaos tests/spark tests/docs tests/cluster) $(ARGS)
+		$(wildcard tests/unit tests/taskexecutor tests/chaos tests/cluster tests/spark) $(ARGS)
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)

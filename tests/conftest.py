@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
@@ -50,6 +51,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _spark_lives() -> Iterator[None]:
+    """Says in which test the suite's JVM has ended, and how: none of them is to end it."""
+    yield
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = None if process is None else process.poll()
+    if code is not None:
+        pytest.fail(f"the JVM of the suite's Spark session has ended with {code}")
 
 
 @pytest.fixture

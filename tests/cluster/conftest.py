@@ -126,7 +126,7 @@ LEASE = "5 s"
 RunProgram = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """The one cluster of the suite. A test that kills a part of it restarts that part."""
     try:

@@ -458,15 +458,9 @@ def test_two_starts_that_write_twice(home: Path, monkeypatch: pytest.MonkeyPatch
     go_through(home, Nightly(*[SinkMode.APPEND] * 2, light=True), monkeypatch)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(
-    "fine",
-    [
-        ("", "", ""),
-        pytest.param((ALL, ALL, ""), marks=pytest.mark.soak),
-        pytest.param((ALL, ALL, ALL), marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize("fine", [("", "", ""), (ALL, ALL, ""), (ALL, ALL, ALL)])
 def test_three_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[str]) -> None:
     """Each is stopped, or killed, before each part of its work, or anywhere in it."""
     go_through(home, Nightly(SinkMode.APPEND, starts=3, light=True, fine=fine), monkeypatch)
