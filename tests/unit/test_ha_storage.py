@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -37,7 +36,6 @@ DONE = VertexProgress(name="scan", done=4, all=4)
 HALF = VertexProgress(name="join", done=1, all=4)
 
 Program = Callable[[], HighAvailabilityStorage]
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -303,12 +301,7 @@ def test_a_start_that_is_overtaken_while_it_begins_is_refused(
 ) -> None:
     """Were both to try again, neither might come to an end."""
     slow, fast, begun = program(), program(), list[JobStart]()
-    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(
-        JobDirectory,
-        "claim",
-        meanwhile(JobDirectory.claim, lambda: begun.append(fast.begin(WRITE))),
-    )
+    meanwhile(monkeypatch, "claim", lambda: begun.append(fast.begin(WRITE)))
     with pytest.raises(StaleEpochError):
         slow.begin(WRITE)
     begun[0].check()
@@ -324,24 +317,25 @@ def test_who_is_overtaken_while_it_begins_takes_nothing_over(
     def overtake() -> None:
         fast.begin(WRITE).end(JobStatus.FINISHED, keep=True)
 
-    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(JobDirectory, step, meanwhile(getattr(JobDirectory, step), overtake))
+    meanwhile(monkeypatch, step, overtake)
     with pytest.raises(StaleEpochError):
         slow.begin(WRITE)
     slow.close(interrupted=True)
     assert program().begin(WRITE).already_done
 
 
-def meanwhile(real: Callable[..., T], does: Callable[[], object]) -> Callable[..., T]:
-    """Something is done before the first call of a function, as by another program."""
-    to_do = [does]
+def meanwhile(patch: pytest.MonkeyPatch, step: str, does: Callable[[], object]) -> None:
+    """Something is done before the next step of a job's directory, as by another program."""
+    real, to_do = getattr(JobDirectory, step), [does]
 
-    def call(*args: object, **kwargs: object) -> T:
+    def call(*args: object, **kwargs: object) -> object:
         if to_do:
             to_do.pop()()
         return real(*args, **kwargs)
 
-    return call
+    # Whoever does it doesn't wait for the other one's lock.
+    patch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
+    patch.setattr(JobDirectory, step, call)
 
 
 def test_threads_may_record_at_once(program: Program) -> None:
@@ -549,12 +543,7 @@ def test_starts_of_a_program_that_is_as_it_was_once_find_one_job(
     living = program().begin(CHANGED)
     slow, fast, begun = program(), program(), list[JobStart]()
     original = BEFORE.model_copy(update={"vertices": ()})
-    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(
-        JobDirectory,
-        "claim",
-        meanwhile(JobDirectory.claim, lambda: begun.append(fast.begin(original))),
-    )
+    meanwhile(monkeypatch, "claim", lambda: begun.append(fast.begin(original)))
     with pytest.raises(StaleEpochError):
         slow.begin(original)
     begun[0].check()

@@ -205,7 +205,7 @@ class HighAvailabilityStorage:
         if is_mine:
             directory.release(epoch)
         # Whoever was faster goes on: were both to try again, neither might come to an end.
-        raise _stale(directory, epoch, newest)
+        raise directory.stale(epoch, newest)
 
     def has_live_run(self) -> bool:
         """Whether no other run of the program has taken over from this one.
@@ -248,7 +248,7 @@ class HighAvailabilityStorage:
         directory.fence(epoch)
         left = _left_by_an_earlier_start(directory)
         if left is not None and left.epoch > epoch:
-            raise _stale(directory, epoch, left.epoch)
+            raise directory.stale(epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
         if previous is None:
             directory.forget_events(epoch)
@@ -260,7 +260,7 @@ class HighAvailabilityStorage:
         newest = directory.newest_epoch()
         if newest != epoch:
             # Nobody reads this record, so that nobody would know what was taken over.
-            raise _stale(directory, epoch, newest)
+            raise directory.stale(epoch, newest)
         directory.forget(RECORD, *((JOURNAL,) if changed else ()), before=epoch)
         if previous is None:
             directory.forget(SOURCES, before=epoch)
@@ -384,12 +384,6 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
             why(error),
         )
         return None
-
-
-def _stale(directory: JobDirectory, epoch: int, newest: int) -> StaleEpochError:
-    # One that is gone had a higher epoch as well, which is no longer known.
-    job = f"job {directory.job_id} in {directory.path}"
-    return StaleEpochError(job, epoch, max(newest, epoch + 1))
 
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:

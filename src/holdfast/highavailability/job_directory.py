@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from holdfast.errors import StaleEpochError
 from holdfast.eventstore.event_file import EventFileName
 from holdfast.highavailability.driver_lock import is_held
 from holdfast.highavailability.durable_files import (
@@ -135,6 +136,15 @@ class JobDirectory:
         for kind, epoch in self._written():
             if kind == _LIVE and epoch < before:
                 self.release(epoch)
+
+    def stale(self, epoch: int, newest: int) -> StaleEpochError:
+        """Why a start is refused.
+
+        Args:
+            epoch: of the start.
+            newest: the newest one that is known. One that is gone was higher than `epoch`, too.
+        """
+        return StaleEpochError(f"job {self.job_id} in {self.path}", epoch, max(newest, epoch + 1))
 
     def is_driven(self, epoch: int) -> bool:
         """Whether the driver of one of its starts lives."""

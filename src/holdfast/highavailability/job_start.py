@@ -268,8 +268,8 @@ class JobStart:
         newest = self._directory.newest_epoch()
         if newest <= self.epoch:
             # Gone: whoever did that had an epoch as well, which is no longer known.
-            newest = max(self._starts.newest_anywhere(), self.epoch + 1)
-        return StaleEpochError(f"job {self.job_id} in {self._directory.path}", self.epoch, newest)
+            newest = self._starts.newest_anywhere()
+        return self._directory.stale(self.epoch, newest)
 
     def _checked_epoch(self) -> int:
         self.check()
