@@ -47,6 +47,7 @@ from tests.unit.interleavings import (
     forgetful,
     in_one_go,
     is_locked,
+    one_at_a_time,
     starts_over,
 )
 
@@ -385,6 +386,14 @@ def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[
     found = go_through(home, Nightly(SinkMode.APPEND, light=True, fine=fine), monkeypatch)
     assert found.states > 1000
     assert found.files > 100
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_two_starts_where_locks_work(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever holds the lock is killed, too, while the other one waits for it."""
+    monkeypatch.setattr(ha_storage, "one_at_a_time", one_at_a_time)
+    go_through(home, Nightly(SinkMode.APPEND, light=True), monkeypatch)
 
 
 @pytest.mark.soak
