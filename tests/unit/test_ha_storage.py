@@ -324,6 +324,34 @@ def test_who_is_overtaken_while_it_begins_takes_nothing_over(
     assert program().begin(WRITE).already_done
 
 
+def test_runs_that_take_over_from_one_another_are_both_gone_on_with(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither can end then, and nothing that either has written is written again."""
+    slow, fast = program(), program()
+    first, second = (WRITE.model_copy(update={"occurrence": each}) for each in range(2))
+    slow.begin(first).end(JobStatus.FINISHED, keep=True)
+
+    def overtake() -> None:
+        assert fast.begin(first).already_done
+        fast.begin(second)
+
+    meanwhile(monkeypatch, "newest_epoch", overtake)
+    with pytest.raises(StaleEpochError):
+        slow.begin(second).check()
+    for storage in (fast, slow):
+        with pytest.raises(StaleEpochError):
+            storage.begin(WRITE)
+        storage.close()
+    storage, last = program(), program()
+    assert [storage.begin(each).already_done for each in (first, second)] == [True, False]
+    assert last.begin(first).already_done
+    last.begin(second).end(JobStatus.FINISHED, keep=True)
+    assert len(last.done_jobs()) == 2
+    last.close()
+    assert not any(program().begin(each).already_done for each in (first, second))
+
+
 def meanwhile(patch: pytest.MonkeyPatch, step: str, does: Callable[[], object]) -> None:
     """Something is done before the next step of a job's directory, as by another program."""
     real, to_do = getattr(JobDirectory, step), [does]

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -87,15 +87,22 @@ class ProgramRun:
         """
         if token is None or token == self.token:
             return False
-        path = self._directory / token
-        with suppress(FileNotFoundError):
-            if path.read_bytes() == self._process.encode():
+        while True:
+            taken = self._all_taken()
+            last = _last_taken(taken, token, self.token)
+            by = taken.get(last)
+            if by == self.token:
+                return True
+            path = self._directory / (last if by is None else f"{last}.{by}")
+            with suppress(FileNotFoundError):
+                if path.read_bytes() == self._process.encode():
+                    return False
+                path.rename(self._directory / f"{last}.{self.token}")
+                sync_directory(self._directory)
+                return True
+            # It has ended, or somebody else has taken it over meanwhile.
+            if self._all_taken().get(last) == by:
                 return False
-            path.rename(path.with_suffix(f".{self.token}"))
-            sync_directory(self._directory)
-            return True
-        by = self._all_taken().get(token)
-        return by is not None and (by == self.token or self.take_over(by))
 
     def tokens(self) -> frozenset[str]:
         """Of this run and those that it goes on with.
@@ -103,7 +110,7 @@ class ProgramRun:
         Raises:
             OSError: when they can't be listed.
         """
-        return frozenset({self.token, *(taken for taken, _ in self._all_mine())})
+        return frozenset({self.token, *self._all_mine()})
 
     def end(self) -> bool:
         """The run has ended as it should. Does nothing the second time.
@@ -118,10 +125,12 @@ class ProgramRun:
             if not self._begun:
                 return True
             self._begun = False
-            # Before its own: what this run was to do again of theirs is recorded as its own by now.
-            for taken, by in self._all_mine():
-                (self._directory / taken).with_suffix(f".{by}").unlink(missing_ok=True)
+            mine = self._all_mine()
+            # First: whoever asks for a run that it goes on with finds that all of them have ended.
             ended = remove_once(self._path)
+            if ended:
+                for taken, by in mine.items():
+                    (self._directory / f"{taken}.{by}").unlink(missing_ok=True)
             if self._directory.exists():
                 sync_directory(self._directory)
             return ended
@@ -134,19 +143,37 @@ class ProgramRun:
             return {}
         return dict(name.split(".") for name in names if _TAKEN.fullmatch(name))
 
-    def _all_mine(self) -> list[tuple[str, str]]:
-        """The runs that this one goes on with, those that were taken over from first at first."""
-        taken, mine, found = self._all_taken(), [self.token], list[tuple[str, str]]()
-        while mine:
-            by = mine.pop()
-            own = [(each, by) for each, other in taken.items() if other == by]
-            mine.extend(each for each, _ in own)
-            found.extend(own)
-        return found[::-1]
+    def _all_mine(self) -> dict[str, str]:
+        """The runs that this one goes on with, and by which they were taken over from."""
+        taken = self._all_taken()
+        return {
+            each: by
+            for each, by in taken.items()
+            if taken.get(_last_taken(taken, each, self.token)) == self.token
+        }
 
     @property
     def _path(self) -> Path:
         return self._directory / self.token
+
+
+def _last_taken(taken: Mapping[str, str], token: str, goal: str) -> str:
+    """The last run of a chain in which each was taken over from by the next one.
+
+    Two runs that begin each other's jobs at one moment may take over from one another: neither can
+    end then. Of such a ring it is the same one for all.
+
+    Args:
+        taken: the runs that were taken over from, and by which.
+        token: the run that the chain begins with.
+        goal: the run that it ends before, should it come to it.
+    """
+    chain = [token]
+    while (by := taken.get(chain[-1])) is not None and by != goal:
+        if by in chain:
+            return min(chain[chain.index(by) :])
+        chain.append(by)
+    return chain[-1]
 
 
 def forget_runs(root: Path, known: Collection[str], after: timedelta) -> None:
