@@ -324,32 +324,61 @@ def test_who_is_overtaken_while_it_begins_takes_nothing_over(
     assert program().begin(WRITE).already_done
 
 
-def test_runs_that_take_over_from_one_another_are_both_gone_on_with(
+FIRST, SECOND = (WRITE.model_copy(update={"occurrence": each}) for each in range(2))
+
+
+def test_of_two_runs_that_take_over_from_one_another_one_is_refused(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither can end then, and nothing that either has written is written again."""
     slow, fast = program(), program()
-    first, second = (WRITE.model_copy(update={"occurrence": each}) for each in range(2))
-    slow.begin(first).end(JobStatus.FINISHED, keep=True)
+    slow.begin(FIRST).end(JobStatus.FINISHED, keep=True)
 
     def overtake() -> None:
-        assert fast.begin(first).already_done
-        fast.begin(second)
+        assert fast.begin(FIRST).already_done
+        fast.begin(SECOND)
 
     meanwhile(monkeypatch, "newest_epoch", overtake)
     with pytest.raises(StaleEpochError):
-        slow.begin(second).check()
-    for storage in (fast, slow):
-        with pytest.raises(StaleEpochError):
-            storage.begin(WRITE)
-        storage.close()
-    storage, last = program(), program()
-    assert [storage.begin(each).already_done for each in (first, second)] == [True, False]
-    assert last.begin(first).already_done
-    last.begin(second).end(JobStatus.FINISHED, keep=True)
+        slow.begin(SECOND)
+    # It may begin anew where the other one was in its way.
+    fast.begin(SECOND).end(JobStatus.FINISHED, keep=True)
+    last = program()
+    assert all(last.begin(each).already_done for each in (FIRST, SECOND))
     assert len(last.done_jobs()) == 2
+    slow.close()
     last.close()
-    assert not any(program().begin(each).already_done for each in (first, second))
+    assert not any(program().begin(each).already_done for each in (FIRST, SECOND))
+
+
+def test_a_run_that_has_ended_with_another_takes_nothing_over(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, new = program(), program()
+    slow.begin(FIRST).end(JobStatus.FINISHED, keep=True)
+
+    def overtake() -> None:
+        for storage in (program(), new):
+            assert storage.begin(FIRST).already_done is (storage is not new)
+            storage.begin(SECOND).end(JobStatus.FINISHED, keep=True)
+            storage.close(interrupted=storage is new)
+
+    meanwhile(monkeypatch, "newest_epoch", overtake)
+    with pytest.raises(StaleEpochError):
+        slow.begin(SECOND)
+    slow.close()
+    assert program().begin(SECOND).already_done
+
+
+def test_a_run_goes_on_with_all_that_were_killed_before(root: Path, program: Program) -> None:
+    program().begin(WRITE).end(JobStatus.FINISHED, keep=True)
+    for _ in range(4):
+        last = program()
+        assert last.begin(WRITE).already_done
+        paths = [path.relative_to(root) for path in (root / "programs").rglob("*")]
+        assert max(len(path.parts) for path in paths) == 3
+    last.close()
+    assert not list((root / "programs").iterdir())
+    assert not program().begin(WRITE).already_done
 
 
 def meanwhile(patch: pytest.MonkeyPatch, step: str, does: Callable[[], object]) -> None:
@@ -474,7 +503,7 @@ def test_a_program_ends_in_one_step_for_all_of_its_jobs(root: Path, program: Pro
         storage.begin(each).end(JobStatus.FINISHED, keep=True)
     (run,) = (root / "programs").iterdir()
     # As far as a program comes that is killed over its end.
-    run.unlink()
+    run.rmdir()
     again = program()
     assert not any(again.begin(each).already_done for each in others)
 

@@ -33,7 +33,12 @@ from holdfast.highavailability.job_identity import JobIdentity, next_job_id
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
-from holdfast.highavailability.program_run import THIS_PROCESS, ProgramRun, forget_runs
+from holdfast.highavailability.program_run import (
+    THIS_PROCESS,
+    ProgramRun,
+    RunTakenOver,
+    forget_runs,
+)
 from holdfast.highavailability.seal_key import seal_key
 from holdfast.ids import JobID
 
@@ -111,6 +116,8 @@ class HighAvailabilityStorage:
         try:
             with one_at_a_time(self.root / _LOCK, _PATIENCE_SECONDS):
                 start = self._begin(identity, name)
+        except RunTakenOver:
+            raise self._overtaken() from None
         except OSError as error:
             raise StorageError(str(self.root), f"the job can't be recorded: {error}") from error
         with self._lock:
@@ -230,8 +237,7 @@ class HighAvailabilityStorage:
 
     def _begin(self, identity: JobIdentity, name: str) -> JobStart:
         if not self._run.begin():
-            newest = max(self.newest_anywhere(), self._epoch + 1)
-            raise StaleEpochError(f"a job of this program in {self.root}", self._epoch, newest)
+            raise self._overtaken()
         for _ in range(_ATTEMPTS):
             directory = self._directory_for(identity)
             # A driver that ends the job meanwhile removes it.
@@ -241,6 +247,10 @@ class HighAvailabilityStorage:
                         path.mkdir(mode=0o700)
                 return self._begin_in(directory, identity, name)
         raise FileNotFoundError(f"{directory.path} is removed again and again")
+
+    def _overtaken(self) -> StaleEpochError:
+        newest = max(self.newest_anywhere(), self._epoch + 1)
+        return StaleEpochError(f"a job of this program in {self.root}", self._epoch, newest)
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
         epoch = self._epoch = self.next_epoch(directory)

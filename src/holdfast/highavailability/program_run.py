@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import remove_once, sync_directory, write_once
-from holdfast.highavailability.job_directory import ASIDE
+from holdfast.highavailability.durable_files import sync_directory
 
 _PROGRAMS = "programs"
-_TAKEN = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
-_TOKEN = re.compile(r"[0-9a-f]{32}(?:\.[0-9a-f]{32})?")
+_ENDED = "ended-"
 
 THIS_PROCESS = uuid.uuid4().hex
 """Stands for this process among all processes."""
 
 
-class ProgramRun:
-    """A run of a program. A file stands for it from its first job to its end.
+class RunTakenOver(Exception):
+    """Another run has taken over from this one, which may not take over from any other."""
 
-    That file goes in one step: either the run ends, and all of its jobs are to be done by the next
-    one, or another run takes over, and none is. Safe for use by several threads.
+
+class ProgramRun:
+    """A run of a program. A directory stands for it from its first job to its end.
+
+    That directory goes in one step: either the run ends, and all of its jobs are to be done by the
+    next one, or another run takes over, and none is. Who takes over moves it into its own: so a run
+    that was taken over from itself finds none to move it to, and what a run holds ends with it.
+
+    Safe for use by several threads.
 
     Args:
         root: the storage directory.
         process: stands for the process that runs it.
+
+    Attributes:
+        token: stands for the run among all runs.
     """
 
     def __init__(self, root: Path, process: str = THIS_PROCESS) -> None:
-        self.token = uuid.uuid4().hex
-        self._process = process
+        self.token = f"{process}-{uuid.uuid4().hex}"
         self._directory = root / _PROGRAMS
-        self._aside = root / ASIDE
+        self._path = self._directory / self.token
         self._begun = False
         self._lock = threading.Lock()
 
@@ -60,7 +67,8 @@ class ProgramRun:
                     return False
                 return True
             self._directory.mkdir(mode=0o700, exist_ok=True)
-            write_once(self._path, self._process.encode(), self._aside)
+            self._path.mkdir(mode=0o700)
+            sync_directory(self._directory)
             self._begun = True
             return True
 
@@ -83,26 +91,27 @@ class ProgramRun:
             whether there is such a run.
 
         Raises:
+            RunTakenOver: when another run has taken over from this one.
             OSError: when that can't be written.
         """
         if token is None or token == self.token:
             return False
-        while True:
-            taken = self._all_taken()
-            last = _last_taken(taken, token, self.token)
-            by = taken.get(last)
-            if by == self.token:
-                return True
-            path = self._directory / (last if by is None else f"{last}.{by}")
-            with suppress(FileNotFoundError):
-                if path.read_bytes() == self._process.encode():
-                    return False
-                path.rename(self._directory / f"{last}.{self.token}")
-                sync_directory(self._directory)
-                return True
-            # It has ended, or somebody else has taken it over meanwhile.
-            if self._all_taken().get(last) == by:
+        while (holder := self._holder(token)) is not None and holder != self.token:
+            if _process_of(holder) == _process_of(self.token):
                 return False
+            try:
+                os.rename(self._directory / holder, self._path / holder)
+            except FileNotFoundError:
+                if not self._path.exists():
+                    raise RunTakenOver(self.token) from None
+                # It has ended, or somebody else has taken it over meanwhile.
+                continue
+            self._take_out(self._path / holder)
+            for changed in (self._path, self._directory):
+                with suppress(FileNotFoundError):
+                    sync_directory(changed)
+            return True
+        return holder is not None
 
     def tokens(self) -> frozenset[str]:
         """Of this run and those that it goes on with.
@@ -110,7 +119,9 @@ class ProgramRun:
         Raises:
             OSError: when they can't be listed.
         """
-        return frozenset({self.token, *self._all_mine()})
+        with suppress(FileNotFoundError):
+            return frozenset({self.token, *_held(self._path)})
+        return frozenset({self.token})
 
     def end(self) -> bool:
         """The run has ended as it should. Does nothing the second time.
@@ -125,55 +136,32 @@ class ProgramRun:
             if not self._begun:
                 return True
             self._begun = False
-            mine = self._all_mine()
-            # First: whoever asks for a run that it goes on with finds that all of them have ended.
-            ended = remove_once(self._path)
-            if ended:
-                for taken, by in mine.items():
-                    (self._directory / f"{taken}.{by}").unlink(missing_ok=True)
-            if self._directory.exists():
-                sync_directory(self._directory)
-            return ended
+            if not _end_once(self._path):
+                return False
+            sync_directory(self._directory)
+            shutil.rmtree(_ended(self._path), ignore_errors=True)
+            return True
 
-    def _all_taken(self) -> dict[str, str]:
-        """The runs that were taken over from, and by which."""
-        try:
-            names = os.listdir(self._directory)
-        except FileNotFoundError:
-            return {}
-        return dict(name.split(".") for name in names if _TAKEN.fullmatch(name))
+    def _holder(self, token: str) -> str | None:
+        """The run that is, or has taken over from, a run; None where that has ended."""
+        before: dict[str, str] | None = None
+        while True:
+            # One of them may be moved meanwhile, from where is yet to be listed to where was.
+            with suppress(FileNotFoundError):
+                held = {name: name for name in _runs(self._directory)}
+                for run in tuple(held):
+                    held |= dict.fromkeys(_held(self._directory / run), run)
+                if token in held or held == before:
+                    return held.get(token)
+                before = held
 
-    def _all_mine(self) -> dict[str, str]:
-        """The runs that this one goes on with, and by which they were taken over from."""
-        taken = self._all_taken()
-        return {
-            each: by
-            for each, by in taken.items()
-            if taken.get(_last_taken(taken, each, self.token)) == self.token
-        }
-
-    @property
-    def _path(self) -> Path:
-        return self._directory / self.token
-
-
-def _last_taken(taken: Mapping[str, str], token: str, goal: str) -> str:
-    """The last run of a chain in which each was taken over from by the next one.
-
-    Two runs that begin each other's jobs at one moment may take over from one another: neither can
-    end then. Of such a ring it is the same one for all.
-
-    Args:
-        taken: the runs that were taken over from, and by which.
-        token: the run that the chain begins with.
-        goal: the run that it ends before, should it come to it.
-    """
-    chain = [token]
-    while (by := taken.get(chain[-1])) is not None and by != goal:
-        if by in chain:
-            return min(chain[chain.index(by) :])
-        chain.append(by)
-    return chain[-1]
+    def _take_out(self, taken: Path) -> None:
+        """Has what a run held lie beside it, so that paths don't grow with each start."""
+        # Whoever has taken over from this one goes on with that.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for name in os.listdir(taken):
+                os.rename(taken / name, self._path / name)
+                self._take_out(self._path / name)
 
 
 def forget_runs(root: Path, known: Collection[str], after: timedelta) -> None:
@@ -191,9 +179,42 @@ def forget_runs(root: Path, known: Collection[str], after: timedelta) -> None:
     if not directory.exists():
         return
     oldest = time.time() - after.total_seconds()
-    for path in directory.iterdir():
-        if _TOKEN.fullmatch(path.name) and path.stem not in known:
-            # Another program that starts may be faster.
-            with suppress(FileNotFoundError):
-                if path.lstat().st_mtime < oldest:
-                    path.unlink()
+    for name in os.listdir(directory):
+        path = directory / name
+        # Another program that starts may be faster.
+        with suppress(FileNotFoundError):
+            if name.startswith(_ENDED):
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.stat().st_mtime < oldest and not {name, *_held(path)}.intersection(known):
+                _end_once(path)
+                shutil.rmtree(_ended(path), ignore_errors=True)
+
+
+def _end_once(path: Path) -> bool:
+    """Ends a run and all that it holds in one step. Gives whether it was this call."""
+    try:
+        os.rename(path, _ended(path))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _ended(path: Path) -> Path:
+    return path.with_name(f"{_ENDED}{path.name}")
+
+
+def _process_of(token: str) -> str:
+    return token.rpartition("-")[0]
+
+
+def _runs(directory: Path) -> list[str]:
+    try:
+        return [name for name in os.listdir(directory) if not name.startswith(_ENDED)]
+    except NotADirectoryError:
+        return []
+
+
+def _held(run: Path) -> list[str]:
+    """The runs that a run goes on with; FileNotFoundError where it has been moved meanwhile."""
+    held = _runs(run)
+    return held + [deeper for name in held for deeper in _held(run / name)]
