@@ -50,6 +50,7 @@ from greenlet import getcurrent, greenlet
 from holdfast.sinks.directory_renames import KernelRenames
 
 _LEARNING = 60
+_OTHER_IDS = 1000
 _EPOCH = re.compile(r"\b[0-9]{10}\b")
 _REAL_RMTREE = shutil.rmtree
 _REAL_COPYTREE = shutil.copytree
@@ -60,7 +61,10 @@ _REAL = {
     remove chmod chown utime""".split()
 }
 _REAL_EXCHANGE = KernelRenames._rename
+real_open = os.open
 
+NAME = re.compile(r"57a47[0-9]")
+"""The names of starts, which are the first digits of all ids that they draw."""
 Program = Callable[[str], object]
 """Runs in the current directory, under a name of its own; what it returns or raises is its end."""
 
@@ -126,7 +130,7 @@ class Run:
         """Adds a start, which runs up to its first step."""
         start = Start(name)
 
-        def run() -> None:
+        def run(_: object) -> None:
             try:
                 start.end = (program(name), None)
             except Killed:
@@ -195,36 +199,32 @@ class Run:
 
     def relative(self, path: Any) -> str | None:
         """A path below the shared directory; None for all others."""
-        if isinstance(path, int):
-            return None
-        text = os.fspath(path)
-        if text.startswith(self._prefix):
-            return text[len(self._prefix) :]
-        return None if text.startswith(os.sep) else os.path.normpath(text)
+        return relative(path, self._prefix)
 
     def _resume(self, start: Start) -> None:
-        before = _current.run, _current.start
-        _current.run, _current.start = self, start
-        assert start.thread is not None
-        start.thread.switch()
-        _current.run, _current.start = before
+        resume(self, start)
 
     # -- in the threads of the starts
 
     def step(
-        self, what: str, reads: Sequence[str], writes: Sequence[str], act: Callable[[], Any]
+        self,
+        what: str,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        act: Callable[[], Any],
+        content: bytes = b"",
     ) -> Any:
         """Does a step of the current start when it is its turn."""
         start = _current.start
-        looks = frozenset(place for path in (*reads, *writes) for place in _with_parents(path))
+        looks = frozenset(place for path in (*reads, *writes) for place in with_parents(path))
         for place in looks:
-            self.touched.setdefault(_kind(place), {}).setdefault(start.name, False)
+            self.touched.setdefault(kind(place), {}).setdefault(start.name, False)
         for place in writes:
-            self.touched.setdefault(_kind(place), {})[start.name] = True
+            self.touched.setdefault(kind(place), {})[start.name] = True
         if start.is_killed:
             raise Killed
         stops = not (start.is_at_once and start.has_begun)
-        if stops and not self._shared.isdisjoint(map(_kind, looks)):
+        if stops and not self._shared.isdisjoint(map(kind, looks)):
             start.has_begun = True
             start.looks, start.writes = looks, frozenset(writes)
             getcurrent().parent.switch()
@@ -237,7 +237,9 @@ class Run:
         except OSError as error:
             start.learned = hash((start.learned, what, *reads, *writes, error.errno))
             raise
-        start.learned = hash((start.learned, what, *reads, *writes, _told(found)))
+        # Not by what the scenario says that nobody goes by.
+        told = self._scenario.told(found) if what == "read" else _told(found)
+        start.learned = hash((start.learned, what, *reads, *writes, told))
         return found
 
     def put(self, path: str) -> None:
@@ -265,6 +267,36 @@ class Run:
         return {each[len(path) :]: self.made.pop(each) for each in below}
 
 
+def relative(path: Any, prefix: str = "") -> str | None:
+    """A path in the current directory; None for all others.
+
+    Args:
+        path: the path, or the number of an open file.
+        prefix: of absolute paths of what is in that directory.
+    """
+    if isinstance(path, int):
+        return None
+    text = os.fspath(path)
+    if prefix and text.startswith(prefix):
+        return text[len(prefix) :]
+    return None if text.startswith(os.sep) else os.path.normpath(text)
+
+
+def resume(run: Any, start: Start, answer: object = None) -> None:
+    """Lets a start go on.
+
+    Args:
+        run: which is told of its steps.
+        start: the start.
+        answer: what the step before which it waits is told.
+    """
+    before = _current.run, _current.start
+    _current.run, _current.start = run, start
+    assert start.thread is not None
+    start.thread.switch(answer)
+    _current.run, _current.start = before
+
+
 class _Current:
     run: Run
     start: Start
@@ -277,7 +309,7 @@ class _Current:
 _current = _Current()
 
 
-def _with_parents(path: str) -> Iterator[str]:
+def with_parents(path: str) -> Iterator[str]:
     yield path
     while os.sep in path:
         path = path.rpartition(os.sep)[0]
@@ -285,7 +317,7 @@ def _with_parents(path: str) -> Iterator[str]:
 
 
 @functools.cache
-def _kind(path: str) -> str:
+def kind(path: str) -> str:
     """A path but for its epoch: of the next one nothing else is to be found out."""
     return _EPOCH.sub("<epoch>", path)
 
@@ -306,6 +338,20 @@ def _told(found: object) -> object:
     if isinstance(found, list):
         return tuple(found)
     return found if isinstance(found, str | bool | bytes | None) else None
+
+
+def by_the_system(name: str = "nobody") -> None:
+    """What is done from now on is done in the same way each time.
+
+    Args:
+        name: of the start for which it is done.
+    """
+    _current.start = Start(name, uuids=_OTHER_IDS)
+
+
+def who() -> str:
+    """The name of the start that runs; "last" for the one that ends the work."""
+    return "last" if _current.run is None else _current.start.name
 
 
 @contextmanager
@@ -348,6 +394,8 @@ def _forgetful(real: Callable[..., Any], name: str, told: Callable[[Any], object
         start = _current.start
         before = start.learned
         start.entered.append((name, before))
+        # So that no state within is one after.
+        start.learned = hash(("in", name, before))
         try:
             found = real(*args, **kwargs)
         except Killed:
@@ -416,7 +464,8 @@ class _WrittenFile(io.BytesIO):
             return
         self._is_done = True
         run, content = _current.run, self.getvalue()
-        run.step("write", (), (self._path,), lambda: os.write(self._descriptor, content))
+        act = functools.partial(os.write, self._descriptor, content)
+        run.step("write", (), (self._path,), act, content)
         run.fill(self._path, content)
 
     def fileno(self) -> int:
@@ -565,16 +614,13 @@ def _os_open(path: Any, flags: int, mode: int = 0o777, **kwargs: Any) -> int:
     run = _current.run
     is_new = bool(flags & os.O_CREAT)
     writes = (found, _listing_of(found)) if is_new else ()
-    descriptor: list[int] = []
-
-    def act() -> None:
-        descriptor.append(_REAL["open"](path, flags, mode, **kwargs))
-
-    run.step("open", () if is_new else (found,), writes, act)
+    what = "open" if not is_new else "create" if flags & os.O_EXCL else "truncate"
+    act = functools.partial(_REAL["open"], path, flags, mode, **kwargs)
+    descriptor: int = run.step(what, () if is_new else (found,), writes, act)
     if is_new and (flags & os.O_EXCL or found not in run.made):
         run.put(found)
-    _paths[descriptor[0]] = found
-    return descriptor[0]
+    _paths[descriptor] = found
+    return descriptor
 
 
 _paths: dict[int, str] = {}
@@ -591,30 +637,27 @@ def _io_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     if "w" in mode:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         return _WrittenFile(_os_open(file, flags, 0o666), found, is_text="b" not in mode)
-    content: list[bytes] = []
 
     def act() -> bytes:
         with _REAL_OPEN(file, "rb") as opened:
-            content.append(opened.read())
-        return b""
+            content: bytes = opened.read()
+            return content
 
-    _current.run.step("read", (found,), (), act)
-    # Not by what the scenario says that nobody goes by.
-    start = _current.start
-    start.learned = hash((start.learned, _current.run.made.get(found)))
-    return io.BytesIO(content[0]) if "b" in mode else io.StringIO(content[0].decode())
+    content = _current.run.step("read", (found,), (), act)
+    return io.BytesIO(content) if "b" in mode else io.StringIO(content.decode())
 
 
 def _rmtree(path: Any, ignore_errors: bool = False, **kwargs: Any) -> None:
     if _in_run(path) is None:
         return _REAL_RMTREE(path, ignore_errors=ignore_errors, **kwargs)
     try:
-        for entry in os.scandir(path):
-            if entry.is_dir(follow_symlinks=False):
-                _rmtree(entry.path, ignore_errors)
+        for name in os.listdir(path):
+            below = os.path.join(path, name)
+            if stat.S_ISDIR(os.lstat(below).st_mode):
+                _rmtree(below, ignore_errors)
                 continue
             try:
-                os.unlink(entry.path)
+                os.unlink(below)
             except OSError:
                 if not ignore_errors:
                     raise
@@ -628,7 +671,9 @@ def _rmtree(path: Any, ignore_errors: bool = False, **kwargs: Any) -> None:
 def _uuid4() -> uuid.UUID:
     start = _current.start
     start.uuids += 1
-    return uuid.uuid5(uuid.NAMESPACE_OID, f"{start.name} {start.uuids}")
+    drawn = uuid.uuid5(uuid.NAMESPACE_OID, f"{start.name} {start.uuids}").hex
+    # Whose it is can be read in it.
+    return uuid.UUID(hex=start.name + drawn[len(start.name) :] if NAME.match(start.name) else drawn)
 
 
 def _no_locks(*_: object) -> None:
@@ -875,7 +920,7 @@ class Interleavings:
         root = self._home / str(self._count)
         root.mkdir()
         os.chdir(root)
-        _current.start = Start("nobody")
+        by_the_system()
         self._scenario.prepare()
         run = Run(root, self._shared, self._scenario)
         for directory, directories, files in os.walk("."):

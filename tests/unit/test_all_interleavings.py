@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
@@ -44,12 +45,16 @@ from tests.unit.interleavings import (
     Explored,
     Interleavings,
     Lock,
+    Scenario,
+    by_the_system,
     forgetful,
     in_one_go,
     is_locked,
     one_at_a_time,
     starts_over,
+    who,
 )
+from tests.unit.modelled_interleavings import ModelledInterleavings
 
 HA = Path("ha")
 STALE = "stale"
@@ -57,7 +62,8 @@ ROWS = "de"
 _TIME = re.compile(r"[-0-9]{10}T[0-9:.]+Z")
 _LONG_NUMBER = re.compile(r"\b[0-9]{4,}\b")
 ALL = "begin publish end"
-STARTS = ["one", "two", "three"]
+STARTS = ["57a470", "57a471", "57a472"]
+OVER = Path("over")
 
 
 @pytest.fixture
@@ -144,7 +150,7 @@ class Nightly:
         starts: how many starts of it there are at once.
         light: whether its sinks are such as publish one file.
         fine: for each start the parts of its work in which it may be stopped anywhere; it may
-            before the other ones.
+            before the other ones. Not for modelled interleavings: in these it may be everywhere.
     """
 
     def __init__(
@@ -161,14 +167,18 @@ class Nightly:
         self._exists = exists
         self.programs = dict.fromkeys(STARTS[:starts], self.run)
         self._opened: dict[str, HighAvailabilityStorage] = {}
-        self._over = 0
 
     def prepare(self) -> None:
-        self._over = 0
+        for name in (*self.programs, "last"):
+            # One each, so that no start goes by those of the others.
+            (OVER / name).mkdir(parents=True)
         for number, _ in enumerate(self._modes if self._exists else ()):
             out(number).mkdir()
             (out(number) / "part-a").write_text("a")
-        self._opened = {name: HighAvailabilityStorage(HA, name) for name in self.programs}
+        self._opened = {}
+        for name in self.programs:
+            by_the_system(name)
+            self._opened[name] = HighAvailabilityStorage(HA, name)
 
     def run(self, name: str) -> object:
         storage = self._opened.get(name) or HighAvailabilityStorage(HA, name)
@@ -220,9 +230,10 @@ class Nightly:
     def _end(self, start: JobStart) -> None:
         assert start.end(JobStatus.FINISHED, keep=True)
 
-    def has_ended(self) -> None:
-        """A run of the program has ended as it should."""
-        self._over += 1
+    @property
+    def _over(self) -> int:
+        """How many runs of the program have ended as they should."""
+        return len(list(OVER.glob("*/ended")))
 
     def let_go(self) -> None:
         for lock in list(driver_lock._held):
@@ -261,7 +272,7 @@ class Nightly:
             for name in files:
                 path = os.path.join(directory, name)
                 found.append((path, self.told(Path(path).read_bytes())))
-        return frozenset(found), self._over
+        return frozenset(found)
 
     def recover(self) -> None:
         """A last start ends the work."""
@@ -269,7 +280,6 @@ class Nightly:
         assert self.run("last") is None
         assert self._over == over + 1
         self._check_end()
-        self._over = over
 
     def ended(self, ends: Mapping[str, object]) -> None:
         """A start has ended well, or says that another one has taken over."""
@@ -357,35 +367,71 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def go_through(home: Path, nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> Explored:
-    _forget(monkeypatch)
-    removed = program_run.remove_once
+def go_through(
+    home: Path,
+    nightly: Nightly,
+    patch: pytest.MonkeyPatch,
+    by: Callable[[Path, Scenario], Interleavings | ModelledInterleavings] = ModelledInterleavings,
+) -> Explored:
+    _forget(patch)
+    end_once = program_run._end_once
 
     def counted(path: Path) -> bool:
-        is_over = removed(path)
+        is_over = end_once(path)
         if is_over:
-            nightly.has_ended()
+            (OVER / who() / "ended").mkdir()
         return is_over
 
-    monkeypatch.setattr(program_run, "remove_once", counted)
-    monkeypatch.setattr(job_start, "DriverLock", Lock)
-    monkeypatch.setattr(job_directory, "is_held", is_locked)
-    return Interleavings(home, nightly).go_through()
+    patch.setattr(program_run, "_end_once", counted)
+    patch.setattr(job_start, "DriverLock", Lock)
+    patch.setattr(job_directory, "is_held", is_locked)
+    return by(home, nightly).go_through()
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize(
-    "fine",
+    ("modes", "starts"),
     [
-        ("publish", "publish"),
-        pytest.param((ALL, ALL), marks=pytest.mark.soak),
+        ([SinkMode.APPEND], 2),
+        pytest.param([SinkMode.APPEND] * 2, 2, marks=pytest.mark.soak),
+        pytest.param([SinkMode.APPEND], 3, marks=pytest.mark.soak),
     ],
 )
-def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[str]) -> None:
-    """Each is stopped, or killed, anywhere in some parts of its work."""
-    found = go_through(home, Nightly(SinkMode.APPEND, light=True, fine=fine), monkeypatch)
-    assert found.states > 1000
+def test_starts_at_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, modes: Sequence[SinkMode], starts: int
+) -> None:
+    """Each is stopped, or killed, anywhere in its work."""
+    found = go_through(home, Nightly(*modes, starts=starts, light=True), monkeypatch)
+    assert found.states > 10_000
     assert found.files > 100
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("goes_back", [False, True])
+@pytest.mark.parametrize("starts", [2, 3])
+def test_starts_of_a_changed_program(
+    home: Path, monkeypatch: pytest.MonkeyPatch, starts: int, goes_back: bool
+) -> None:
+    """All go on with the job that the killed one has left, under whatever id."""
+    go_through(home, Changed(goes_back=goes_back, starts=starts), monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_model_of_the_files_finds_what_files_do(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, modelled = (home / name for name in ("real", "modelled"))
+    real.mkdir()
+    modelled.mkdir()
+    nightly = Nightly(SinkMode.APPEND, light=True)
+    with monkeypatch.context() as patch:
+        expected = go_through(real, nightly, patch, Interleavings)
+    with monkeypatch.context() as patch:
+        by = functools.partial(ModelledInterleavings, turns=False)
+        found = go_through(modelled, nightly, patch, by)
+    assert (found.states, found.files) == (expected.states, expected.files)
 
 
 @pytest.mark.soak
@@ -393,17 +439,7 @@ def test_two_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[
 def test_two_starts_where_locks_work(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever holds the lock is killed, too, while the other one waits for it."""
     monkeypatch.setattr(ha_storage, "one_at_a_time", one_at_a_time)
-    go_through(home, Nightly(SinkMode.APPEND, light=True), monkeypatch)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("goes_back", [False, True])
-def test_two_starts_of_a_changed_program(
-    home: Path, monkeypatch: pytest.MonkeyPatch, goes_back: bool
-) -> None:
-    """Both go on with the job that the killed one has left, under whatever id."""
-    go_through(home, Changed(goes_back=goes_back), monkeypatch)
+    go_through(home, Nightly(SinkMode.APPEND, light=True), monkeypatch, Interleavings)
 
 
 class Changed(Nightly):
@@ -436,13 +472,23 @@ class Unfenced(Nightly):
             start.end(JobStatus.FINISHED, keep=True)
 
 
-@pytest.mark.parametrize("light", [True, pytest.param(False, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("by", "light"),
+    [
+        (ModelledInterleavings, True),
+        (Interleavings, True),
+        pytest.param(Interleavings, False, marks=pytest.mark.soak),
+    ],
+)
 def test_an_end_that_is_not_one_step_is_found(
-    home: Path, monkeypatch: pytest.MonkeyPatch, light: bool
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by: Callable[[Path, Scenario], Interleavings | ModelledInterleavings],
+    light: bool,
 ) -> None:
     nightly = Unfenced(SinkMode.APPEND, fine=("end", ""), light=light)
     with pytest.raises(AssertionError):
-        go_through(home, nightly, monkeypatch)
+        go_through(home, nightly, monkeypatch, by)
 
 
 @pytest.mark.soak
@@ -458,18 +504,4 @@ def test_two_starts_that_write_directories(
     fine: Sequence[str],
 ) -> None:
     """Each is stopped, or killed, anywhere in some parts of its work."""
-    go_through(home, Nightly(mode, exists=exists, fine=fine), monkeypatch)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-def test_two_starts_that_write_twice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_through(home, Nightly(*[SinkMode.APPEND] * 2, light=True), monkeypatch)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("fine", [("", "", ""), (ALL, ALL, ""), (ALL, ALL, ALL)])
-def test_three_starts(home: Path, monkeypatch: pytest.MonkeyPatch, fine: Sequence[str]) -> None:
-    """Each is stopped, or killed, before each part of its work, or anywhere in it."""
-    go_through(home, Nightly(SinkMode.APPEND, starts=3, light=True, fine=fine), monkeypatch)
+    go_through(home, Nightly(mode, exists=exists, fine=fine), monkeypatch, Interleavings)

@@ -1,0 +1,194 @@
+"""A program as a state machine, which is learned by running it: each answer is given to it once.
+
+The program is the real code. What it does to files doesn't come to any: it waits for an answer at
+each step, and what it does next follows from the answers alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from tests.unit.interleavings import Killed, Program, Start, real_open, relative, resume
+from tests.unit.modelled_files import Answer, Step
+
+_KEPT = 2000
+_FILE, _DIRECTORY = os.lstat(__file__), os.lstat(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class LocalState:
+    """A state of a program.
+
+    Attributes:
+        step: what it does next; None where it has ended.
+        end: what it has returned and raised then.
+        answers: what leads there from the beginning, the last answer first, and the ones before.
+    """
+
+    step: Step | None
+    end: object
+    answers: tuple[Any, ...] | None
+
+
+class LearnedProgram:
+    """The state machine of a program.
+
+    Args:
+        name: of the start that is run.
+        made: makes the program, in the state in which it begins.
+        told: what of a file's content programs go by.
+    """
+
+    def __init__(
+        self, name: str, made: Callable[[], Program], told: Callable[[bytes], str]
+    ) -> None:
+        self._name = name
+        self._made = made
+        self._told = told
+        self.states: list[LocalState] = []
+        self.contents: dict[str, bytes] = {}
+        self._numbers: dict[object, int] = {}
+        self._next: dict[tuple[int, Answer], int] = {}
+        self._waiting: OrderedDict[int, _Replay] = OrderedDict()
+        self.first = self._known(_Replay(self, self._name, self._made()), None)
+
+    def after(self, state: int, answer: Answer) -> int:
+        """The number of the state in which a program is after its step was answered.
+
+        Args:
+            state: the number of the state before.
+            answer: to the step.
+        """
+        found = self._next.get((state, answer))
+        if found is None:
+            before = self.states[state].answers
+            replay = self._waiting.pop(state, None) or self._replayed(before)
+            replay.go_on(answer)
+            found = self._next[state, answer] = self._known(replay, (answer, before))
+        return found
+
+    def write(self, content: bytes) -> str:
+        """What is told of a content, which is known from then on."""
+        told = self._told(content)
+        self.contents.setdefault(told, content)
+        return told
+
+    def forget(self) -> None:
+        """Ends what is still being run."""
+        while self._waiting:
+            self._waiting.popitem()[1].kill()
+
+    def _replayed(self, answers: tuple[Any, ...] | None) -> _Replay:
+        ordered: list[Answer] = []
+        while answers is not None:
+            ordered.append(answers[0])
+            answers = answers[1]
+        replay = _Replay(self, self._name, self._made())
+        for answer in reversed(ordered):
+            replay.go_on(answer)
+        return replay
+
+    def _known(self, replay: _Replay, answers: tuple[Any, ...] | None) -> int:
+        number = self._numbers.setdefault(replay.state(), len(self.states))
+        if number < len(self.states):
+            replay.kill()
+            return number
+        self.states.append(LocalState(replay.next, replay.start.end, answers))
+        if replay.next is not None:
+            self._waiting[number] = replay
+            if len(self._waiting) > _KEPT:
+                self._waiting.popitem(last=False)[1].kill()
+        return number
+
+
+class _Replay:
+    """A run of a program that is given answers; takes the place of a `Run`."""
+
+    def __init__(self, program: LearnedProgram, name: str, made: Program) -> None:
+        self._program = program
+        self.start = Start(name)
+        self.next: Step | None = None
+        self.made: dict[str, object] = defaultdict(str)
+
+        def run(_: object) -> None:
+            try:
+                self.start.end = (made(name), None)
+            except Killed:
+                self.start.end = ("killed", None)
+            except BaseException as error:
+                self.start.end = (None, error)
+
+        self.start.thread = greenlet(run)
+        resume(self, self.start)
+
+    def go_on(self, answer: Answer) -> None:
+        """Goes on up to the next step."""
+        self.next = None
+        resume(self, self.start, answer)
+
+    def kill(self) -> None:
+        """Ends it."""
+        self.start.is_killed = True
+        while self.start.end is None:
+            resume(self, self.start)
+
+    def state(self) -> object:
+        """Stands for all that the program goes by from here on."""
+        return (
+            (self.start.learned, self.start.uuids)
+            if self.start.end is None
+            else repr(self.start.end)
+        )
+
+    def relative(self, path: Any) -> str | None:
+        """A path in the current directory; None for all others."""
+        return relative(path)
+
+    def step(
+        self,
+        what: str,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        act: Callable[[], Any],
+        content: bytes = b"",
+    ) -> Any:
+        """Gives the program the answer to a step."""
+        if self.start.is_killed:
+            raise Killed
+        told = self._program.write(content) if content else ""
+        self.next = Step(what, tuple(reads), tuple(writes), told)
+        kind, answer = getcurrent().parent.switch() or (None, None)
+        if self.start.is_killed:
+            raise Killed
+        self.start.learned = hash((self.start.learned, what, *reads, *writes, answer))
+        if kind == "error":
+            raise OSError(answer, os.strerror(answer))
+        if kind == "kind":
+            return _DIRECTORY if answer else _FILE
+        if kind == "names":
+            return list(answer)
+        if kind == "content":
+            return self._program.contents[answer]
+        if what in ("open", "create", "truncate"):
+            # One that can be closed.
+            return real_open(os.devnull, os.O_RDWR)
+        return answer
+
+    def put(self, path: str) -> None:
+        """A step has made what lies there."""
+
+    def fill(self, path: str, content: bytes) -> None:
+        """A step has written what lies there."""
+
+    def move(self, source: str, to: str) -> None:
+        """What lies at a path has been renamed."""
+
+    def drop(self, path: str) -> None:
+        """Nothing lies there any more."""
