@@ -5,10 +5,37 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
+
+from pydantic_core import CoreSchema, core_schema
 
 _HEX = re.compile(r"[0-9a-f]+")
+_LONGEST = 200
+
+T = TypeVar("T")
+
+
+def text_schema(kind: type[T], parse: Callable[[str], T], text: Callable[[T], str]) -> CoreSchema:
+    """Has pydantic take a type as what it is, or as a text, and write it as that.
+
+    Args:
+        kind: the type.
+        parse: makes one of a text; ValueError where it is none.
+        text: gives the text.
+    """
+
+    def take(value: Any) -> T:
+        if isinstance(value, kind):
+            return value
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise ValueError(f"expected a string of at most {_LONGEST} characters")
+        return parse(value)
+
+    return core_schema.no_info_plain_validator_function(
+        take, serialization=core_schema.plain_serializer_function_ser_schema(text)
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +61,10 @@ class _Id:
     def random(cls) -> Self:
         """An identifier that nothing else has."""
         return cls(uuid.uuid4().hex)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> CoreSchema:
+        return text_schema(cls, cls, lambda value: value.hex)
 
     def __str__(self) -> str:
         return self.hex[:12]

@@ -29,14 +29,12 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, application_of_start
 from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.control_calls import ALL_CALLS, CONTROL_PREFIX
-from holdfast.taskexecutor.messages import REQUEST_LIMIT
+from holdfast.taskexecutor.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
 from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.token import read_key
 from holdfast.version import __version__
 
 SECRET = b"the bytes that nobody outside of this machine may see"
-CALLS = [call.name for call in ALL_CALLS]
 
 
 class Reader:

@@ -248,7 +248,7 @@ class TaskExecutorConnection:
         if not owed:
             return
         try:
-            self.call(lambda gateway: gateway.release_outputs(self.application, owed))
+            self.call(lambda gateway: gateway.release_outputs(self.application, tuple(owed)))
         except TaskExecutorError as error:
             with self._lock:
                 self._owed |= owed

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import urllib3
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
-from holdfast.errors import (
-    HoldfastError,
-    MalformedRequestError,
-    StorageError,
-    TaskExecutorUnreachableError,
-)
-from holdfast.ids import ApplicationID, JobID
-from holdfast.storage.kept_dataset import KeptPartition, Manifest
-from holdfast.taskexecutor import control_calls as calls
-from holdfast.taskexecutor import messages as m
-from holdfast.taskexecutor.control_calls import ControlCall
-from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import (
-    OutputID,
-    ResultPartitionID,
-    TaskExecutorPartitionInfo,
-)
-from holdfast.taskexecutor.publication import Publication
-from holdfast.taskexecutor.recovered_output import RecoveredOutput
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
-from holdfast.taskexecutor.refusals import restored, what_is_wrong
+from holdfast.errors import HoldfastError, StorageError, TaskExecutorUnreachableError
+from holdfast.taskexecutor.control_calls import CALLS, ControlCall
+from holdfast.taskexecutor.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.refusals import Refusal, restored
 
 _ADDRESS = re.compile(r"(?:http://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})/?")
 _CONNECTIONS = 8
+# The end of a program must not wait for one that hangs: its lease lapses all the same.
+_QUICK = ("describe", "heartbeat", "unregister_application")
 
-Q = TypeVar("Q", bound=m.Message)
-A = TypeVar("A", bound=m.Message)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _call(method: F) -> F:
+    """The method of a gateway, which asks another process."""
+    call = CALLS[method.__name__]
+
+    @functools.wraps(method)
+    def ask(self: RemoteTaskExecutor, *args: object, **more: object) -> Any:
+        return self._ask(call, call.asked(*args, **more))
+
+    return cast(F, ask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,178 +81,38 @@ class RemoteTaskExecutor:
     def __repr__(self) -> str:
         return f"RemoteTaskExecutor({self.address!r})"
 
-    def describe(self) -> TaskExecutorDescription:
-        return self._ask(calls.DESCRIBE, self._quick).description
-
-    def register_application(
-        self, application: ApplicationID, lease_seconds: float, version: str
-    ) -> Registration:
-        return self._ask(
-            calls.REGISTER_APPLICATION,
-            application=application,
-            lease_seconds=lease_seconds,
-            version=version,
-        ).registration
-
-    def register_recovery(
-        self,
-        application: ApplicationID,
-        claim: RecoveryClaim,
-        lease_seconds: float,
-        version: str,
-    ) -> Registration:
-        return self._ask(
-            calls.REGISTER_RECOVERY,
-            application=application,
-            job_id=claim.job_id,
-            epoch=claim.epoch,
-            lease_seconds=lease_seconds,
-            version=version,
-        ).registration
-
-    def recovered(self, application: ApplicationID) -> tuple[RecoveredOutput, ...]:
-        answer = self._ask(calls.RECOVERED, application=application)
-        return tuple(each.recovered() for each in answer.outputs)
-
-    def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
-        return self._ask(
-            calls.HEARTBEAT, self._quick, application=application, hits=dict(hits)
-        ).incarnation
-
-    def unregister_application(self, application: ApplicationID) -> None:
-        # The end of a program must not wait for one that hangs: its lease lapses all the same.
-        self._ask(calls.UNREGISTER_APPLICATION, self._quick, application=application)
-
-    def register_job(self, application: ApplicationID, job_id: JobID) -> None:
-        self._ask(calls.REGISTER_JOB, application=application, job_id=job_id)
-
-    def open_output(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        part: OutputPart | None = None,
-    ) -> str:
-        return self._ask(
-            calls.OPEN_OUTPUT, application=application, job_id=job_id, output=output, part=part
-        ).directory
-
-    def finish_output(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        indices: Sequence[int] | None,
-        number_of_partitions: int | None,
-    ) -> tuple[KeptPartition, ...]:
-        return self._ask(
-            calls.FINISH_OUTPUT,
-            application=application,
-            job_id=job_id,
-            output=output,
-            indices=None if indices is None else list(indices),
-            number_of_partitions=number_of_partitions,
-        ).partitions
-
-    def fail_output(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
-        self._ask(calls.FAIL_OUTPUT, application=application, job_id=job_id, output=output)
-
-    def link_output(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        source_application: ApplicationID,
-        partitions: Sequence[ResultPartitionID],
-    ) -> None:
-        self._ask(
-            calls.LINK_OUTPUT,
-            application=application,
-            job_id=job_id,
-            output=output,
-            source_application=source_application,
-            partitions=[m.Partition(output=each.output, index=each.index) for each in partitions],
-        )
-
-    def promote(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        manifest: Manifest,
-        publication: Publication | None = None,
-    ) -> None:
-        self._ask(
-            calls.PROMOTE,
-            application=application,
-            job_id=job_id,
-            output=output,
-            manifest=manifest,
-            publication=publication,
-        )
-
-    def promote_recovered(
-        self,
-        application: ApplicationID,
-        job_id: JobID,
-        output: OutputID,
-        manifest: Manifest,
-        publication: Publication,
-    ) -> None:
-        self._ask(
-            calls.PROMOTE_RECOVERED,
-            application=application,
-            job_id=job_id,
-            output=output,
-            manifest=manifest,
-            publication=publication,
-        )
-
-    def release_partitions(
-        self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
-    ) -> None:
-        partitions = [m.Partition(output=each.output, index=each.index) for each in ids]
-        self._ask(calls.RELEASE_PARTITIONS, application=application, job_id=job_id, ids=partitions)
-
-    def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
-        self._ask(calls.RELEASE_OUTPUTS, application=application, outputs=list(outputs))
-
-    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
-        self._ask(calls.END_JOB, application=application, job_id=job_id)
-
-    def job_partitions(
-        self, application: ApplicationID, job_id: JobID
-    ) -> tuple[TaskExecutorPartitionInfo, ...]:
-        answer = self._ask(calls.JOB_PARTITIONS, application=application, job_id=job_id)
-        return tuple(each.info() for each in answer.partitions)
-
-    def damage(self, application: ApplicationID, output: OutputID) -> str | None:
-        return self._ask(calls.DAMAGE, application=application, output=output).damage
-
-    def report(self, application: ApplicationID | None) -> tuple[DataSetReport, ...]:
-        answer = self._ask(calls.REPORT, application=application)
-        return tuple(each.report() for each in answer.datasets)
+    describe = _call(TaskExecutorGateway.describe)
+    register_application = _call(TaskExecutorGateway.register_application)
+    register_recovery = _call(TaskExecutorGateway.register_recovery)
+    recovered = _call(TaskExecutorGateway.recovered)
+    heartbeat = _call(TaskExecutorGateway.heartbeat)
+    unregister_application = _call(TaskExecutorGateway.unregister_application)
+    register_job = _call(TaskExecutorGateway.register_job)
+    open_output = _call(TaskExecutorGateway.open_output)
+    finish_output = _call(TaskExecutorGateway.finish_output)
+    fail_output = _call(TaskExecutorGateway.fail_output)
+    link_output = _call(TaskExecutorGateway.link_output)
+    promote = _call(TaskExecutorGateway.promote)
+    promote_recovered = _call(TaskExecutorGateway.promote_recovered)
+    release_partitions = _call(TaskExecutorGateway.release_partitions)
+    release_outputs = _call(TaskExecutorGateway.release_outputs)
+    end_job = _call(TaskExecutorGateway.end_job)
+    job_partitions = _call(TaskExecutorGateway.job_partitions)
+    damage = _call(TaskExecutorGateway.damage)
+    report = _call(TaskExecutorGateway.report)
 
     def close(self) -> None:
         """Closes the connections to the executor; another call makes new ones."""
         self._pool.close()
 
-    def _ask(
-        self, call: ControlCall[Q, A], timeout: urllib3.Timeout | None = None, **asked: Any
-    ) -> A:
-        try:
-            body = call.question(**asked).model_dump_json().encode()
-        except ValidationError as error:
-            raise MalformedRequestError(call.name, what_is_wrong(error)) from None
-        except PydanticSerializationError as error:
-            raise MalformedRequestError(call.name, str(error)) from None
+    def _ask(self, call: ControlCall, body: bytes) -> Any:
         try:
             response = self._pool.urlopen(
                 "POST",
                 call.path,
                 body=body,
                 headers=self._headers,
-                timeout=timeout or self._patient,
+                timeout=self._quick if call.name in _QUICK else self._patient,
                 redirect=False,
             )
         except urllib3.exceptions.HTTPError as error:
@@ -266,8 +120,8 @@ class RemoteTaskExecutor:
         refused: HoldfastError | None = None
         try:
             if response.status == 200:
-                return call.answer.model_validate_json(response.data)
-            refused = restored(m.Refusal.model_validate_json(response.data))
+                return call.answer.validate_json(response.data, strict=True)
+            refused = restored(Refusal.model_validate_json(response.data))
         except ValidationError:
             pass
         raise refused or TaskExecutorUnreachableError(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import Executor
-from typing import Any
 
 from aiohttp import web
-from pydantic import ValidationError
 
 from holdfast.errors import (
     HoldfastError,
@@ -16,20 +14,12 @@ from holdfast.errors import (
     RequestTooLargeError,
     UnauthorizedError,
 )
-from holdfast.taskexecutor.control_calls import (
-    ALL_CALLS,
-    CONTROL_PREFIX,
-    DESCRIBE,
-    HEARTBEAT,
-    ControlCall,
-)
+from holdfast.taskexecutor.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
 from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.messages import REQUEST_LIMIT, Refusal
-from holdfast.taskexecutor.refusals import refusal, what_is_wrong
+from holdfast.taskexecutor.refusals import Refusal, refusal
 from holdfast.taskexecutor.token import same
 
-_CALLS: dict[str, ControlCall[Any, Any]] = {call.name: call for call in ALL_CALLS}
-_SIGNS_OF_LIFE = (DESCRIBE.name, HEARTBEAT.name)
+_SIGNS_OF_LIFE = ("describe", "heartbeat")
 _SCHEME = "Bearer "
 _SHOWN = 60
 
@@ -59,15 +49,15 @@ class ControlService:
         name = request.raw_path.removeprefix(CONTROL_PREFIX)[:_SHOWN]
         try:
             self._refuse_strangers(request, name)
-            call = _CALLS.get(name)
+            call = CALLS.get(name)
             if call is None:
-                raise MalformedRequestError(name, f"expected one of {', '.join(_CALLS)}")
+                raise MalformedRequestError(name, f"expected one of {', '.join(CALLS)}")
             if request.method != "POST":
                 raise MalformedRequestError(name, "expected the method POST")
             body = await _body(request, name)
             threads = self._quick if name in _SIGNS_OF_LIFE else self._patient
             answer = await asyncio.get_running_loop().run_in_executor(
-                threads, self._carry_out, call, body
+                threads, call.answered, self._executor, body
             )
             return web.Response(body=answer)
         except HoldfastError as error:
@@ -86,14 +76,6 @@ class ControlService:
             raise UnauthorizedError(name)
         if not same(given[0].removeprefix(_SCHEME), self._token):
             raise UnauthorizedError(name)
-
-    def _carry_out(self, call: ControlCall[Any, Any], body: bytes) -> bytes:
-        try:
-            asked = call.question.model_validate_json(body)
-        except ValidationError as error:
-            raise MalformedRequestError(call.name, what_is_wrong(error)) from None
-        answer = call.carry_out(self._executor, asked)
-        return bytes(answer.model_dump_json().encode())
 
 
 async def _body(request: web.Request, name: str) -> bytes:

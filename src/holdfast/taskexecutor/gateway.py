@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.taskexecutor.output_part import OutputPart
 from holdfast.taskexecutor.partition_info import (
+    Count,
+    Index,
+    Metric,
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
@@ -17,6 +22,9 @@ from holdfast.taskexecutor.partition_info import (
 from holdfast.taskexecutor.publication import Publication
 from holdfast.taskexecutor.recovered_output import RecoveredOutput
 from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+
+Seconds = Annotated[float, Field(gt=0)]
+Version = Annotated[str, Field(max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +81,8 @@ class DataSetReport:
     computes: str
     created: str
     partitions: tuple[KeptPartition, ...]
-    number_of_partitions: int
-    hits: int
+    number_of_partitions: Count
+    hits: Metric
     executor_id: str
     host: str
     directory: str
@@ -104,7 +112,7 @@ class TaskExecutorGateway(Protocol):
         """Which executor this is."""
 
     def register_application(
-        self, application: ApplicationID, lease_seconds: float, version: str
+        self, application: ApplicationID, lease_seconds: Seconds, version: Version
     ) -> Registration:
         """Makes the application known; it is dropped when no heartbeat comes for its lease.
 
@@ -125,8 +133,8 @@ class TaskExecutorGateway(Protocol):
         self,
         application: ApplicationID,
         claim: RecoveryClaim,
-        lease_seconds: float,
-        version: str,
+        lease_seconds: Seconds,
+        version: Version,
     ) -> Registration:
         """Makes a start of a job known, and the newest one of it: it has what earlier ones had.
 
@@ -161,7 +169,7 @@ class TaskExecutorGateway(Protocol):
         Source: FLIP-383, `ShuffleMaster.getAllPartitionWithMetrics`.
         """
 
-    def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
+    def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, Metric]) -> str:
         """Renews the lease.
 
         Args:
@@ -215,8 +223,8 @@ class TaskExecutorGateway(Protocol):
         application: ApplicationID,
         job_id: JobID,
         output: OutputID,
-        indices: Sequence[int] | None,
-        number_of_partitions: int | None,
+        indices: Sequence[Index] | None,
+        number_of_partitions: Count | None,
     ) -> tuple[KeptPartition, ...]:
         """Takes the partitions that the tasks have left over: the executor's to release from now.
 
@@ -335,11 +343,11 @@ class TaskExecutorGateway(Protocol):
         """
 
     def release_partitions(
-        self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
+        self, application: ApplicationID, job_id: JobID, ids: Sequence[ResultPartitionID]
     ) -> None:
         """Releases job partitions; unknown ones are no error."""
 
-    def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
+    def release_outputs(self, application: ApplicationID, outputs: Sequence[OutputID]) -> None:
         """Releases the cluster partitions of outputs, and what was recovered of half-done ones.
 
         Unknown outputs are no error.

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from holdfast.ids import IntermediateDataSetID
+from pydantic import Field
+from pydantic_core import CoreSchema
+
+from holdfast.ids import IntermediateDataSetID, text_schema
 
 _NAME = re.compile(r"([0-9a-f]{64})-([0-9a-f]{8})")
 _ATTEMPT = re.compile(r"[0-9a-f]{8}")
@@ -13,6 +17,13 @@ _ATTEMPT = re.compile(r"[0-9a-f]{8}")
 # Whatever counts partitions, bytes or rows in Spark is a signed number of Java's.
 PARTITIONS_LIMIT = 1 << 31
 METRIC_LIMIT = 1 << 63
+
+Index = Annotated[int, Field(ge=0, lt=PARTITIONS_LIMIT)]
+"""A partition's place in its output, from zero."""
+Count = Annotated[int, Field(ge=1, le=PARTITIONS_LIMIT)]
+"""A number of partitions."""
+Metric = Annotated[int, Field(ge=0, lt=METRIC_LIMIT)]
+"""A number of bytes, rows or reads."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,6 +74,10 @@ class OutputID:
                 f"digits in lower case, got {name!r}"
             )
         return cls(IntermediateDataSetID(match[1]), match[2])
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> CoreSchema:
+        return text_schema(cls, cls.parse, lambda value: value.name)
 
     def __str__(self) -> str:
         return self.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partition_info import Count, OutputID
 from holdfast.taskexecutor.publication import Publication
 
 
@@ -29,5 +29,5 @@ class RecoveredOutput:
     part_of: OutputID
     manifest: Manifest | None
     partitions: tuple[KeptPartition, ...]
-    number_of_partitions: int | None
+    number_of_partitions: Count | None
     publication: Publication | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from typing import Any
 
 from holdfast.errors import (
     DuplicateRegistrationError,
@@ -18,7 +18,7 @@ from holdfast.errors import (
     UnknownPartitionError,
     VersionMismatchError,
 )
-from holdfast.taskexecutor.messages import Refusal
+from holdfast.taskexecutor.control_calls import Message
 
 _STATUS: dict[type[HoldfastError], int] = {
     MalformedRequestError: 400,
@@ -34,6 +34,20 @@ _STATUS: dict[type[HoldfastError], int] = {
     StorageError: 507,
 }
 _BY_NAME = {each.__name__: each for each in _STATUS}
+
+
+class Refusal(Message):
+    """An error, to be raised where the request came from.
+
+    Attributes:
+        error: its type's name.
+        args: what the type takes.
+        message: what it says, for people.
+    """
+
+    error: str
+    args: dict[str, Any]
+    message: str
 
 
 def refusal(error: HoldfastError) -> tuple[int, Refusal]:
@@ -56,10 +70,3 @@ def restored(refusal: Refusal) -> HoldfastError | None:
         return known(**refusal.args)
     except TypeError:
         return None
-
-
-def what_is_wrong(error: ValidationError) -> str:
-    """What is wrong with a message, in a sentence; what was sent is not repeated."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(each) for each in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -19,10 +19,9 @@ from aiohttp import web
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
 from holdfast.storage.partition_directory import DATASETS
-from holdfast.taskexecutor.control_calls import CONTROL_PREFIX
+from holdfast.taskexecutor.control_calls import CONTROL_PREFIX, REQUEST_LIMIT
 from holdfast.taskexecutor.control_service import ControlService
 from holdfast.taskexecutor.executor_directory import ExecutorDirectory
-from holdfast.taskexecutor.messages import REQUEST_LIMIT
 from holdfast.taskexecutor.reading_service import ReadingService
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.taskexecutor.token import given_token, own_token, read_key
