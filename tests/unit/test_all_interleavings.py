@@ -100,8 +100,8 @@ class OneFile:
     def open(self, start: SinkStart) -> str | None:
         token = token_of(start.journal, 0, self._entry).token
         self._sweep(start.epoch)
-        self._stage = self._home / f".stage-{start.epoch}"
-        self._published = self._home / f"part-{token}-{start.epoch}"
+        self._stage = self._home / f".stage-{start.epoch:010}"
+        self._published = self._home / f"part-{token}-{start.epoch:010}"
         return None if self._of(token) else str(self._stage)
 
     def commit(self, check: Callable[[], None]) -> None:
