@@ -22,7 +22,7 @@ from holdfast.config_values import (
     parse_positive_memory_size,
 )
 from holdfast.errors import ConfigurationError
-from holdfast.local_path import local_path
+from holdfast.files.local_path import local_path
 
 T = TypeVar("T")
 

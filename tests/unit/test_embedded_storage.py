@@ -371,12 +371,9 @@ def test_what_cannot_be_removed_is_said_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def refuse(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
     kept = keep(storage)
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "holdfast"):
-        patched.setattr(shutil, "rmtree", refuse)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
         storage.remove(kept)
     (record,) = caplog.records
     assert "could not be removed" in record.getMessage()

@@ -13,7 +13,7 @@ import holdfast
 HOME = Path(holdfast.__path__[0])
 NO_SPARK = (
     *("graph", "plan", "runtime", "eventstore", "taskexecutor", "storage", "highavailability"),
-    *("sinks", "functions"),
+    *("sinks", "functions", "files"),
 )
 # From the top down, as far as the layers are ordered: what may never be imported from each.
 ABOVE = {
@@ -26,6 +26,10 @@ ABOVE = {
     "taskexecutor": {"api", "cli", "spark", "runtime", "highavailability", "eventstore", "sinks"},
     "storage": {"api", "cli", "spark", "runtime", "highavailability", "eventstore", "taskexecutor"},
     "plan": {"api", "cli", "spark", "runtime", "graph", "highavailability", "taskexecutor"},
+    "files": {
+        *("api", "cli", "spark", "runtime", "graph", "highavailability", "eventstore", "plan"),
+        *("taskexecutor", "storage", "sinks", "streaming", "functions"),
+    },
     "api": {"cli"},
 }
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.config import ALL_OPTIONS, Configuration
 from holdfast.errors import ConfigurationError
-from holdfast.local_path import local_path
+from holdfast.files.local_path import local_path
 
 PLACES = (
     "intermediate-result-storage.directory",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.local_path import local_path
+from holdfast.files.local_path import local_path
 
 
 def path_argument(text: str) -> Path:

@@ -11,6 +11,7 @@ from holdfast.errors import StaleEpochError
 from holdfast.eventstore.event_file import EventFileName
 from holdfast.eventstore.pending_events import FileBlock
 from holdfast.eventstore.replay import event_files
+from holdfast.files.durable_files import sync_directory
 
 
 class EventFileWriter:
@@ -77,11 +78,7 @@ class EventFileWriter:
         self._name = name
         # Some file systems can't sync a directory, and need not.
         with suppress(OSError):
-            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_directory(self._directory)
 
     def _append(self, data: bytearray) -> None:
         assert self._descriptor is not None

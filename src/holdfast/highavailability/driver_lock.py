@@ -7,16 +7,15 @@ it.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_POLL_SECONDS = 0.01
+from holdfast.files.file_lock import try_lock
+
 _LOOKED_AT_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
@@ -70,12 +69,11 @@ def is_held(path: Path) -> bool:
         return True
     try:
         # Shared, and let go of at once.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return not try_lock(descriptor, shared=True)
     except OSError:
         return True
     finally:
         os.close(descriptor)
-    return False
 
 
 @contextmanager
@@ -98,15 +96,7 @@ def one_at_a_time(path: Path, patience_seconds: float) -> Iterator[None]:
 
 
 def _lock(descriptor: int, patience_seconds: float) -> None:
-    end = time.monotonic() + patience_seconds
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                return
-        except OSError as error:
-            logger.debug("this file system has no locks: %s", error)
-            return
-        time.sleep(_POLL_SECONDS)
+    try:
+        try_lock(descriptor, patience_seconds=patience_seconds)
+    except OSError as error:
+        logger.debug("this file system has no locks: %s", error)

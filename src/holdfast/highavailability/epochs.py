@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import create_once
+from holdfast.files.durable_files import create_once
 
 KEPT_NUMBERS = 64
 """How many of the newest numbers `take_epoch` leaves. So few names are read in one call of the

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability.done_job import DoneJob
-from holdfast.highavailability.driver_lock import one_at_a_time
-from holdfast.highavailability.durable_files import (
+from holdfast.files.durable_files import (
     forget_unfinished,
     sync_directory,
     write_durably,
 )
+from holdfast.highavailability.done_job import DoneJob
+from holdfast.highavailability.driver_lock import one_at_a_time
 from holdfast.highavailability.epochs import newest_epoch, take_epoch
 from holdfast.highavailability.job_directory import (
     ASIDE,

@@ -22,14 +22,14 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from holdfast.errors import StaleEpochError
 from holdfast.eventstore.event_file import EventFileName
-from holdfast.highavailability.driver_lock import is_held
-from holdfast.highavailability.durable_files import (
+from holdfast.files.durable_files import (
     create_once,
     remove_once,
     sync_directory,
     write_atomically,
     write_durably,
 )
+from holdfast.highavailability.driver_lock import is_held
 from holdfast.highavailability.epochs import claim_epoch, epoch_file, forget_epochs, newest_epoch
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID

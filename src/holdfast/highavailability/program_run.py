@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import sync_directory
+from holdfast.files.durable_files import sync_directory
 
 _PROGRAMS = "programs"
 _ENDED = "ended-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import write_durably, write_once
+from holdfast.files.durable_files import write_durably, write_once
 
 SEAL_KEY_BYTES = 32
 

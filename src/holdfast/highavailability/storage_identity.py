@@ -7,7 +7,7 @@ import re
 import uuid
 from pathlib import Path
 
-from holdfast.highavailability.durable_files import write_once
+from holdfast.files.durable_files import write_once
 from holdfast.ids import JobID
 
 _NAME = "identity"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["locked"]
+from holdfast.files.file_lock import try_lock
 
-_PAUSE_SECONDS = 0.01
+__all__ = ["locked"]
 
 
 @contextmanager
@@ -31,19 +29,12 @@ def locked(directory: Path, patience_seconds: float) -> Iterator[bool]:
     ...         first, second
     (True, False)
     """
-    until = time.monotonic() + patience_seconds
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        while not (is_held := _try(descriptor)) and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+        try:
+            is_held = try_lock(descriptor, patience_seconds=patience_seconds)
+        except OSError:
+            is_held = False
         yield is_held
     finally:
         os.close(descriptor)
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -7,7 +7,6 @@ however it ends. A directory whose lock nobody holds is garbage that the next st
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 import re
@@ -19,8 +18,10 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.errors import StorageError
+from holdfast.files.file_lock import try_lock
+from holdfast.files.regular_file import open_regular
+from holdfast.files.removal import remove_at_once
 from holdfast.ids import ApplicationID
-from holdfast.regular_file import open_regular
 
 LOCK = "lock"
 EXECUTOR_RECORD = "taskexecutor.json"
@@ -85,15 +86,17 @@ class ApplicationDirectory:
         """
         if application_of(path) is None:
             return None
-        lock = None
         try:
             lock = open_regular(path / LOCK)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            if lock is not None:
-                lock.close()
             return None
-        return cls(path.parent, path, lock)
+        try:
+            if try_lock(lock.fileno()):
+                return cls(path.parent, path, lock)
+        except OSError as error:
+            logger.debug("%s has no locks: %s", path, error)
+        lock.close()
+        return None
 
     def path(self) -> Path:
         """The application's own directory; another one when somebody has removed the last.
@@ -153,8 +156,9 @@ def _create(root: Path, application: ApplicationID) -> tuple[Path, IO[bytes]]:
     making.mkdir(mode=0o700, exist_ok=True)
     lock = (making / LOCK).open("wb")
     try:
-        # Waits: whoever looks for garbage may hold it for the moment of looking.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Whoever looks for garbage may hold it for the moment of looking.
+        if not try_lock(lock.fileno(), patience_seconds=_GRACE_SECONDS):
+            raise BlockingIOError(errno.EAGAIN, "somebody else holds it", str(making / LOCK))
         path = root / f"{_APPLICATION}{name}"
         _rename(making, path)
     except OSError:
@@ -202,13 +206,7 @@ def remove_garbage(root: Path) -> list[Path]:
 
 
 def _remove(path: Path) -> None:
-    # Renamed first: what is half removed must not look like an application's.
-    going = path.with_name(_REMOVED + path.name[-32:])
-    try:
-        path.rename(going)
-    except OSError:
-        going = path
-    shutil.rmtree(going, ignore_errors=True)
+    remove_at_once(path, path.with_name(_REMOVED + path.name[-32:]))
 
 
 def _is_abandoned(path: Path) -> bool:
@@ -217,10 +215,9 @@ def _is_abandoned(path: Path) -> bool:
         return True
     try:
         with open_regular(path / LOCK) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(lock.fileno()):
+                return False
             return not path.name.startswith(_BEING_MADE) or _is_old(path)
-    except BlockingIOError:
-        return False
     except FileNotFoundError:
         return _is_old(path)
     except OSError as error:

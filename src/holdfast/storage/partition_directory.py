@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +16,9 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import StorageError
-from holdfast.regular_file import text_of
+from holdfast.files.durable_files import write_atomically
+from holdfast.files.regular_file import text_of
+from holdfast.files.removal import remove_at_once
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
 from holdfast.storage.partition_link import link_partition
 
@@ -63,10 +64,7 @@ class PartitionDirectory:
             StorageError: when it can't be done; what was staged is then still to be discarded.
         """
         try:
-            with (staged / MANIFEST_NAME).open("w", encoding="utf-8") as file:
-                file.write(manifest.model_dump_json(indent=2))
-                file.flush()
-                os.fsync(file.fileno())
+            write_atomically(staged / MANIFEST_NAME, manifest.model_dump_json(indent=2).encode())
             directory = staged.parent.parent / DATASETS / staged.name
             directory.parent.mkdir(mode=0o700, exist_ok=True)
             staged.rename(directory)
@@ -235,19 +233,6 @@ def how_changed(partition: KeptPartition, status: os.stat_result) -> str | None:
 
 
 def _remove(directory: Path) -> None:
-    # Renamed first: a directory that is half removed must not look like a dataset.
-    going = directory.with_name(f".removed-{directory.name}")
-    try:
-        try:
-            directory.rename(going)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError:
-            going = directory
-        if going.is_dir() and not going.is_symlink():
-            shutil.rmtree(going)
-        else:
-            going.unlink(missing_ok=True)
-    except OSError as error:
+    if not remove_at_once(directory, directory.with_name(f".removed-{directory.name}")):
         # Whoever had the answer must not lose it over garbage.
-        logger.warning("%s could not be removed; the next start will: %s", going, error)
+        logger.warning("%s could not be removed; the next start will", directory)

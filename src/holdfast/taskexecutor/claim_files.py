@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.errors import StaleEpochError
+from holdfast.files.durable_files import write_atomically, write_once
 from holdfast.ids import JobID
 from holdfast.taskexecutor.recovery_claim import EPOCH_LIMIT, RecoveryClaim
 
@@ -76,8 +76,7 @@ class ClaimFiles:
             try:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
                 file.parent.mkdir(mode=0o700, exist_ok=True)
-                with suppress(FileExistsError):
-                    _link_new(file, record)
+                write_once(file, record.model_dump_json().encode())
                 self.touch(claim)
                 break
             except FileNotFoundError:
@@ -172,15 +171,10 @@ class ClaimFiles:
         if record is None or record.ended:
             return
         file = self._file(claim.job_id, claim.epoch)
-        making = _making(file)
-        try:
-            making.write_text(
-                record.model_copy(update={"ended": True}).model_dump_json(), encoding="utf-8"
-            )
-            making.replace(file)
+        with suppress(OSError):
+            ended = record.model_copy(update={"ended": True})
+            write_atomically(file, ended.model_dump_json().encode())
             self.touch(claim)
-        except OSError:
-            making.unlink(missing_ok=True)
 
     def forget_before(self, claim: RecoveryClaim) -> None:
         """Forgets the claims of earlier starts, once nothing of theirs is left."""
@@ -212,25 +206,3 @@ class ClaimFiles:
 
     def _file(self, job_id: JobID, epoch: int) -> Path:
         return self._root / job_id.hex / f"{epoch:019}.json"
-
-
-def _making(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-
-
-def _link_new(file: Path, record: ClaimRecord) -> None:
-    """Makes a file with everything in it, or none."""
-    making = _making(file)
-    try:
-        with making.open("x", encoding="utf-8") as opened:
-            opened.write(record.model_dump_json())
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.link(making, file)
-        descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    finally:
-        making.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from holdfast.errors import StorageError
+from holdfast.files.durable_files import write_atomically
+from holdfast.files.file_lock import try_lock
 from holdfast.ids import ApplicationID
 from holdfast.storage.application_directory import EXECUTOR_RECORD
 
@@ -63,15 +64,17 @@ def _refuse_a_strangers(path: Path) -> None:
 def _locked(path: Path) -> int:
     opened = os.open(path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if try_lock(opened):
+            return opened
+    except OSError:
         os.close(opened)
-        raise StorageError(
-            str(path),
-            "another task executor serves this directory: expected a directory for each. Stop the "
-            "other one, or give another --dir",
-        ) from None
-    return opened
+        raise
+    os.close(opened)
+    raise StorageError(
+        str(path),
+        "another task executor serves this directory: expected a directory for each. Stop the "
+        "other one, or give another --dir",
+    )
 
 
 def _executor_id(path: Path) -> str:
@@ -86,7 +89,5 @@ def _executor_id(path: Path) -> str:
             str(file), "this is not what a task executor wrote there; remove it to start anew"
         ) from error
     record = _Record(executor_id=ApplicationID.random().hex)
-    making = path / f".{EXECUTOR_RECORD}"
-    making.write_text(record.model_dump_json(), encoding="utf-8")
-    making.replace(file)
+    write_atomically(file, record.model_dump_json().encode())
     return record.executor_id

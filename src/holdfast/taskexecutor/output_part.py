@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from holdfast.regular_file import text_of
+from holdfast.files.regular_file import text_of
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT, OutputID
 
 OUTPUT_PART_NAME = "_part.json"

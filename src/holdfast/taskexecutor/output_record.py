@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from holdfast.regular_file import text_of
+from holdfast.files.regular_file import text_of
 from holdfast.taskexecutor.partition_info import PARTITIONS_LIMIT
 from holdfast.taskexecutor.publication import Publication
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.files.removal import remove_at_once
 from holdfast.ids import ApplicationID
 from holdfast.storage.application_directory import make_root
 from holdfast.taskexecutor.recovery_claim import RecoveryClaim
@@ -130,19 +131,8 @@ def start_directories(root: Path) -> Iterator[Path]:
 
 def remove_start(path: Path) -> None:
     """Removes a start's directory, as far as that can be done."""
-    # Renamed first: what is half removed must not look like a start's.
-    going = path.with_name(_REMOVED + path.name.removeprefix(_PREFIX))
-    try:
-        path.rename(going)
-    except FileNotFoundError:
-        return
-    except OSError:
-        # Somebody was killed over a removal of the same name.
-        shutil.rmtree(going, ignore_errors=True)
-        going = path
-    shutil.rmtree(going, ignore_errors=True)
-    if going.exists():
-        logger.warning("%s could not be removed; the next start will", going)
+    if not remove_at_once(path, path.with_name(_REMOVED + path.name.removeprefix(_PREFIX))):
+        logger.warning("%s could not be removed; the next start will", path)
 
 
 def remove_half_removed(root: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import StorageError
+from holdfast.files.durable_files import write_once
 from holdfast.ids import ApplicationID
 
 TOKEN_VARIABLE = "HOLDFAST_TOKEN"
@@ -74,18 +75,10 @@ def own_token(directory: Path) -> str:
     """
     path = directory / TOKEN_FILE
     try:
-        try:
-            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-            with open(opened, encoding="ascii") as file:
-                return _checked(file.read().strip(), str(path))
-        token = secrets.token_hex(32)
-        with open(opened, "w", encoding="ascii") as file:
-            file.write(f"{token}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        return token
+        if not os.path.lexists(path):
+            write_once(path, f"{secrets.token_hex(32)}\n".encode())
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii") as file:
+            return _checked(file.read().strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(str(path), f"no token can be kept here: {error}") from error
 

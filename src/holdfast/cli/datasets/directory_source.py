@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,8 @@ from holdfast.cli.datasets.listed_dataset import (
 )
 from holdfast.cli.datasets.source import Found, Released
 from holdfast.cli.datasets.type_text import type_text
-from holdfast.regular_file import open_regular
+from holdfast.files.file_lock import try_lock
+from holdfast.files.regular_file import open_regular
 from holdfast.storage.application_directory import LOCK, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
@@ -94,12 +94,9 @@ def is_running(path: Path) -> bool:
     try:
         with open_regular(path / LOCK) as lock:
             # Shared and let go of at once, so that nobody who wants to have it is held up.
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not try_lock(lock.fileno(), shared=True)
     except OSError:
         return False
-    return False
 
 
 def _files(application_directory: Path) -> PartitionDirectory:

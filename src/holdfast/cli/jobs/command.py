@@ -16,8 +16,8 @@ from holdfast.cli.datasets.printable import printable
 from holdfast.cli.jobs import as_json, as_table
 from holdfast.cli.terminal import output
 from holdfast.config import HIGH_AVAILABILITY_STORAGE_DIR
+from holdfast.files.local_path import local_path
 from holdfast.highavailability.job_listing import known_jobs
-from holdfast.local_path import local_path
 
 STORAGE_DIR_VARIABLE = "HOLDFAST_STORAGE_DIR"
 _FAILED = 1
