@@ -26,8 +26,10 @@ JARS_FIRST = {
     "spark.driver.extraClassPath": _CLASS_PATH,
     "spark.executor.extraClassPath": _CLASS_PATH,
 }
-# A task of a shuffle writes a file for each of them, and there are few rows for 200.
-_FEW_PARTITIONS = {"spark.sql.shuffle.partitions": "4"}
+# To compile code for a few rows takes longer than to do without. Files are still read in batches.
+NO_CODEGEN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# A task of a shuffle writes a file for each of its partitions, of which there are 200 by default.
+_OF_PROGRAMS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "4"}
 
 
 def options() -> str:
@@ -69,12 +71,12 @@ def local_session(name: str, home: Path) -> SparkSession.Builder:
 
 def environment_of_program() -> dict[str, str]:
     """What a program finds in its environment that makes a session of its own."""
-    return _submitted(_FEW_PARTITIONS)
+    return _submitted(_OF_PROGRAMS)
 
 
 def environment_of_cluster() -> dict[str, str]:
     """What a program finds in its environment that starts a cluster and a driver by itself."""
-    return {"JDK_JAVA_OPTIONS": options()} | _submitted(_FEW_PARTITIONS | JARS_FIRST)
+    return {"JDK_JAVA_OPTIONS": options()} | _submitted(_OF_PROGRAMS | JARS_FIRST)
 
 
 def _submitted(settings: Mapping[str, str]) -> dict[str, str]:
