@@ -26,6 +26,7 @@ from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.recovery.passing_journal import PassingJournal
 from holdfast.spark.streams.file_job_sink import job_sink_of
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
 OPTIONS: dict[str, dict[str, Any]] = {"csv": {"header": True}, "xml": {"rowTag": "row"}}
 
