@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -25,6 +26,10 @@ JARS_FIRST = {
     "spark.driver.extraClassPath": _CLASS_PATH,
     "spark.executor.extraClassPath": _CLASS_PATH,
 }
+# To compile code for a few rows takes longer than to do without. Files are still read in batches.
+NO_CODEGEN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# A task of a shuffle writes a file for each of its partitions, of which there are 200 by default.
+_OF_PROGRAMS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "4"}
 
 
 def options() -> str:
@@ -64,10 +69,16 @@ def local_session(name: str, home: Path) -> SparkSession.Builder:
     )
 
 
+def environment_of_program() -> dict[str, str]:
+    """What a program finds in its environment that makes a session of its own."""
+    return _submitted(_OF_PROGRAMS)
+
+
 def environment_of_cluster() -> dict[str, str]:
     """What a program finds in its environment that starts a cluster and a driver by itself."""
-    settings = [word for pair in JARS_FIRST.items() for word in ("--conf", "=".join(pair))]
-    return {
-        "JDK_JAVA_OPTIONS": options(),
-        "PYSPARK_SUBMIT_ARGS": shlex.join((*settings, "pyspark-shell")),
-    }
+    return {"JDK_JAVA_OPTIONS": options()} | _submitted(_OF_PROGRAMS | JARS_FIRST)
+
+
+def _submitted(settings: Mapping[str, str]) -> dict[str, str]:
+    words = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
+    return {"PYSPARK_SUBMIT_ARGS": shlex.join((*words, "pyspark-shell"))}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos.driver_process import DRIVER_BLOWS, Blow
-from tests.short_lived_jvm import JARS_FIRST, OPTIONS, options
+from tests.short_lived_jvm import JARS_FIRST, NO_CODEGEN, OPTIONS, options
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"
 _COMES_BACK_EMPTY = 0.3
@@ -51,7 +51,7 @@ class Place(Protocol):
         """Waits until what `strike` has killed is there again."""
 
 
-_COMMON = {
+_COMMON = NO_CODEGEN | {
     "spark.sql.shuffle.partitions": "4",
     # One file is one task.
     "spark.sql.files.maxPartitionBytes": "1g",

@@ -110,9 +110,9 @@ def test_a_task_executor_that_is_killed_costs_time_and_no_rows(
 def test_a_task_executor_that_is_killed_while_a_job_reads_from_it(
     cluster: LocalCluster, driver: Driver
 ) -> None:
-    assert driver("remember('hot', numbers())")
-    driver.tell("rows(slowly(hot, 2)) == rows(numbers())")
-    # Two of the eight partitions are being read.
+    assert driver("remember('hot', numbers(parts=6))")
+    driver.tell("rows(slowly(hot, 1.5)) == rows(numbers())")
+    # Two of the six partitions are being read.
     time.sleep(1)
     cluster.kill_task_executor(0)
     try:
@@ -175,7 +175,7 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_orphans(
     cluster: LocalCluster, driver: Driver
 ) -> None:
     driver.comes_to("executors()", 2)
-    driver.tell("remember('hot', slowly(numbers(parts=2), 5))")
+    driver.tell("remember('hot', slowly(numbers(parts=2), 2))")
     directory = cluster.workers[0].directory
     assert wait_for(
         lambda: True if list(directory.glob("application-*/staging/*/_temporary")) else None,

@@ -19,6 +19,7 @@ from holdfast.api.cached_table import CachedTable
 from holdfast.api.table import Table
 from holdfast.runtime.execution_graph import VertexOutcome
 from holdfast.spark.session_settings import session_inputs
+from tests.short_lived_jvm import NO_CODEGEN
 
 _VIEWS = {
     "trips": """
@@ -131,6 +132,15 @@ def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 def settings(spark: SparkSession) -> Callable[[Mapping[str, str]], AbstractContextManager[None]]:
     """Takes settings of the session that hold inside of a block."""
     return partial(_settings, spark)
+
+
+@pytest.fixture(scope="module")
+def interpreted(
+    settings: Callable[[Mapping[str, str]], AbstractContextManager[None]],
+) -> Iterator[None]:
+    """No code is generated for a file's plans: how rows come about is none of what it looks at."""
+    with settings(NO_CODEGEN):
+        yield
 
 
 @pytest.fixture(scope="session")

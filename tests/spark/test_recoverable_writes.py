@@ -26,6 +26,7 @@ from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.recovery.passing_journal import PassingJournal
 from holdfast.spark.streams.file_job_sink import job_sink_of
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
 OPTIONS: dict[str, dict[str, Any]] = {"csv": {"header": True}, "xml": {"rowTag": "row"}}
 
@@ -131,7 +132,14 @@ def test_every_format_in_every_mode(
 
 
 @pytest.mark.parametrize("dies", ["writing", "publishing"])
-@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "parquet",
+        # A format tells a sink apart, and nothing of what the sink does to files.
+        *(pytest.param(each, marks=pytest.mark.soak) for each in FORMATS if each != "parquet"),
+    ],
+)
 def test_a_program_that_dies_in_every_mode(
     env: Environment, spark: SparkSession, tmp_path: Path, source: str, dies: str
 ) -> None:
