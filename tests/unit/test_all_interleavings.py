@@ -327,7 +327,7 @@ def _told_entry(entry: JournalEntry | None) -> object:
 
 
 def _told_start(start: JobStart) -> object:
-    found = (start.epoch, start.already_done, start.changed)
+    found = (start.epoch, start.already_done, start.changed, tuple(sorted(start._known)))
     return (*found, _told_record(start.record), _told_record(start.previous))
 
 
@@ -344,8 +344,8 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(
         patch,
         JobDirectory,
-        *"claim release fence forget forget_events remove _remove_files newest_epoch".split(),
-        *"write_record write_journal journal".split(),
+        *"claim release fence known is_live newest_epoch write_record write_journal".split(),
+        *"journal forget forget_events remove _remove_files".split(),
     )
     forgetful(patch, ProgramRun, "begin", "take_over", "end", "is_live")
     forgetful(patch, sys.modules[__name__], "token_of", "known_entry", told=_told_entry)

@@ -207,7 +207,8 @@ class HighAvailabilityStorage:
         epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
         is_mine = directory.claim(epoch)
         newest = directory.newest_epoch()
-        if is_mine and newest == epoch:
+        # Last: a newer start that has come and gone since has taken away what stands for this one.
+        if is_mine and newest == epoch and directory.is_live(epoch):
             return epoch
         if is_mine:
             directory.release(epoch)
@@ -255,13 +256,13 @@ class HighAvailabilityStorage:
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
         epoch = self._epoch = self.next_epoch(directory)
         # Only then: what has ended before is on record, and nothing else ends any more.
-        directory.fence(epoch)
+        known = directory.fence(epoch)
         left = _left_by_an_earlier_start(directory)
         if left is not None and left.epoch > epoch:
             raise directory.stale(epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
         if previous is None:
-            directory.forget_events(epoch)
+            directory.forget_events(known - {epoch})
             if left is not None:
                 # The sink of another run has nothing to say of this one. Before the record counts.
                 directory.forget(JOURNAL, before=epoch)
@@ -283,6 +284,7 @@ class HighAvailabilityStorage:
             previous=previous,
             already_done=already_done,
             changed=changed,
+            known=known,
             starts=self,
         )
 
@@ -380,7 +382,8 @@ class HighAvailabilityStorage:
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
                 logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
-                JobDirectory(job.directory).remove(job.epoch)
+                directory = JobDirectory(job.directory)
+                directory.remove([epoch for epoch in directory.known() if epoch <= job.epoch])
 
 
 def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
@@ -432,9 +435,9 @@ def _make_usable(root: Path) -> None:
 
 def _remove_left_over(root: Path) -> None:
     """Removes what somebody was killed over while removing it, or wrote after it was removed."""
-    # Whoever begins makes the directory of epochs first, and takes a higher epoch then.
-    newest = newest_epoch(root / _EPOCHS)
     for directory in JobDirectory.all(root):
+        known = directory.known()
+        # Whoever begins makes the directory of epochs first, and is not among those then.
         if not directory.epochs.exists():
             with suppress(OSError):
-                directory.remove(newest)
+                directory.remove(known)

@@ -15,6 +15,7 @@ import errno
 import logging
 import os
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,7 +31,13 @@ from holdfast.files.durable_files import (
     write_durably,
 )
 from holdfast.highavailability.driver_lock import is_held
-from holdfast.highavailability.epochs import claim_epoch, epoch_file, forget_epochs, newest_epoch
+from holdfast.highavailability.epochs import (
+    claim_epoch,
+    epoch_file,
+    forget_epochs,
+    newest_epoch,
+    taken_epochs,
+)
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
 
@@ -127,15 +134,37 @@ class JobDirectory:
                 sync_directory(self.path)
         return released
 
-    def fence(self, before: int) -> None:
+    def is_live(self, epoch: int) -> bool:
+        """Whether a start has neither ended nor been taken over from.
+
+        Raises:
+            OSError: when that can't be told.
+        """
+        return self._path(_LIVE, epoch).exists()
+
+    def fence(self, before: int) -> frozenset[int]:
         """From now on no start of an earlier epoch can end.
+
+        Returns:
+            the epochs up to this one of which anything is here.
 
         Raises:
             OSError: when that can't be written.
         """
-        for kind, epoch in self._written():
+        written = self._written()
+        for kind, epoch in written:
             if kind == _LIVE and epoch < before:
                 self.release(epoch)
+        known = {*taken_epochs(self.epochs), *(epoch for _, epoch in written)}
+        return frozenset(epoch for epoch in known if epoch <= before)
+
+    def known(self) -> frozenset[int]:
+        """The epochs of which anything is here.
+
+        Raises:
+            OSError: when it can't be listed.
+        """
+        return frozenset({*taken_epochs(self.epochs), *(epoch for _, epoch in self._written())})
 
     def stale(self, epoch: int, newest: int) -> StaleEpochError:
         """Why a start is refused.
@@ -224,43 +253,47 @@ class JobDirectory:
                 with suppress(OSError):
                     self._path(kind, epoch).unlink(missing_ok=True)
 
-    def forget_events(self, before: int) -> None:
-        """Removes the events that starts before an epoch have recorded.
+    def forget_events(self, epochs: Collection[int]) -> None:
+        """Removes the events that starts have recorded.
+
+        Args:
+            epochs: of the starts.
 
         Raises:
             OSError: when they can't be removed.
         """
         for name in _names(self.events):
             file = EventFileName.parse(name)
-            if file is not None and file.epoch < before:
+            if file is not None and file.epoch in epochs:
                 (self.events / name).unlink(missing_ok=True)
         _remove_empty(self.events)
 
-    def remove(self, up_to: int) -> None:
-        """Removes what starts up to an epoch have left, and the directory if nothing else is there.
+    def remove(self, epochs: Collection[int]) -> None:
+        """Removes what starts have left, and the directory if nothing else is there.
 
-        Nothing is renamed or removed as a whole: another start may have begun here meanwhile.
+        Nothing is renamed or removed as a whole: another start may have begun here meanwhile, with
+        a lower epoch even, which it has taken long ago.
 
         Args:
-            up_to: the epoch.
+            epochs: of the starts.
 
         Raises:
             OSError: when it can't be removed.
         """
-        self._remove_files(up_to)
-        self.forget_events(up_to + 1)
-        forget_epochs(self.epochs, up_to)
+        self._remove_files(epochs)
+        self.forget_events(epochs)
+        forget_epochs(self.epochs, epochs)
         for directory in (self.epochs, self.path):
             _remove_empty(directory)
 
-    def _remove_files(self, up_to: int) -> None:
+    def _remove_files(self, epochs: Collection[int]) -> None:
         # First what would be gone on with: a journal says of its run alone what is written.
         kinds = (JOURNAL, RECORD)
         for name in sorted(
             _names(self.path), key=lambda name: [not name.startswith(kind) for kind in kinds]
         ):
             found = _OF_AN_EPOCH.fullmatch(name)
-            if found is not None and int(found[2]) <= up_to:
+            if found is not None and int(found[2]) in epochs:
                 (self.path / name).unlink(missing_ok=True)
 
     @property
