@@ -40,19 +40,23 @@ def views(spark: SparkSession) -> Iterator[None]:
     spark.catalog.dropTempView("s")
 
 
+@pytest.fixture(scope="module")
+def answers(spark: SparkSession, views: None) -> dict[str, list[str]]:
+    """Plain Spark's, by query."""
+    return {query: sorted(map(repr, spark.sql(query).collect())) for query in QUERIES}
+
+
 @pytest.mark.parametrize("cached", ["r", "s", "rs"])
 def test_what_is_kept_is_read(
     env: Environment,
-    spark: SparkSession,
-    views: None,
+    answers: dict[str, list[str]],
     caplog: pytest.LogCaptureFixture,
     cached: str,
 ) -> None:
     for name in cached:
         env.table(name).cache().collect()
     with caplog.at_level(logging.WARNING, logger="holdfast"):
-        for query in QUERIES:
-            expected = sorted(map(repr, spark.sql(query).collect()))
+        for query, expected in answers.items():
             table = env.sql(query)
             assert sorted(map(repr, table.collect())) == expected, query
             plan = table.to_dataframe()._jdf.queryExecution().analyzed().toString()
