@@ -26,7 +26,7 @@ from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
-from holdfast.runtime.recovery.vertex_progress import VertexProgress
+from holdfast.runtime.recovery.partition_progress import PartitionProgress
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
 
@@ -156,14 +156,14 @@ def test_what_a_killed_start_had_finished_is_whole(program: Program) -> None:
     published = program.left.publish(FIRST, 0, 1, 2, 3)
     first.finished(JOIN, JOINED, published)
     assert first.whole(JOINED) == published
-    assert first.progress == {JOINED: VertexProgress(JOINED, 4, 4, 0)}
+    assert first.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 0)}
     first.close()
 
     second = program.start()
     assert not second.anew
     assert second.whole(JOINED) == published
     assert second.partial(JOINED, SPLIT, 4) is None
-    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 4, 4)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 4)}
 
 
 def test_an_initialized_vertex_is_on_disk_before_it_runs(program: Program) -> None:
@@ -194,13 +194,13 @@ def test_a_vertex_that_was_half_done_runs_what_is_missing(program: Program) -> N
     assert second.partial(JOINED, SPLIT, 5) is None
     assert second.partial(JOINED, "", 4) is None
     assert second.partial(COUNTED, SPLIT, 4) is None
-    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 2, 2)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 2, 2)}
 
     assert second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT)
-    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 2, 2)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 2, 2)}
     published = program.left.publish(FIRST, 0, 1, 2, 3)
     second.finished(JOIN_AGAIN, JOINED, published, (1, 2))
-    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 4, 2)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 2)}
     said = [each for each in program.events() if isinstance(each, ExecutionVertexFinished)]
     assert [(each.subtask, each.attempt) for each in said] == [(0, 0), (3, 0), (1, 1), (2, 1)]
     assert program.start().whole(JOINED) == published
@@ -221,7 +221,7 @@ def test_a_vertex_that_runs_whole_though_it_need_not_is_salvaged_as_well(program
     program.left.committed[FIRST] = {0}
     second = program.start()
     second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
-    assert second.progress == {JOINED: VertexProgress(JOINED, 4, 0, 0)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 0, 0)}
     program.left.committed[SECOND] = {1, 2, 3}
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (1, 2, 3), (0,))
 
@@ -238,7 +238,7 @@ def test_another_split_forgets_what_was_half_done(program: Program) -> None:
     second = program.start()
     second.initialized(JOIN_AGAIN, JOINED, 5, "other files", SECOND)
     assert second.partial(JOINED, SPLIT, 4) is None
-    assert second.progress == {JOINED: VertexProgress(JOINED, 5, 0, 0)}
+    assert second.progress == {JOINED: PartitionProgress(JOINED, 5, 0, 0)}
     program.left.committed[SECOND] = {1}
     third = program.start()
     assert third.partial(JOINED, SPLIT, 4) is None
@@ -250,7 +250,7 @@ def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program
     first.initialized(JOIN, JOINED, 1)
     published = program.left.publish(FIRST, 0, 2, 5)
     first.finished(JOIN, JOINED, published)
-    assert first.progress == {JOINED: VertexProgress(JOINED, 6, 6, 0)}
+    assert first.progress == {JOINED: PartitionProgress(JOINED, 6, 6, 0)}
     recovered = program.start().recovered_job.vertices[JOINED]
     assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, ())
 
@@ -286,7 +286,7 @@ def test_what_is_lost_runs_again(program: Program) -> None:
     first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3))
     first.lost([JOINED, COUNTED])
     assert first.whole(JOINED) is None
-    assert first.progress == {JOINED: VertexProgress(JOINED, 4, 0, 0)}
+    assert first.progress == {JOINED: PartitionProgress(JOINED, 4, 0, 0)}
     second = program.start()
     assert second.whole(JOINED) is None
     assert second.partial(JOINED, SPLIT, 4) is None

@@ -18,6 +18,7 @@ from holdfast.eventstore.events import (
 from holdfast.eventstore.log_position import START, LogPosition
 from holdfast.eventstore.replay import replay
 from holdfast.eventstore.store import FLUSH_INTERVAL, WRITE_BUFFER_SIZE
+from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.coordinators import Coordinators
 from holdfast.runtime.recovery.finished_partitions import finished_partitions
@@ -26,10 +27,10 @@ from holdfast.runtime.recovery.job_log import JobLog
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
-from holdfast.runtime.recovery.protocols import JobStart, RecoveryStorage
+from holdfast.runtime.recovery.partition_progress import PartitionProgress
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
 from holdfast.runtime.recovery.snapshot_schedule import MIN_PAUSE
-from holdfast.runtime.recovery.vertex_progress import VertexProgress
+from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
 
@@ -76,7 +77,7 @@ class JobRecovery:
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._unfinished: dict[IntermediateDataSetID, RecoveredVertex] = {}
         self._present: dict[OutputID, frozenset[int]] = {}
-        self._progress: dict[IntermediateDataSetID, VertexProgress] = {}
+        self._progress: dict[IntermediateDataSetID, PartitionProgress] = {}
         self._anew = True
         self._warned = False
         self._opened: JobLog | None = None
@@ -126,7 +127,7 @@ class JobRecovery:
         return self._recovered
 
     @property
-    def progress(self) -> Mapping[IntermediateDataSetID, VertexProgress]:
+    def progress(self) -> Mapping[IntermediateDataSetID, PartitionProgress]:
         """How far each vertex has got that was initialized, by its dataset."""
         return dict(self._progress)
 
@@ -230,7 +231,7 @@ class JobRecovery:
         self._log.record(
             ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split, output)
         )
-        self._progress[dataset_id] = VertexProgress(dataset_id, parallelism, done, done)
+        self._progress[dataset_id] = PartitionProgress(dataset_id, parallelism, done, done)
         return self._log.flush()
 
     def finished(
@@ -280,7 +281,7 @@ class JobRecovery:
         self._kept[dataset_id] = kept
         self._unfinished.pop(dataset_id, None)
         recovered = 0 if run_subtasks is None else number - len(run)
-        self._progress[dataset_id] = VertexProgress(dataset_id, number, number, recovered)
+        self._progress[dataset_id] = PartitionProgress(dataset_id, number, number, recovered)
 
     def lost(self, dataset_ids: Iterable[IntermediateDataSetID]) -> None:
         """Datasets are damaged or gone: their vertices run again, all of each.
@@ -301,7 +302,7 @@ class JobRecovery:
             subtasks = tuple(range(vertex.parallelism))
             self._log.record(ExecutionVertexReset(vertex.vertex_id, subtasks), cut=True)
             self._coordinators.reset(dataset_id, subtasks)
-            self._progress[dataset_id] = VertexProgress(dataset_id, vertex.parallelism, 0, 0)
+            self._progress[dataset_id] = PartitionProgress(dataset_id, vertex.parallelism, 0, 0)
 
     def end(self, status: JobStatus) -> None:
         """The job has ended: nothing of it is to be recovered.
@@ -342,7 +343,9 @@ class JobRecovery:
             elif vertex.finished:
                 self._unfinished[dataset_id] = vertex
             done = len(vertex.finished)
-            self._progress[dataset_id] = VertexProgress(dataset_id, vertex.parallelism, done, done)
+            self._progress[dataset_id] = PartitionProgress(
+                dataset_id, vertex.parallelism, done, done
+            )
         self._recovered = recovered
         return {each.partition_id: each.metrics for each in tracked}
 

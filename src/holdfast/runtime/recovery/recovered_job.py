@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.eventstore.events import JobEvent, JobStatus
 from holdfast.ids import IntermediateDataSetID, JobVertexID
+from holdfast.runtime.recovered_data_set import RecoveredPartition
 from holdfast.runtime.recovery.instructions import (
     InitializeVertex,
     MarkFinished,
@@ -21,7 +22,6 @@ from holdfast.runtime.recovery.instructions import (
     RestoreCoordinator,
 )
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory, VertexKey
-from holdfast.runtime.recovery.protocols import TrackedPartition
 from holdfast.taskexecutor.partition_info import OutputID
 
 
@@ -110,7 +110,7 @@ class RecoveredJob:
 
 def recover(
     events: Sequence[JobEvent],
-    tracked: Collection[TrackedPartition],
+    tracked: Collection[RecoveredPartition],
     whole: Collection[OutputID] = (),
 ) -> RecoveredJob:
     """What of a job need not run again.
@@ -142,7 +142,7 @@ def recover(
 
 
 def decide(
-    history: JobHistory, tracked: Collection[TrackedPartition], whole: Collection[OutputID] = ()
+    history: JobHistory, tracked: Collection[RecoveredPartition], whole: Collection[OutputID] = ()
 ) -> RecoveredJob:
     """Like `recover`, of events that have been added up."""
     present: defaultdict[OutputID, set[int]] = defaultdict(set)

@@ -8,7 +8,7 @@ from holdfast.ids import IntermediateDataSetID
 
 
 @dataclass(frozen=True, slots=True)
-class VertexProgress:
+class PartitionProgress:
     """How far a vertex has got.
 
     Attributes:
