@@ -11,7 +11,8 @@ from holdfast.plan import determinism, expressions, sources
 from holdfast.plan.module_encoder import ModuleEncoder
 from holdfast.plan.reach_encoder import ReachEncoder
 from holdfast.runtime import job_master
-from holdfast.spark import java_classes, partition_reader, vertex_runner
+from holdfast.spark import java_classes, partition_reader
+from holdfast.spark import spark_vertex_runner as vertex_runner
 from holdfast.spark.catalyst_bridge import CatalystBridge
 from holdfast.spark.per_context import PerContext
 

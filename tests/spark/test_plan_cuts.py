@@ -21,7 +21,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
 from holdfast.spark.session_settings import session_inputs
-from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
 
 EVERYWHERE = CutLimits(0, -1, 1e9, 1e-6, 0, 1000)

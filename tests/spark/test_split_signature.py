@@ -20,7 +20,7 @@ from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, des
 from holdfast.spark.recovery.partial_production import some_partitions
 from holdfast.spark.recovery.split_signature import Split, split_of
 from holdfast.spark.session_settings import session_inputs, session_under
-from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 

@@ -20,7 +20,7 @@ from holdfast.cli import main as cli
 from holdfast.cli.demo import amounts, arguments, tpch_data
 from holdfast.cli.demo.answer import Answer, agree
 from holdfast.cli.demo.command import DemoOptions
-from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.parquet_folder import tables_of
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Question
@@ -125,7 +125,7 @@ def test_bad_arguments_end_with_code_2(
 @pytest.mark.parametrize(
     ("raised", "code", "message"),
     [
-        (BadInputError("no such folder"), 2, "no such folder"),
+        (BadDemoInputError("no such folder"), 2, "no such folder"),
         (DemoError("no Java"), 1, "no Java"),
         (KeyboardInterrupt(), 130, "interrupted, everything is stopped"),
     ],
@@ -209,7 +209,7 @@ def test_each_scale_has_its_own_name(scale: float, name: str) -> None:
 
 
 def test_a_scale_that_does_not_fit_on_the_disk_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="scale 1[0]+ needs about .* are free"):
+    with pytest.raises(BadDemoInputError, match="scale 1[0]+ needs about .* are free"):
         tpch_data.tpch_tables(Stage(), tmp_path, 1e15)
     assert list(tmp_path.iterdir()) == []
 
@@ -287,18 +287,18 @@ def test_a_table_of_sparks_is_one_table_named_after_its_folder(tmp_path: Path) -
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="nowhere: there is no such folder"):
+    with pytest.raises(BadDemoInputError, match="nowhere: there is no such folder"):
         tables_of(tmp_path / "nowhere")
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="is not a folder"):
+    with pytest.raises(BadDemoInputError, match="is not a folder"):
         tables_of(write(tmp_path / "a.parquet", id=[1]))
 
 
 def test_a_folder_without_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1")
-    with pytest.raises(BadInputError, match="holds no Parquet"):
+    with pytest.raises(BadDemoInputError, match="holds no Parquet"):
         tables_of(tmp_path)
 
 
@@ -306,27 +306,27 @@ def test_a_folder_without_parquet_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_parquet_is_named(content: bytes, tmp_path: Path) -> None:
     write(tmp_path / "good.parquet", id=[1])
     (tmp_path / "bad.parquet").write_bytes(content)
-    with pytest.raises(BadInputError, match=r"bad\.parquet can't be read as Parquet"):
+    with pytest.raises(BadDemoInputError, match=r"bad\.parquet can't be read as Parquet"):
         tables_of(tmp_path)
 
 
 def test_a_folder_of_folders_of_tables_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "tpch" / "orders.parquet", order=[1])
     write(tmp_path / "tpch" / "customer.parquet", customer=[1])
-    with pytest.raises(BadInputError, match="give .*tpch itself as --data"):
+    with pytest.raises(BadDemoInputError, match="give .*tpch itself as --data"):
         tables_of(tmp_path)
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", id=[1])
     write(tmp_path / "a" / "x.parquet", id=[1])
-    with pytest.raises(BadInputError, match="two tables called 'a'"):
+    with pytest.raises(BadDemoInputError, match="two tables called 'a'"):
         tables_of(tmp_path)
 
 
 def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a[1]" / "x.parquet", id=[1])
-    with pytest.raises(BadInputError, match="for a pattern"):
+    with pytest.raises(BadDemoInputError, match="for a pattern"):
         tables_of(tmp_path / "a[1]")
 
 

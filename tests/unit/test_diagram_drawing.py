@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind, printable
 from holdfast.graph.diagram.diagram_svg import diagram_svg
 from holdfast.graph.diagram.diagram_text import diagram_text
-from holdfast.graph.diagram.geometry import Frame, geometry_of
+from holdfast.graph.diagram.geometry import Rectangle, geometry_of
 from holdfast.graph.diagram.horizontal_placement import horizontal_centres
 from holdfast.graph.diagram.layers import into_layers
 
@@ -108,7 +108,7 @@ def test_nothing_lies_over_a_box_and_nothing_sticks_out(diagram: Diagram) -> Non
         assert all(0 <= x <= geometry.width for bend in course.bends for x, _ in bend)
 
 
-def overlap(one: Frame, other: Frame) -> bool:
+def overlap(one: Rectangle, other: Rectangle) -> bool:
     close = 1e-6
     return (
         one.left < other.right - close

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.graph.job_graph import JobGraph, ResultPartitionType
 from holdfast.graph.job_graph_generator import JobGraphGenerator
-from holdfast.graph.transformation import CacheTransformation
+from holdfast.graph.transformation import TableCacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
@@ -39,7 +39,7 @@ def generate(
     kept: Iterable[CanonicalNode] = (),
 ) -> JobGraph:
     transformations = {
-        each.digest: CacheTransformation(dataset(each), each, f"keep {each.operator}")
+        each.digest: TableCacheTransformation(dataset(each), each, f"keep {each.operator}")
         for each in cached
     }
     there = {dataset(each) for each in kept}

@@ -19,7 +19,7 @@ from holdfast.streaming.chain import NamedOperator, Pass
 from holdfast.streaming.inputs import BatchInput, SealedInput, SourceInput
 from holdfast.streaming.outputs import BatchOutput, SealedOutput
 from holdfast.streaming.own_pickle import OwnPickle
-from holdfast.streaming.partition_file import PartitionFile
+from holdfast.streaming.sealed_partition_file import PartitionFile
 from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
 from holdfast.streaming.tee import Tee, TeeReceipt
 

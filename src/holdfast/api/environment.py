@@ -60,11 +60,11 @@ from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.job_engine import JobEngine
+from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.source_versions import SourceVersions
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.executor import StreamExecutor
-from holdfast.spark.verification import SparkResultVerifier
-from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 T = TypeVar("T")

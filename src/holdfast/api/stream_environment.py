@@ -21,7 +21,7 @@ from holdfast.functions.type_information import TypeInformation
 from holdfast.functions.watermark_strategy import WatermarkStrategy
 from holdfast.graph.stream.execution_plan import ExecutionPlan
 from holdfast.graph.stream.transformations import SourceTransformation
-from holdfast.spark.streams.sources import CollectionSource, TableSource, TextFileSource
+from holdfast.spark.streams.stream_sources import CollectionSource, TableSource, TextFileSource
 
 if TYPE_CHECKING:
     from holdfast.api.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.graph.job_graph import JobEdge, JobGraph, JobVertex, ResultPartitionType
-from holdfast.graph.transformation import CacheTransformation
+from holdfast.graph.transformation import TableCacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import find_matches
@@ -21,7 +21,7 @@ class JobGraphGenerator:
 
     def __init__(
         self,
-        cached: Callable[[CanonicalNode], CacheTransformation | None],
+        cached: Callable[[CanonicalNode], TableCacheTransformation | None],
         kept: Callable[[IntermediateDataSetID], bool],
     ) -> None:
         self._cached = cached
@@ -44,7 +44,7 @@ class JobGraphGenerator:
 class _Generation:
     def __init__(
         self,
-        cached: Callable[[CanonicalNode], CacheTransformation | None],
+        cached: Callable[[CanonicalNode], TableCacheTransformation | None],
         kept: Callable[[IntermediateDataSetID], bool],
     ) -> None:
         self._cached = cached
@@ -76,7 +76,7 @@ class _Generation:
                 JobEdge(source.vertex_id, vertex.vertex_id, transformation.dataset_id)
             )
 
-    def _producer(self, transformation: CacheTransformation) -> JobVertex:
+    def _producer(self, transformation: TableCacheTransformation) -> JobVertex:
         vertex = self._producers.get(transformation.dataset_id)
         if vertex is None:
             vertex = JobVertex(

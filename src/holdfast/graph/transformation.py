@@ -9,7 +9,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 
 
 @dataclass(frozen=True, slots=True)
-class CacheTransformation:
+class TableCacheTransformation:
     """The intermediate result of its input should be kept, or has been.
 
     Source: FLIP-205, "DataStream -> Stream Graph"; for a table FLIP-36, step 1.

@@ -8,6 +8,16 @@ from typing import Any
 
 from holdfast.errors import UnsupportedPlanError
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.catalyst_operators import (
+    BOTH_SIDES_JOINS,
+    CTE_DEFINITION,
+    CTE_REFERENCE,
+    LEFT_ONLY_JOINS,
+    OPERATOR_RULES,
+    WITH_CTE,
+    OperatorRule,
+    OutputKind,
+)
 from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument, Value
 from holdfast.plan.expressions import (
     ExpressionCanonicalizer,
@@ -17,16 +27,6 @@ from holdfast.plan.expressions import (
     short,
 )
 from holdfast.plan.hashing import hash_parts
-from holdfast.plan.operators import (
-    BOTH_SIDES_JOINS,
-    CTE_DEFINITION,
-    CTE_REFERENCE,
-    LEFT_ONLY_JOINS,
-    OPERATOR_RULES,
-    WITH_CTE,
-    OperatorRule,
-    Output,
-)
 from holdfast.plan.rows import (
     Rows,
     as_dealt,
@@ -59,7 +59,7 @@ _SOURCES = frozenset(
         EXECUTION + "datasources.LogicalRelation",
     }
 )
-_UNKNOWN = OperatorRule(output=Output.DESCRIBED)
+_UNKNOWN = OperatorRule(output=OutputKind.DESCRIBED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ class _OperatorPass:
         )
         if self._is_layout_sensitive():
             rows = as_dealt(rows)
-        if rule.output is Output.FIRST_CHILD and len(self._children) == 1:
+        if rule.output is OutputKind.FIRST_CHILD and len(self._children) == 1:
             return rows, self._children[0].columns, output
         return rows, _numbered(output), output
 
@@ -387,7 +387,7 @@ class _OperatorPass:
             if position in rule.ignored or position in rule.defines or _is_child(argument):
                 continue
             arguments.append(embedded(self._expressions.canonical(argument)))
-            if rule.output is Output.JOIN and len(self._children) == 1:
+            if rule.output is OutputKind.JOIN and len(self._children) == 1:
                 self._widen()
         arguments += [embedded(self._expressions.canonical(each)) for each in operator["o"]]
         if "s" in operator:
@@ -407,16 +407,16 @@ class _OperatorPass:
         """The ids of the output's attributes; None where they are unknown."""
         operator, children = self._operator, self._children
         match self._rule.output:
-            case Output.DESCRIBED:
+            case OutputKind.DESCRIBED:
                 return tuple(operator["out"])
-            case Output.FIRST_CHILD:
+            case OutputKind.FIRST_CHILD:
                 return children[0].output
-            case Output.NAMED_EXPRESSIONS:
+            case OutputKind.NAMED_EXPRESSIONS:
                 return _ids(operator["f"][self._rule.named])
-            case Output.CHILD_AND_NAMED:
+            case OutputKind.CHILD_AND_NAMED:
                 added = _ids(operator["f"][self._rule.named])
                 return None if added is None else children[0].output + added
-            case Output.JOIN:
+            case OutputKind.JOIN:
                 right = self._expressions.subqueries[:1]
                 sides = children if len(children) == 2 else (*children, *right)
                 return _join_output(operator["f"][2]["c"], [side.output for side in sides])

@@ -54,7 +54,7 @@ class CanonicalSource:
 
 
 def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
-    """The identity and version of a leaf that `holdfast.plan.operators` knows as a source.
+    """The identity and version of a leaf that `holdfast.plan.catalyst_operators` knows as a source.
 
     Files count in the version that the DataFrame listed when it was made. An RDD counts as itself,
     in this application. Anything else is a doubt.

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from holdfast.graph.job_graph import JobGraph, JobVertex
 from holdfast.graph.job_graph_generator import JobGraphGenerator
-from holdfast.graph.transformation import CacheTransformation
+from holdfast.graph.transformation import TableCacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
@@ -335,7 +335,7 @@ class _Job(Generic[Q, D]):
         self._refused: SubstitutionRefusedError | None = None
         self._graph: JobGraph | None = None
         self._reading: dict[IntermediateDataSetID, KeptDataSet] = {}
-        self._transformations: dict[str, CacheTransformation | None] = {}
+        self._transformations: dict[str, TableCacheTransformation | None] = {}
         self._outdated: dict[frozenset[FileVersion], str | None] = {}
         # What needs no verification: it has been done, or this job has produced it itself.
         self._settled: set[IntermediateDataSetID] = set()
@@ -559,7 +559,7 @@ class _Job(Generic[Q, D]):
             losses=tuple(self._losses),
         )
 
-    def transformation(self, node: CanonicalNode) -> CacheTransformation | None:
+    def transformation(self, node: CanonicalNode) -> TableCacheTransformation | None:
         """What keeps a node, where somebody cached the same computation."""
         # Others may cache and invalidate meanwhile; an attempt holds on to what it has seen.
         if node.digest not in self._transformations:
@@ -582,7 +582,7 @@ class _Job(Generic[Q, D]):
                 )
         return self._outdated[files] is not None
 
-    def _cached(self, node: CanonicalNode) -> CacheTransformation | None:
+    def _cached(self, node: CanonicalNode) -> TableCacheTransformation | None:
         if self._attempts > self._WITH_CACHES:
             return None
         computation = self._manager.computation(node.digest)
@@ -592,7 +592,7 @@ class _Job(Generic[Q, D]):
         root = self._master._root_of(query)
         dataset_id = IntermediateDataSetID.from_digest(self._request.inputs.dataset_digest(root))
         self._queries[dataset_id] = query
-        return CacheTransformation(dataset_id, root, computation.name)
+        return TableCacheTransformation(dataset_id, root, computation.name)
 
     def _part(self, digest: str) -> Q | None:
         """The part of the job's own query that computes this, if one does by itself.

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from holdfast.streaming.chain import Pass
 from holdfast.streaming.own_pickle import OwnPickle
-from holdfast.streaming.partition_file import PartitionFile
+from holdfast.streaming.sealed_partition_file import PartitionFile
 
 __all__ = ["Tee", "TeeReceipt"]
 

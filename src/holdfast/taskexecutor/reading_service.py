@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from holdfast.errors import TaskExecutorError
 from holdfast.taskexecutor import webhdfs
 from holdfast.taskexecutor.output_book import Output
-from holdfast.taskexecutor.partition_file import open_partition
+from holdfast.taskexecutor.served_file import open_partition
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.taskexecutor.token import read_key, same
 from holdfast.taskexecutor.webhdfs import Reading, RefusedReading

@@ -33,8 +33,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place
-from holdfast.cli.datasets.source import Released
+from holdfast.cli.datasets.dataset_source import Released
+from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, PartitionsPlace
 from holdfast.storage.kept_dataset import KeptPartition
 
 
@@ -92,7 +92,7 @@ def _which(dataset: ListedDataSet) -> dict[str, Any]:
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: PartitionsPlace) -> dict[str, Any]:
     return {
         "host": place.host,
         "executor": place.address,
@@ -104,7 +104,7 @@ def _place(place: Place) -> dict[str, Any]:
     }
 
 
-def _partition(partition: KeptPartition, place: Place) -> dict[str, Any]:
+def _partition(partition: KeptPartition, place: PartitionsPlace) -> dict[str, Any]:
     return {
         "index": partition.index,
         "file": partition.file,

@@ -9,15 +9,25 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place, State
+from holdfast.cli.datasets.dataset_source import Released
+from holdfast.cli.datasets.listed_dataset import (
+    Contents,
+    DataSetState,
+    ListedDataSet,
+    PartitionsPlace,
+)
 from holdfast.cli.datasets.short_ids import short_ids
-from holdfast.cli.datasets.source import Released
 from holdfast.cli.demo.amounts import size
 from holdfast.cli.terminal import UNKNOWN, age, as_text, plain_table, show
 from holdfast.storage.kept_dataset import KeptPartition
 
 _APPLICATION_DIGITS = 8
-_MARKS = {State.COMPLETE: "", State.INCOMPLETE: "!", State.DAMAGED: "!", State.UNCLEAR: "?"}
+_MARKS = {
+    DataSetState.COMPLETE: "",
+    DataSetState.INCOMPLETE: "!",
+    DataSetState.DAMAGED: "!",
+    DataSetState.UNCLEAR: "?",
+}
 _MEANING = {
     "!": "! incomplete or damaged: a job that needs it computes it again",
     "?": "? the others have no rows, or lie with task executors that have not answered",
@@ -127,11 +137,11 @@ def _parts(dataset: ListedDataSet) -> str:
 
 def _state(dataset: ListedDataSet) -> str:
     match dataset.state:
-        case State.UNCLEAR:
+        case DataSetState.UNCLEAR:
             return f"unclear: {_MEANING['?'].removeprefix('? ')}"
-        case State.COMPLETE:
+        case DataSetState.COMPLETE:
             return "complete"
-        case State.INCOMPLETE | State.DAMAGED as state:
+        case DataSetState.INCOMPLETE | DataSetState.DAMAGED as state:
             return f"{state.value}: {dataset.damage or 'partitions are missing'}"
 
 
@@ -161,7 +171,7 @@ def _partitions(partitions: Sequence[KeptPartition]) -> Table:
     return table
 
 
-def _where(place: Place) -> str:
+def _where(place: PartitionsPlace) -> str:
     address = "" if place.address is None else f" (task executor {place.address})"
     return f"{place.host}{address} in {place.directory}"
 

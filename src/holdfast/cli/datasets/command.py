@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.datasets import as_json, as_table
+from holdfast.cli.datasets.dataset_source import DataSetSource, Found
 from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
-from holdfast.cli.datasets.source import Found, Source
 from holdfast.cli.path_argument import path_argument
 from holdfast.cli.terminal import output
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _FAILED if failures else 0
 
 
-def _list(arguments: argparse.Namespace, source: Source) -> int:
+def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
     now = datetime.now(UTC)
     if arguments.json:
@@ -112,7 +112,7 @@ def _list(arguments: argparse.Namespace, source: Source) -> int:
     return len(found.failures)
 
 
-def _show(arguments: argparse.Namespace, source: Source) -> int:
+def _show(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
     dataset = _chosen(arguments, source, found)
     contents, now = source.contents(dataset), datetime.now(UTC)
@@ -123,7 +123,7 @@ def _show(arguments: argparse.Namespace, source: Source) -> int:
     return len(found.failures)
 
 
-def _remove(arguments: argparse.Namespace, source: Source) -> int:
+def _remove(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
     dataset = _chosen(arguments, source, found)
     released = source.release(dataset)
@@ -136,14 +136,14 @@ def _remove(arguments: argparse.Namespace, source: Source) -> int:
     return len(found.failures) + len(released.failures)
 
 
-def _find(arguments: argparse.Namespace, source: Source) -> Found:
+def _find(arguments: argparse.Namespace, source: DataSetSource) -> Found:
     found = source.find()
     for failure in found.failures:
         _complain(arguments, failure)
     return found
 
 
-def _chosen(arguments: argparse.Namespace, source: Source, found: Found) -> ListedDataSet:
+def _chosen(arguments: argparse.Namespace, source: DataSetSource, found: Found) -> ListedDataSet:
     if not found.failures:
         return chosen(arguments.id, found.datasets, source.name)
     if not found.datasets:
@@ -151,7 +151,7 @@ def _chosen(arguments: argparse.Namespace, source: Source, found: Found) -> List
     return chosen(arguments.id, found.datasets, f"{source.name}, as far as they answered")
 
 
-def _source(arguments: argparse.Namespace) -> Source:
+def _source(arguments: argparse.Namespace) -> DataSetSource:
     if arguments.executors is None:
         if arguments.token_file is not None:
             raise BadInputError("--token-file is for --executors, and none are given")
@@ -186,7 +186,7 @@ def _print_json(objects: list[dict[str, Any]]) -> None:
     print(json.dumps(objects, indent=2))
 
 
-_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Source], int], str, str]] = {
+_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, DataSetSource], int], str, str]] = {
     "ls": (
         _list,
         "show what is kept",

@@ -6,16 +6,16 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.cli.datasets.dataset_source import Found, Released
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
+    DataSetState,
     ListedColumn,
     ListedDataSet,
-    Place,
-    State,
+    PartitionsPlace,
     moment,
 )
-from holdfast.cli.datasets.source import Found, Released
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.files.file_lock import try_lock
 from holdfast.files.regular_file import open_regular
@@ -128,7 +128,7 @@ def _listed(path: Path) -> Iterator[ListedDataSet]:
             partitions_found=0 if manifest is None or number is None else number - missing,
             state=_state(missing, wrong),
             hits=noted_hits(directory),
-            places=(Place(socket.gethostname(), str(directory), partitions, wrong),),
+            places=(PartitionsPlace(socket.gethostname(), str(directory), partitions, wrong),),
         )
 
 
@@ -145,7 +145,7 @@ def _number_of_partitions(directory: Path, partitions: tuple[KeptPartition, ...]
     return max((each.index + 1 for each in partitions), default=None)
 
 
-def _state(missing: int, wrong: str | None) -> State:
+def _state(missing: int, wrong: str | None) -> DataSetState:
     if missing:
-        return State.INCOMPLETE
-    return State.COMPLETE if wrong is None else State.DAMAGED
+        return DataSetState.INCOMPLETE
+    return DataSetState.COMPLETE if wrong is None else DataSetState.DAMAGED

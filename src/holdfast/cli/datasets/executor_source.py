@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
+from holdfast.cli.datasets.dataset_source import Found, Released
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.footer import contents_of
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
+    DataSetState,
     ListedDataSet,
-    Place,
-    State,
+    PartitionsPlace,
     moment,
 )
 from holdfast.cli.datasets.printable import printable
-from holdfast.cli.datasets.source import Found, Released
 from holdfast.errors import (
     HoldfastError,
     StorageError,
@@ -67,7 +67,7 @@ class ExecutorSource:
 
     def find(self) -> Found:
         answers, failures = self._ask(dict.fromkeys(self._executors, _held_by))
-        held: dict[tuple[ApplicationID, OutputID], list[tuple[DataSetReport, Place]]] = {}
+        held: dict[tuple[ApplicationID, OutputID], list[tuple[DataSetReport, PartitionsPlace]]] = {}
         for address, parts in answers.items():
             for report, place in parts:
                 same = held.setdefault((report.application, report.output), [])
@@ -123,7 +123,7 @@ class ExecutorSource:
         return answers, failures
 
 
-def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, Place]]:
+def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, PartitionsPlace]]:
     # A sign of life comes soon or never; a report may take its time.
     executor.describe()
     held = []
@@ -136,7 +136,7 @@ def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, Place]]:
         held.append(
             (
                 report,
-                Place(
+                PartitionsPlace(
                     host=report.host,
                     directory=report.directory,
                     partitions=report.partitions,
@@ -148,7 +148,7 @@ def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, Place]]:
     return held
 
 
-def _together(parts: Sequence[tuple[DataSetReport, Place]]) -> ListedDataSet:
+def _together(parts: Sequence[tuple[DataSetReport, PartitionsPlace]]) -> ListedDataSet:
     first = parts[0][0]
     indices = {each.index for report, _ in parts for each in report.partitions}
     number = max(report.number_of_partitions for report, _ in parts)
@@ -166,10 +166,10 @@ def _together(parts: Sequence[tuple[DataSetReport, Place]]) -> ListedDataSet:
     )
 
 
-def _state(indices: set[int], number: int, places: Iterable[Place]) -> State:
+def _state(indices: set[int], number: int, places: Iterable[PartitionsPlace]) -> DataSetState:
     if any(place.damage is not None for place in places):
-        return State.DAMAGED
+        return DataSetState.DAMAGED
     if len(indices) == number:
-        return State.COMPLETE
+        return DataSetState.COMPLETE
     # Spark always leaves a file of the first partition, and of others only when they have rows.
-    return State.UNCLEAR if 0 in indices else State.INCOMPLETE
+    return DataSetState.UNCLEAR if 0 in indices else DataSetState.INCOMPLETE

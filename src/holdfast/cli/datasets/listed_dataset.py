@@ -11,7 +11,7 @@ from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.taskexecutor.partition_info import OutputID
 
 
-class State(Enum):
+class DataSetState(Enum):
     """Whether a job that needs the dataset can read it."""
 
     COMPLETE = "complete"
@@ -22,7 +22,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionsPlace:
     """Where some of a dataset's partitions lie.
 
     Attributes:
@@ -92,12 +92,12 @@ class ListedDataSet:
     created: datetime | None
     number_of_partitions: int | None
     partitions_found: int
-    state: State
+    state: DataSetState
     hits: int | None
-    places: tuple[Place, ...]
+    places: tuple[PartitionsPlace, ...]
 
     @property
-    def partitions(self) -> list[tuple[KeptPartition, Place]]:
+    def partitions(self) -> list[tuple[KeptPartition, PartitionsPlace]]:
         """The partitions that have files, by index, each with its place."""
         placed = [(each, place) for place in self.places for each in place.partitions]
         return sorted(placed, key=lambda each: each[0].index)

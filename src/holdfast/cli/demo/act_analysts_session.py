@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast import Environment
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.answer import Answer, ask
-from holdfast.cli.demo.comparison import Comparison, comparison_table
+from holdfast.cli.demo.comparison import AnswerComparison, comparison_table
 from holdfast.cli.demo.place import Place
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Question, Story
@@ -54,7 +54,7 @@ def play(
     hot: DataFrame,
     story: Story,
     ask_cached: Callable[[Question, DataFrame], Answer] = ask,
-) -> list[Comparison]:
+) -> list[AnswerComparison]:
     """Asks every question on both sides.
 
     Args:
@@ -75,7 +75,7 @@ def play(
     plain = [answer for answer, _ in uncached]
     cached = _session(stage, "cache()", story, hot, ask_cached, env)
     comparisons = [
-        Comparison(question, before, after, kept)
+        AnswerComparison(question, before, after, kept)
         for question, before, (after, kept) in zip(story.questions, plain, cached, strict=True)
     ]
     stage.show(comparison_table(comparisons))

@@ -17,7 +17,7 @@ from holdfast.cli.demo.amounts import count, seconds
 from holdfast.cli.demo.driver_home import DriverHome
 from holdfast.cli.demo.driver_process import DriverProcess
 from holdfast.cli.demo.driver_report import DriverReport
-from holdfast.cli.demo.job_result import show_job_result
+from holdfast.cli.demo.job_report import show_job_result
 from holdfast.cli.demo.large_orders import TITLE
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.jobs.as_table import show_jobs

@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame
 from holdfast import Environment, ResultPartitionDescriptor
 from holdfast.cli.demo.amounts import count, size
 from holdfast.cli.demo.asking_again import ask_again
-from holdfast.cli.demo.comparison import Comparison
-from holdfast.cli.demo.job_result import show_job_result
+from holdfast.cli.demo.comparison import AnswerComparison
+from holdfast.cli.demo.job_report import show_job_result
 from holdfast.cli.demo.stage import Stage
 
 
-def play(stage: Stage, env: Environment, hot: DataFrame, asked: Comparison) -> bool:
+def play(stage: Stage, env: Environment, hot: DataFrame, asked: AnswerComparison) -> bool:
     """Deletes a kept partition, and asks a question again.
 
     Args:

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from holdfast import Environment
 from holdfast.cli.demo.amounts import count, size
 from holdfast.cli.demo.asking_again import ask_again
-from holdfast.cli.demo.comparison import Comparison
-from holdfast.cli.demo.job_result import show_job_result
+from holdfast.cli.demo.comparison import AnswerComparison
+from holdfast.cli.demo.job_report import show_job_result
 from holdfast.cli.demo.partition_hosts import partition_hosts, show_hosts
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
@@ -19,7 +19,7 @@ _SECONDS_UNTIL_FOUND = 3.0
 
 
 def play(
-    stage: Stage, cluster: LocalCluster, env: Environment, hot: DataFrame, asked: Comparison
+    stage: Stage, cluster: LocalCluster, env: Environment, hot: DataFrame, asked: AnswerComparison
 ) -> bool:
     """Kills the task executor that holds most, asks again, starts it again, and asks again.
 

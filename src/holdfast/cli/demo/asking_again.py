@@ -7,11 +7,13 @@ from pyspark.sql import DataFrame
 from holdfast import Environment
 from holdfast.cli.demo.amounts import seconds
 from holdfast.cli.demo.answer import agree, ask
-from holdfast.cli.demo.comparison import Comparison
+from holdfast.cli.demo.comparison import AnswerComparison
 from holdfast.cli.demo.stage import Stage
 
 
-def ask_again(stage: Stage, env: Environment, hot: DataFrame, asked: Comparison, how: str) -> bool:
+def ask_again(
+    stage: Stage, env: Environment, hot: DataFrame, asked: AnswerComparison, how: str
+) -> bool:
     """Asks a question that has been answered before.
 
     Args:

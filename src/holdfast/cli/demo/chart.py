@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from holdfast import VertexOutcome
 from holdfast.cli.demo.amounts import seconds
-from holdfast.cli.demo.comparison import Comparison, totals
+from holdfast.cli.demo.comparison import AnswerComparison, totals
 
 _PLAIN, _CACHED, _GREY = "#b8c0cc", "#12805c", "#5b6470"
 _BAR = 0.38
 
 
-def draw_chart(comparisons: Sequence[Comparison], title: str, path: Path) -> None:
+def draw_chart(comparisons: Sequence[AnswerComparison], title: str, path: Path) -> None:
     """Draws the times of both sides as bars, question by question.
 
     Args:

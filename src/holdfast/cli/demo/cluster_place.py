@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.cli.demo.amounts import count
-from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.place import Place
 from holdfast.cli.demo.spark_session import cluster_memory_mib, demo_session
 from holdfast.cli.local_cluster.errors import LocalClusterError, NamespacesUnavailableError
@@ -53,7 +53,7 @@ def on_cluster(output: Path, log: Path) -> Iterator[Place]:
     try:
         with _started(home, log) as place:
             yield place
-    except BadInputError:
+    except BadDemoInputError:
         raise
     except LocalClusterError as error:
         kept_of_home = _LOGS

@@ -21,8 +21,8 @@ from holdfast.cli.demo import (
 )
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.cluster_place import on_cluster, refuse_without_namespaces
-from holdfast.cli.demo.comparison import Comparison, totals
-from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.comparison import AnswerComparison, totals
+from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.extra import chart
 from holdfast.cli.demo.folder_story import folder_story
 from holdfast.cli.demo.large_orders import can_be_asked
@@ -120,7 +120,7 @@ class _Session:
     """
 
     title: str
-    comparisons: list[Comparison]
+    comparisons: list[AnswerComparison]
     still_agrees: bool
 
 
@@ -143,7 +143,7 @@ def _lose_something(
     place: Place,
     env: Environment,
     hot: DataFrame,
-    asked: Comparison,
+    asked: AnswerComparison,
     reading: ReadingTasks,
 ) -> bool:
     if place.cluster is None:
@@ -162,11 +162,11 @@ def _prepare(output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInputError(
+        raise BadDemoInputError(
             f"{output} can't be used as --output: {error.strerror or error}"
         ) from error
     if not os.access(output, os.W_OK | os.X_OK):
-        raise BadInputError(f"{output} can't be used as --output: it can't be written to")
+        raise BadDemoInputError(f"{output} can't be used as --output: it can't be written to")
 
 
 def _story(

@@ -15,7 +15,7 @@ from holdfast.cli.demo.story import Question
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AnswerComparison:
     """A question, answered by plain Spark and by Holdfast.
 
     Attributes:
@@ -36,7 +36,7 @@ class Comparison:
         return agree(self.question, self.plain, self.cached)
 
 
-def totals(comparisons: Sequence[Comparison]) -> tuple[float, float]:
+def totals(comparisons: Sequence[AnswerComparison]) -> tuple[float, float]:
     """The seconds of all questions together, on plain Spark and with cache().
 
     Args:
@@ -48,7 +48,7 @@ def totals(comparisons: Sequence[Comparison]) -> tuple[float, float]:
     )
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> RichTable:
+def comparison_table(comparisons: Sequence[AnswerComparison]) -> RichTable:
     """The times side by side, one question a line.
 
     Args:

@@ -9,7 +9,7 @@ class DemoError(Exception):
     exit_code = 1
 
 
-class BadInputError(DemoError):
+class BadDemoInputError(DemoError):
     """What the person gave can't be worked with: a path, a folder's content, a scale."""
 
     exit_code = 2

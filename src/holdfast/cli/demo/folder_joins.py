@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from holdfast.cli.demo.column_profile import quoted, simple_columns
-from holdfast.cli.demo.parquet_folder import ParquetTable, Source
+from holdfast.cli.demo.parquet_folder import ParquetTable, StorySource
 
 _MAX_JOINS = 3
 _COLUMNS_OF_EACH = 4
@@ -31,7 +31,7 @@ class FolderJoin:
     keys: tuple[str, ...]
     names: Mapping[str, str]
 
-    def applied(self, left: DataFrame, source: Source) -> DataFrame:
+    def applied(self, left: DataFrame, source: StorySource) -> DataFrame:
         """The left table with columns of this one; every row of it stays.
 
         Args:
@@ -44,7 +44,7 @@ class FolderJoin:
 
 
 def find_joins(
-    source: Source, fact: ParquetTable, others: Iterable[ParquetTable]
+    source: StorySource, fact: ParquetTable, others: Iterable[ParquetTable]
 ) -> tuple[FolderJoin, ...]:
     """The tables that have columns in common with the largest one, and are unique in them.
 

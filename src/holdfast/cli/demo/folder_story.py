@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from holdfast.cli.demo.amounts import shortened
 from holdfast.cli.demo.column_profile import profile, quoted, simple_columns
-from holdfast.cli.demo.errors import BadInputError
+from holdfast.cli.demo.errors import BadDemoInputError
 from holdfast.cli.demo.folder_joins import FolderJoin, find_joins
 from holdfast.cli.demo.folder_questions import folder_questions
-from holdfast.cli.demo.parquet_folder import ParquetTable, Source
+from holdfast.cli.demo.parquet_folder import ParquetTable, StorySource
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Story
 
@@ -33,15 +33,15 @@ def folder_story(
         tables: the tables by name.
 
     Raises:
-        BadInputError: when there is no row, or no column of which anything can be asked.
+        BadDemoInputError: when there is no row, or no column of which anything can be asked.
     """
     # Columns that differ in upper and lower case alone are fine in Parquet.
     spark.conf.set("spark.sql.caseSensitive", "true")
     fact, *others = sorted(tables.values(), key=lambda table: table.rows, reverse=True)
     if fact.rows == 0:
-        raise BadInputError(f"{title}: there is no row in any table")
+        raise BadDemoInputError(f"{title}: there is no row in any table")
     if not simple_columns(fact.read(spark).schema):
-        raise BadInputError(
+        raise BadDemoInputError(
             f"{title}: the largest table, {fact.name}, has no column of numbers, text, dates or "
             "booleans, so there is nothing to ask"
         )
@@ -69,7 +69,7 @@ def _shared(
     fact: ParquetTable,
     joins: tuple[FolderJoin, ...],
     condition: str | None,
-    source: Source,
+    source: StorySource,
 ) -> DataFrame:
     shared = fact.read(source)
     keys = {key for join in joins for key in join.keys}

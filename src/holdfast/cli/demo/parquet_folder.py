@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 
-from holdfast.cli.demo.errors import BadInputError
+from holdfast.cli.demo.errors import BadDemoInputError
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _PATTERN_LETTERS = frozenset("*?[]{}\\")
 
 
-class Source(Protocol):
+class StorySource(Protocol):
     """A SparkSession, which reads DataFrames, or an Environment, which reads Tables."""
 
     @property
@@ -46,7 +46,7 @@ class ParquetTable:
     rows: int
     bytes: int
 
-    def read(self, source: Source) -> DataFrame:
+    def read(self, source: StorySource) -> DataFrame:
         """The table, as a DataFrame of a session or a Table of an environment."""
         reader = source.read
         if self.folder is not None:
@@ -65,34 +65,36 @@ def tables_of(folder: Path) -> dict[str, ParquetTable]:
         folder: where to look.
 
     Raises:
-        BadInputError: when there is no such folder, no table in it, or a file can't be read.
+        BadDemoInputError: when there is no such folder, no table in it, or a file can't be read.
     """
     folder = folder.expanduser().absolute()
     refuse_patterns(folder)
     try:
         if not folder.exists():
-            raise BadInputError(f"{folder}: there is no such folder")
+            raise BadDemoInputError(f"{folder}: there is no such folder")
         if not folder.is_dir():
-            raise BadInputError(f"{folder} is not a folder; give the folder that holds the files")
+            raise BadDemoInputError(
+                f"{folder} is not a folder; give the folder that holds the files"
+            )
         tables = list(_tables(folder))
     except OSError as error:
-        raise BadInputError(f"{folder} can't be read: {error.strerror or error}") from error
+        raise BadDemoInputError(f"{folder} can't be read: {error.strerror or error}") from error
     if not tables:
-        raise BadInputError(
+        raise BadDemoInputError(
             f"{folder} holds no Parquet: expected files named *.parquet, or folders of them"
         )
     named = {table.name: table for table in tables}
     if len(named) < len(tables):
         twice = next(name for name in named if sum(table.name == name for table in tables) > 1)
-        raise BadInputError(f"{folder} holds two tables called {twice!r}; rename or remove one")
+        raise BadDemoInputError(f"{folder} holds two tables called {twice!r}; rename or remove one")
     return named
 
 
 def refuse_patterns(path: Path) -> None:
-    """Raises BadInputError for a path that Spark would take for a pattern of paths."""
+    """Raises BadDemoInputError for a path that Spark would take for a pattern of paths."""
     found = sorted(_PATTERN_LETTERS.intersection(str(path)))
     if found:
-        raise BadInputError(
+        raise BadDemoInputError(
             f"{path}: Spark takes {' '.join(found)} in a path for a pattern; rename the folder"
         )
 
@@ -141,7 +143,7 @@ def _table(name: str, files: tuple[Path, ...], folder: Path | None) -> ParquetTa
     footers = [_footer(file) for file in files]
     shared = set.intersection(*(set(footer.schema.to_arrow_schema().names) for footer in footers))
     if not shared and folder is not None:
-        raise BadInputError(
+        raise BadDemoInputError(
             f"the files in {folder} have no column in common, so they aren't one table; if each is "
             f"one, give {folder} itself as --data"
         )
@@ -155,7 +157,7 @@ def _footer(file: Path) -> pq.FileMetaData:
         return pq.read_metadata(file)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInputError(f"{file} can't be read as Parquet: {reason}") from error
+        raise BadDemoInputError(f"{file} can't be read as Parquet: {reason}") from error
 
 
 def _is_parquet(path: Path) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from holdfast.cli.demo.parquet_folder import ParquetTable, Source
+from holdfast.cli.demo.parquet_folder import ParquetTable, StorySource
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ class Story:
     title: str
     tables: tuple[ParquetTable, ...]
     shared: str
-    build: Callable[[Source], DataFrame]
+    build: Callable[[StorySource], DataFrame]
     questions: tuple[Question, ...]

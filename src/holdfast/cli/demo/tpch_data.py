@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.cli.demo.amounts import size
-from holdfast.cli.demo.errors import BadInputError, DemoError
+from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.extra import INSTALL
 from holdfast.cli.demo.parquet_folder import ParquetTable, tables_of
 from holdfast.cli.demo.stage import Stage
@@ -48,7 +48,7 @@ def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTa
         scale: how large they are, roughly in GB.
 
     Raises:
-        BadInputError: when there isn't room for them.
+        BadDemoInputError: when there isn't room for them.
         DemoError: when they can't be generated.
     """
     folder = tpch_folder(output, scale)
@@ -72,7 +72,7 @@ def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTa
 
 def _whole(folder: Path) -> dict[str, ParquetTable] | None:
     """The tables in a folder, if all of them are there and can be read."""
-    with suppress(BadInputError):
+    with suppress(BadDemoInputError):
         tables = tables_of(folder)
         if tables.keys() >= _TABLES:
             return tables
@@ -82,7 +82,7 @@ def _whole(folder: Path) -> dict[str, ParquetTable] | None:
 def _refuse_too_large(output: Path, scale: float) -> None:
     needed, free = scale * _NEEDED_AT_SCALE_1, shutil.disk_usage(output).free
     if needed > free:
-        raise BadInputError(
+        raise BadDemoInputError(
             f"scale {scale_name(scale)} needs about {size(needed)} under {output}, where "
             f"{size(free)} are free; take a smaller --scale or another --output"
         )

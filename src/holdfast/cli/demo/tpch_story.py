@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from holdfast.cli.demo.parquet_folder import ParquetTable, Source
+from holdfast.cli.demo.parquet_folder import ParquetTable, StorySource
 from holdfast.cli.demo.story import Question, Story
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
@@ -58,7 +58,7 @@ def tpch_story(title: str, tables: Mapping[str, ParquetTable]) -> Story:
     )
 
 
-def _joined(tables: Mapping[str, ParquetTable], source: Source) -> DataFrame:
+def _joined(tables: Mapping[str, ParquetTable], source: StorySource) -> DataFrame:
     customer, orders, lineitem = (
         # A TPC-H of the user's own may have floats for decimals, whose sums depend on their order.
         tables[name].read(source).select([F.col(c).cast(t).alias(c) for c, t in columns.items()])

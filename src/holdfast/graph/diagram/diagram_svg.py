@@ -12,7 +12,7 @@ from holdfast.graph.diagram.geometry import (
     MARGIN,
     PART_HEIGHT,
     Course,
-    Frame,
+    Rectangle,
     geometry_of,
     shortened,
 )
@@ -73,12 +73,12 @@ def _text(x: float, y: float, text: str, size: int, fill: str, more: str = "") -
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" {more}>{shown}</text>'
 
 
-def _box(box: Box, frame: Frame) -> Iterator[str]:
+def _box(box: Box, frame: Rectangle) -> Iterator[str]:
     names = " -> ".join(part.name for part in box.parts)
     yield f"<g><title>{_escaped(f'[{box.number}] {names}')}</title>"
     yield _rectangle(frame, "#ffffff", _LINE)
     for index, part in enumerate(box.parts):
-        strip = Frame(frame.left, frame.top + index * PART_HEIGHT, frame.width, PART_HEIGHT)
+        strip = Rectangle(frame.left, frame.top + index * PART_HEIGHT, frame.width, PART_HEIGHT)
         yield _rectangle(strip, _FILLS[part.kind], _LINE)
         yield _text(frame.centre, strip.top + 17, part.name, 13, _INK)
     below = frame.top + len(box.parts) * PART_HEIGHT
@@ -87,7 +87,7 @@ def _box(box: Box, frame: Frame) -> Iterator[str]:
     yield "</g>"
 
 
-def _rectangle(frame: Frame, fill: str, stroke: str) -> str:
+def _rectangle(frame: Rectangle, fill: str, stroke: str) -> str:
     return (
         f'<rect x="{frame.left:.1f}" y="{frame.top:.1f}" width="{frame.width:.1f}" '
         f'height="{frame.height:.1f}" rx="4" fill="{fill}" stroke="{stroke}"/>'

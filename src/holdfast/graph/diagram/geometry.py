@@ -28,7 +28,7 @@ _PORT_DISTANCE = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Rectangle:
     """A rectangle.
 
     Attributes:
@@ -71,7 +71,7 @@ class Course:
 
     arrow: Arrow
     bends: tuple[tuple[tuple[float, float], tuple[float, float]], ...]
-    label: Frame | None
+    label: Rectangle | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Geometry:
         height: how high it is.
     """
 
-    frames: Mapping[int, Frame]
+    frames: Mapping[int, Rectangle]
     courses: tuple[Course, ...]
     width: float
     height: float
@@ -124,7 +124,7 @@ def geometry_of(diagram: Diagram) -> Geometry:
     centres = horizontal_centres(layers, {node: size[0] for node, size in sizes.items()}, _GAP)
     spans = _layer_spans(layers, sizes, _LABEL_GAP if is_labelled else _LAYER_GAP)
     frames = {
-        node: Frame(centres[node] - width / 2, spans[node][0], width, height)
+        node: Rectangle(centres[node] - width / 2, spans[node][0], width, height)
         for node, (width, height) in sizes.items()
     }
     courses = _courses(diagram.arrows, layers, centres, spans, frames)
@@ -166,7 +166,7 @@ def _courses(
     layers: Layers,
     centres: Mapping[int, float],
     spans: Mapping[int, tuple[float, float]],
-    frames: Mapping[int, Frame],
+    frames: Mapping[int, Rectangle],
 ) -> tuple[Course, ...]:
     leaves = _ports(layers.routes, 0, centres, frames)
     enters = _ports(layers.routes, -1, centres, frames)
@@ -189,7 +189,7 @@ def _ports(
     routes: Sequence[tuple[int, ...]],
     end: int,
     centres: Mapping[int, float],
-    frames: Mapping[int, Frame],
+    frames: Mapping[int, Rectangle],
 ) -> dict[int, float]:
     """Where on the side of its box each arrow begins (end 0) or ends (end -1)."""
     by_box: defaultdict[int, list[int]] = defaultdict(list)
@@ -206,7 +206,7 @@ def _ports(
 
 
 def _with_margins(
-    frames: Mapping[int, Frame], courses: Sequence[Course], least_width: float
+    frames: Mapping[int, Rectangle], courses: Sequence[Course], least_width: float
 ) -> Geometry:
     """Everything to the right of and below zero, with a margin all around."""
     labels = [course.label for course in courses if course.label is not None]
@@ -216,8 +216,8 @@ def _with_margins(
     left = min(edges, default=0) - MARGIN
     top = -MARGIN - TITLE_HEIGHT
 
-    def moved(frame: Frame) -> Frame:
-        return Frame(frame.left - left, frame.top - top, frame.width, frame.height)
+    def moved(frame: Rectangle) -> Rectangle:
+        return Rectangle(frame.left - left, frame.top - top, frame.width, frame.height)
 
     return Geometry(
         {number: moved(frame) for number, frame in frames.items()},

@@ -25,7 +25,7 @@ from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.optimized_query import Cut
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from holdfast.spark.recovery.vertex_production import VertexProduction
-from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge
 from holdfast.spark.recovery.retained_shuffles import is_retainable
-from holdfast.spark.vertex_runner import SparkVertexRunner
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 

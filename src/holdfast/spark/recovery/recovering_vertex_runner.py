@@ -23,7 +23,7 @@ from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.retained_shuffles import RetainedQuery, RetainedShuffles
-from holdfast.spark.vertex_runner import is_observed
+from holdfast.spark.spark_vertex_runner import is_observed
 from holdfast.storage.kept_dataset import KeptDataSet
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from holdfast.graph.stream.stream_job_graph import StreamJobEdge, StreamJobGraph
 from holdfast.graph.stream.transformations import CacheTransformation
 from holdfast.spark.streams.sealed_formats import SharedInput
 from holdfast.spark.streams.sink_formats import task_index
-from holdfast.spark.streams.sources import frame_of, is_read_cheaply
+from holdfast.spark.streams.stream_sources import frame_of, is_read_cheaply
 from holdfast.streaming.batches import MAIN_CHANNEL
 from holdfast.streaming.chain import NamedOperator, Pass
 from holdfast.streaming.inputs import BatchInput, InputFormat, KeyedInput, SealedInput

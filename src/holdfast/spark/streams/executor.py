@@ -36,6 +36,7 @@ from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.session_settings import session_inputs, session_under
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.cached_streams import CachedStreams, SharedStream, caches_before
 from holdfast.spark.streams.collected_records import CollectedRecords
 from holdfast.spark.streams.compiler import Flow, KeptRead, StreamCompiler
@@ -48,7 +49,6 @@ from holdfast.spark.streams.task_errors import told_as_themselves
 from holdfast.spark.streams.tee_job import TeeJob
 from holdfast.spark.streams.tee_plan import tee_plan
 from holdfast.spark.streams.teeing_runner import TeeingVertexRunner
-from holdfast.spark.vertex_runner import SparkVertexRunner
 
 __all__ = ["StreamExecutor"]
 

@@ -83,7 +83,7 @@ class TeeJob:
     def write(
         self, plan: Any, description: DataSetDescription, staged: StagedDataSet, compression: str
     ) -> bool:
-        """Starts the job, and keeps the stream, see `holdfast.spark.vertex_runner.Write`.
+        """Starts the job, and keeps the stream, see `holdfast.spark.spark_vertex_runner.Write`.
 
         The job runs on when the stream can't be kept.
 

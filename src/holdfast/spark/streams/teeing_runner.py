@@ -12,8 +12,8 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.vertex_runner import Reads
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.tee_job import TeeJob
-from holdfast.spark.vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
 
 __all__ = ["TeeingVertexRunner"]

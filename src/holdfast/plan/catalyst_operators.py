@@ -8,7 +8,7 @@ from enum import Enum, auto
 from holdfast.plan.document import EXECUTION, EXPRESSIONS, LOGICAL
 
 
-class Output(Enum):
+class OutputKind(Enum):
     """Where an operator's output attributes come from."""
 
     FIRST_CHILD = auto()
@@ -35,7 +35,7 @@ class OperatorRule:
         names_unseen: what the output's columns are called is nobody's concern.
     """
 
-    output: Output = Output.FIRST_CHILD
+    output: OutputKind = OutputKind.FIRST_CHILD
     named: int = 0
     ignored: frozenset[int] = frozenset()
     defines: frozenset[int] = frozenset()
@@ -48,29 +48,29 @@ class OperatorRule:
 
 _TRANSPARENT = OperatorRule(transparent=True, keeps_order=True)
 _LIMIT = OperatorRule(keeps_order=True, layout_sensitive=True)
-_LEAF = OperatorRule(output=Output.DESCRIBED)
+_LEAF = OperatorRule(output=OutputKind.DESCRIBED)
 # The optimizer takes Python functions out of expressions, and gives what they return other names.
 _FUNCTIONS = OperatorRule(
-    Output.DESCRIBED, defines=frozenset({1}), keeps_order=True, names_unseen=True
+    OutputKind.DESCRIBED, defines=frozenset({1}), keeps_order=True, names_unseen=True
 )
 
 OPERATOR_RULES: dict[str, OperatorRule] = {
     LOGICAL + name: rule
     for name, rule in {
-        "Aggregate": OperatorRule(Output.NAMED_EXPRESSIONS, named=1, ignored=frozenset({3})),
+        "Aggregate": OperatorRule(OutputKind.NAMED_EXPRESSIONS, named=1, ignored=frozenset({3})),
         "ArrowEvalPython": _FUNCTIONS,
         "BatchEvalPython": _FUNCTIONS,
         "Deduplicate": OperatorRule(layout_sensitive=True),
         "Distinct": OperatorRule(),
         "Except": OperatorRule(),
-        "Expand": OperatorRule(Output.DESCRIBED, defines=frozenset({1}), names_unseen=True),
+        "Expand": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({1}), names_unseen=True),
         "Filter": OperatorRule(keeps_order=True),
-        "FlatMapCoGroupsInArrow": OperatorRule(Output.DESCRIBED, defines=frozenset({3})),
-        "FlatMapCoGroupsInPandas": OperatorRule(Output.DESCRIBED, defines=frozenset({3})),
-        "FlatMapGroupsInArrow": OperatorRule(Output.DESCRIBED, defines=frozenset({2})),
-        "FlatMapGroupsInPandas": OperatorRule(Output.DESCRIBED, defines=frozenset({2})),
+        "FlatMapCoGroupsInArrow": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({3})),
+        "FlatMapCoGroupsInPandas": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({3})),
+        "FlatMapGroupsInArrow": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({2})),
+        "FlatMapGroupsInPandas": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({2})),
         "Generate": OperatorRule(
-            Output.DESCRIBED,
+            OutputKind.DESCRIBED,
             ignored=frozenset({3}),
             defines=frozenset({4}),
             keeps_order=True,
@@ -78,16 +78,16 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         ),
         "GlobalLimit": _LIMIT,
         "Intersect": OperatorRule(),
-        "Join": OperatorRule(Output.JOIN, ignored=frozenset({4})),
-        "LateralJoin": OperatorRule(Output.JOIN),
+        "Join": OperatorRule(OutputKind.JOIN, ignored=frozenset({4})),
+        "LateralJoin": OperatorRule(OutputKind.JOIN),
         "LocalLimit": _LIMIT,
         "LocalRelation": _LEAF,
-        "MapInArrow": OperatorRule(Output.DESCRIBED, defines=frozenset({1}), keeps_order=True),
-        "MapInPandas": OperatorRule(Output.DESCRIBED, defines=frozenset({1}), keeps_order=True),
+        "MapInArrow": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({1}), keeps_order=True),
+        "MapInPandas": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({1}), keeps_order=True),
         "Offset": _LIMIT,
         "OneRowRelation": _LEAF,
-        "Project": OperatorRule(Output.NAMED_EXPRESSIONS, named=0, keeps_order=True),
-        "Range": OperatorRule(Output.DESCRIBED, defines=frozenset({4})),
+        "Project": OperatorRule(OutputKind.NAMED_EXPRESSIONS, named=0, keeps_order=True),
+        "Range": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({4})),
         "RebalancePartitions": OperatorRule(layout_sensitive=True),
         "Repartition": OperatorRule(layout_sensitive=True),
         "RepartitionByExpression": OperatorRule(layout_sensitive=True),
@@ -98,7 +98,7 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "Tail": _LIMIT,
         "Union": OperatorRule(),
         "View": _TRANSPARENT,
-        "Window": OperatorRule(Output.CHILD_AND_NAMED, named=0, ignored=frozenset({4})),
+        "Window": OperatorRule(OutputKind.CHILD_AND_NAMED, named=0, ignored=frozenset({4})),
     }.items()
 } | {
     EXPRESSIONS + "PipeOperator": _TRANSPARENT,

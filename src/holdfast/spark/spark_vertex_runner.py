@@ -37,8 +37,8 @@ from holdfast.spark.failures import (
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
+from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.production_steps import ProductionSteps
-from holdfast.spark.refusals import is_refusal
 from holdfast.spark.session_settings import of_hadoop, session_inputs, session_under
 from holdfast.spark.source_versions import SourceVersions
 from holdfast.spark.written_partitions import WriteJob

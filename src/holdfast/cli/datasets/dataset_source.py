@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, Place
+from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, PartitionsPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Released:
         failures: where it was not, and why, a line each.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[PartitionsPlace, ...]
     failures: tuple[str, ...] = ()
 
 
-class Source(Protocol):
+class DataSetSource(Protocol):
     """The directory of environments on this machine, or task executors."""
 
     @property
