@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,3 +56,13 @@ def test_no_import_points_back_up(package: str) -> None:
     upwards = {f"holdfast.{above}" for above in ABOVE[package]}
     found = [(path.name, name) for path, name in imports(package)]
     assert [each for each in found if ".".join(each[1].split(".")[:2]) in upwards] == []
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    found = [
+        node.name
+        for path in HOME.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert [name for name, times in Counter(found).items() if times > 1] == []
