@@ -386,7 +386,11 @@ class ModelledInterleavings:
 
     def _ended(self, state: _State) -> None:
         ends = [self._program.states[number].end for number in state.starts]
-        self._scenario.ended(dict(zip(self._names, ends, strict=True)))
+        try:
+            self._scenario.ended(dict(zip(self._names, ends, strict=True)))
+        except AssertionError as error:
+            error.add_note("\n".join(_told(state.trace)))
+            raise
 
     def _made(self) -> Program:
         """The program, before it has done anything."""

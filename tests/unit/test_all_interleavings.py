@@ -327,7 +327,7 @@ def _told_entry(entry: JournalEntry | None) -> object:
 
 
 def _told_start(start: JobStart) -> object:
-    found = (start.epoch, start.already_done, start.changed, tuple(sorted(start._known)))
+    found = (start.epoch, start.already_done, start.changed)
     return (*found, _told_record(start.record), _told_record(start.previous))
 
 
@@ -344,7 +344,7 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(
         patch,
         JobDirectory,
-        *"claim release fence known is_live newest_epoch write_record write_journal".split(),
+        *"claim release fence newest_epoch write_record write_journal".split(),
         *"journal forget forget_events remove _remove_files".split(),
     )
     forgetful(patch, ProgramRun, "begin", "take_over", "end", "is_live")
@@ -375,8 +375,11 @@ def go_through(
     nightly: Nightly,
     patch: pytest.MonkeyPatch,
     by: Callable[[Path, Scenario], Interleavings | ModelledInterleavings] = ModelledInterleavings,
+    attempts: int = 1,
 ) -> Explored:
     _forget(patch)
+    # Another attempt is as another start after one that was refused.
+    patch.setattr(ha_storage, "_ATTEMPTS_AT_EPOCHS", attempts)
     end_once = program_run._end_once
 
     def counted(path: Path) -> bool:
@@ -393,18 +396,24 @@ def go_through(
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize(
-    ("modes", "starts"),
+    ("modes", "starts", "attempts"),
     [
-        ([SinkMode.APPEND], 2),
-        pytest.param([SinkMode.APPEND] * 2, 2, marks=pytest.mark.soak),
-        pytest.param([SinkMode.APPEND], 3, marks=pytest.mark.soak),
+        ([SinkMode.APPEND], 2, 1),
+        pytest.param([SinkMode.APPEND], 2, 3, marks=pytest.mark.soak),
+        pytest.param([SinkMode.APPEND] * 2, 2, 1, marks=pytest.mark.soak),
+        pytest.param([SinkMode.APPEND], 3, 1, marks=pytest.mark.soak),
     ],
 )
 def test_starts_at_once(
-    home: Path, monkeypatch: pytest.MonkeyPatch, modes: Sequence[SinkMode], starts: int
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    modes: Sequence[SinkMode],
+    starts: int,
+    attempts: int,
 ) -> None:
     """Each is stopped, or killed, anywhere in its work."""
-    found = go_through(home, Nightly(*modes, starts=starts, light=True), monkeypatch)
+    nightly = Nightly(*modes, starts=starts, light=True)
+    found = go_through(home, nightly, monkeypatch, attempts=attempts)
     assert found.states > 10_000
     assert found.files > 100
 

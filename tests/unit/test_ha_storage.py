@@ -18,7 +18,6 @@ import pytest
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability import ha_storage, job_directory
-from holdfast.highavailability.epochs import take_epoch
 from holdfast.highavailability.ha_storage import FORGOTTEN_AFTER, HighAvailabilityStorage
 from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
@@ -325,39 +324,28 @@ def test_who_is_overtaken_while_it_begins_takes_nothing_over(
     assert program().begin(WRITE).already_done
 
 
-def test_a_start_that_newer_ones_have_come_and_gone_before_is_refused(
+def test_a_start_that_newer_ones_have_come_and_gone_before_takes_another_epoch(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands for it was taken away; that its epoch is the newest says nothing any more."""
-    slow, claim_epoch = program(), job_directory.claim_epoch
+    """That its own is the newest that is left says nothing any more."""
+    slow, claim_epoch, gone = program(), job_directory.claim_epoch, list[int]()
 
     def claimed(epochs: Path, epoch: int) -> bool:
         monkeypatch.setattr(job_directory, "claim_epoch", claim_epoch)
         fast = program()
-        fast.begin(WRITE).end(JobStatus.FINISHED, keep=True)
+        start = fast.begin(WRITE)
+        start.end(JobStatus.FINISHED, keep=True)
         fast.close()
+        gone.extend([epoch, start.epoch])
         # Yet another one is about to begin.
         epochs.mkdir(parents=True)
         return claim_epoch(epochs, epoch)
 
     monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
     monkeypatch.setattr(job_directory, "claim_epoch", claimed)
-    with pytest.raises(StaleEpochError):
-        slow.begin(WRITE)
-
-
-def test_who_ends_leaves_what_others_have_begun_meanwhile(root: Path, program: Program) -> None:
-    """Even of an epoch below its own, which was taken before."""
-    storage = program()
-    late = take_epoch(root / "epochs")
-    start = storage.begin(WRITE)
-    start.end(JobStatus.FINISHED, keep=True)
-    directory = JobDirectory(start.directory)
-    assert late < start.epoch and directory.claim(late)
-    directory.write_journal(late, "of the late one")
-    storage.close()
-    assert directory.known() == {late}
-    assert directory.journal() == "of the late one"
+    start = slow.begin(WRITE)
+    assert gone[0] < gone[1] < start.epoch
+    assert (start.previous, start.already_done) == (None, False)
 
 
 FIRST, SECOND = (WRITE.model_copy(update={"occurrence": each}) for each in range(2))

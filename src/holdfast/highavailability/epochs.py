@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
 from pathlib import Path
 
 from holdfast.files.durable_files import create_once
@@ -44,7 +43,7 @@ def take_epoch(directory: Path, above: int = 0) -> int:
         number = max(newest_epoch(directory), above) + 1
         if not claim_epoch(directory, number):
             continue
-        taken = taken_epochs(directory)
+        taken = _taken(directory)
         if max(taken, default=number) < number + KEPT_NUMBERS:
             break
         # Whoever paused since it looked has made one again that had been taken and removed.
@@ -72,18 +71,19 @@ def claim_epoch(directory: Path, epoch: int) -> bool:
     return create_once(epoch_file(directory, epoch))
 
 
-def forget_epochs(directory: Path, epochs: Collection[int]) -> None:
-    """Forgets numbers, the lowest first.
+def forget_epochs(directory: Path, up_to: int) -> None:
+    """Removes the files by which numbers were taken.
 
     Args:
         directory: where they were taken.
-        epochs: these numbers.
+        up_to: the highest of these numbers.
 
     Raises:
         OSError: when they can't be removed.
     """
-    for number in sorted(epochs):
-        epoch_file(directory, number).unlink(missing_ok=True)
+    for number in _taken(directory):
+        if number <= up_to:
+            epoch_file(directory, number).unlink(missing_ok=True)
 
 
 def newest_epoch(directory: Path) -> int:
@@ -92,7 +92,7 @@ def newest_epoch(directory: Path) -> int:
     Raises:
         OSError: when it can't be listed.
     """
-    return max(taken_epochs(directory), default=0)
+    return max(_taken(directory), default=0)
 
 
 def epoch_file(directory: Path, epoch: int) -> Path:
@@ -100,12 +100,7 @@ def epoch_file(directory: Path, epoch: int) -> Path:
     return directory / f"{epoch:010}"
 
 
-def taken_epochs(directory: Path) -> list[int]:
-    """The numbers that are taken, in no order.
-
-    Raises:
-        OSError: when they can't be listed.
-    """
+def _taken(directory: Path) -> list[int]:
     try:
         names = os.listdir(directory)
     except FileNotFoundError:

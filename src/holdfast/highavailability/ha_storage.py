@@ -48,6 +48,7 @@ _LOCK = "lock"
 _TRIED = ".tried"
 _PATIENCE_SECONDS = 2.0
 _ATTEMPTS = 20
+_ATTEMPTS_AT_EPOCHS = 3
 _UNFINISHED_SECONDS = 24 * 60 * 60
 _WRITABLE_BY_OTHERS = 0o022
 FORGOTTEN_AFTER = timedelta(days=30)
@@ -203,16 +204,19 @@ class HighAvailabilityStorage:
             StaleEpochError: when another start has claimed a higher one meanwhile.
             OSError: when the disk doesn't take it.
         """
-        # That no start of any job has had, so that none comes back when a directory has gone.
-        epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
-        is_mine = directory.claim(epoch)
-        newest = directory.newest_epoch()
-        # Last: a newer start that has come and gone since has taken away what stands for this one.
-        if is_mine and newest == epoch and directory.is_live(epoch):
-            return epoch
-        if is_mine:
-            directory.release(epoch)
-        # Whoever was faster goes on: were both to try again, neither might come to an end.
+        for _ in range(_ATTEMPTS_AT_EPOCHS):
+            # That no start of any job has had, so that none comes back when a directory has gone.
+            epoch = take_epoch(self.root / _EPOCHS, above=directory.newest_epoch())
+            is_mine = directory.claim(epoch)
+            newest = directory.newest_epoch()
+            # Else a newer start of this job may have come and gone before this one was to be seen.
+            if is_mine and newest == epoch == self.newest_anywhere():
+                return epoch
+            if is_mine:
+                directory.release(epoch)
+            if newest != epoch:
+                # Whoever was faster goes on: were both to try again, neither might come to an end.
+                break
         raise directory.stale(epoch, newest)
 
     def has_live_run(self) -> bool:
@@ -256,13 +260,13 @@ class HighAvailabilityStorage:
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
         epoch = self._epoch = self.next_epoch(directory)
         # Only then: what has ended before is on record, and nothing else ends any more.
-        known = directory.fence(epoch)
+        directory.fence(epoch)
         left = _left_by_an_earlier_start(directory)
         if left is not None and left.epoch > epoch:
             raise directory.stale(epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
         if previous is None:
-            directory.forget_events(known - {epoch})
+            directory.forget_events(epoch)
             if left is not None:
                 # The sink of another run has nothing to say of this one. Before the record counts.
                 directory.forget(JOURNAL, before=epoch)
@@ -284,7 +288,6 @@ class HighAvailabilityStorage:
             previous=previous,
             already_done=already_done,
             changed=changed,
-            known=known,
             starts=self,
         )
 
@@ -382,8 +385,7 @@ class HighAvailabilityStorage:
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
                 logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
-                directory = JobDirectory(job.directory)
-                directory.remove([epoch for epoch in directory.known() if epoch <= job.epoch])
+                JobDirectory(job.directory).remove(job.epoch)
 
 
 def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
@@ -435,9 +437,9 @@ def _make_usable(root: Path) -> None:
 
 def _remove_left_over(root: Path) -> None:
     """Removes what somebody was killed over while removing it, or wrote after it was removed."""
+    # Whoever begins makes the directory of epochs first, and takes a higher epoch then.
+    newest = newest_epoch(root / _EPOCHS)
     for directory in JobDirectory.all(root):
-        known = directory.known()
-        # Whoever begins makes the directory of epochs first, and is not among those then.
         if not directory.epochs.exists():
             with suppress(OSError):
-                directory.remove(known)
+                directory.remove(newest)

@@ -15,7 +15,6 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,13 +30,7 @@ from holdfast.files.durable_files import (
     write_durably,
 )
 from holdfast.highavailability.driver_lock import is_held
-from holdfast.highavailability.epochs import (
-    claim_epoch,
-    epoch_file,
-    forget_epochs,
-    newest_epoch,
-    taken_epochs,
-)
+from holdfast.highavailability.epochs import claim_epoch, epoch_file, forget_epochs, newest_epoch
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
 
@@ -134,37 +127,15 @@ class JobDirectory:
                 sync_directory(self.path)
         return released
 
-    def is_live(self, epoch: int) -> bool:
-        """Whether a start has neither ended nor been taken over from.
-
-        Raises:
-            OSError: when that can't be told.
-        """
-        return self._path(_LIVE, epoch).exists()
-
-    def fence(self, before: int) -> frozenset[int]:
+    def fence(self, before: int) -> None:
         """From now on no start of an earlier epoch can end.
-
-        Returns:
-            the epochs up to this one of which anything is here.
 
         Raises:
             OSError: when that can't be written.
         """
-        written = self._written()
-        for kind, epoch in written:
+        for kind, epoch in self._written():
             if kind == _LIVE and epoch < before:
                 self.release(epoch)
-        known = {*taken_epochs(self.epochs), *(epoch for _, epoch in written)}
-        return frozenset(epoch for epoch in known if epoch <= before)
-
-    def known(self) -> frozenset[int]:
-        """The epochs of which anything is here.
-
-        Raises:
-            OSError: when it can't be listed.
-        """
-        return frozenset({*taken_epochs(self.epochs), *(epoch for _, epoch in self._written())})
 
     def stale(self, epoch: int, newest: int) -> StaleEpochError:
         """Why a start is refused.
@@ -253,47 +224,43 @@ class JobDirectory:
                 with suppress(OSError):
                     self._path(kind, epoch).unlink(missing_ok=True)
 
-    def forget_events(self, epochs: Collection[int]) -> None:
-        """Removes the events that starts have recorded.
-
-        Args:
-            epochs: of the starts.
+    def forget_events(self, before: int) -> None:
+        """Removes the events that starts before an epoch have recorded.
 
         Raises:
             OSError: when they can't be removed.
         """
         for name in _names(self.events):
             file = EventFileName.parse(name)
-            if file is not None and file.epoch in epochs:
+            if file is not None and file.epoch < before:
                 (self.events / name).unlink(missing_ok=True)
         _remove_empty(self.events)
 
-    def remove(self, epochs: Collection[int]) -> None:
-        """Removes what starts have left, and the directory if nothing else is there.
+    def remove(self, up_to: int) -> None:
+        """Removes what starts up to an epoch have left, and the directory if nothing else is there.
 
-        Nothing is renamed or removed as a whole: another start may have begun here meanwhile, with
-        a lower epoch even, which it has taken long ago.
+        Nothing is renamed or removed as a whole: another start may have begun here meanwhile.
 
         Args:
-            epochs: of the starts.
+            up_to: the epoch.
 
         Raises:
             OSError: when it can't be removed.
         """
-        self._remove_files(epochs)
-        self.forget_events(epochs)
-        forget_epochs(self.epochs, epochs)
+        self._remove_files(up_to)
+        self.forget_events(up_to + 1)
+        forget_epochs(self.epochs, up_to)
         for directory in (self.epochs, self.path):
             _remove_empty(directory)
 
-    def _remove_files(self, epochs: Collection[int]) -> None:
+    def _remove_files(self, up_to: int) -> None:
         # First what would be gone on with: a journal says of its run alone what is written.
         kinds = (JOURNAL, RECORD)
         for name in sorted(
             _names(self.path), key=lambda name: [not name.startswith(kind) for kind in kinds]
         ):
             found = _OF_AN_EPOCH.fullmatch(name)
-            if found is not None and int(found[2]) in epochs:
+            if found is not None and int(found[2]) <= up_to:
                 (self.path / name).unlink(missing_ok=True)
 
     @property

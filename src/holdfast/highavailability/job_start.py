@@ -63,7 +63,6 @@ class JobStart:
         previous: see above.
         already_done: see above.
         changed: see above.
-        known: the epochs of the starts up to this one that have left anything.
         starts: whoever made it.
     """
 
@@ -75,7 +74,6 @@ class JobStart:
         previous: JobRecord | None,
         already_done: bool,
         changed: bool,
-        known: frozenset[int],
         starts: Starts,
     ) -> None:
         self.job_id: JobID = directory.job_id
@@ -85,7 +83,6 @@ class JobStart:
         self.journal = Journal(directory, self._checked_epoch)
         self._directory = directory
         self._record = record
-        self._known = known
         self._starts = starts
         self._lock = threading.RLock()
         self._alive = DriverLock(epoch_file(directory.epochs, record.epoch))
@@ -156,8 +153,8 @@ class JobStart:
                 if not self._released and not self._directory.release(self.epoch):
                     self._directory.release(epoch)
                     raise self._stale()
-                self._known |= self._directory.fence(epoch)
-                self._directory.forget_events(self._known - {epoch})
+                self._directory.fence(epoch)
+                self._directory.forget_events(epoch)
             except OSError as error:
                 raise StorageError(
                     str(self._directory.path), f"the job can't be started anew: {error}"
@@ -257,7 +254,7 @@ class JobStart:
             try:
                 # A newer start needs what is there.
                 if self._released or self._directory.release(self.epoch):
-                    self._directory.remove(self._known)
+                    self._directory.remove(self.epoch)
             except OSError as error:
                 logger.warning("job %s has ended, and its record stays: %s", self.job_id, error)
             self.let_go()
