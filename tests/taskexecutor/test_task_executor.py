@@ -323,7 +323,7 @@ def test_damage_is_told(executor: TaskExecutor, make_caller: Any) -> None:
     app.keep("1")
     (report,) = executor.report(app.application)
     os.utime(Path(report.directory) / report.partitions[1].file, ns=(1, 1))
-    assert executor.damage(app.application, ONE) == "partition 1 has been written to"
+    assert executor.damage(app.application, ONE) == "partition 1 was modified"
 
 
 # -- losing the job master

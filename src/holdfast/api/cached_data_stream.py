@@ -73,7 +73,7 @@ class CachedDataStream(DataStream):
         """
         raise InvalidTransformationError(
             self._transformation.name,
-            "a cached stream is named by what it keeps: expected name() before cache()",
+            "a cached stream has its producer's name: expected name() before cache()",
         )
 
     def set_parallelism(self, parallelism: int) -> Never:

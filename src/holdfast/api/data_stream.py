@@ -357,7 +357,7 @@ class DataStream:
         """
         if not isinstance(sink, FileSink | PrintSink | Sink):
             raise InvalidStreamArgumentError(
-                "sink_to()", sink, "a sink: a FileSink, or an object of a subclass of Sink"
+                "sink_to()", sink, "a sink: a FileSink, or an instance of a subclass of Sink"
             )
         return self._sunk(sink, type(sink).__name__)
 

@@ -226,8 +226,8 @@ class Environment(StreamEnvironment):
         if df.sparkSession._jsparkSession != self.spark._jsparkSession:
             raise UnsupportedPlanError(
                 "from_dataframe()",
-                "the DataFrame belongs to another Spark session, with settings of its own; make "
-                "an environment for that one: Environment(df.sparkSession)",
+                "the DataFrame belongs to another Spark session with its own settings; create an "
+                "environment for that session: Environment(df.sparkSession)",
             )
         return self.wrap(df)
 
@@ -466,8 +466,8 @@ class Environment(StreamEnvironment):
         if table.isStreaming:
             raise UnsupportedPlanError(
                 "cache()",
-                "the table is a streaming one, whose result never is complete; cache what is read "
-                "with env.read instead of readStream",
+                "streaming tables can't be cached, as their results are unbounded; read with "
+                "env.read instead of readStream",
             )
         check_keepable(self.spark, table)
         query = self._bridge.query(table)
@@ -505,7 +505,7 @@ class Environment(StreamEnvironment):
                 kept = reads(match.node)
                 name = computation.name if computation else match.node.operator
                 if match.obstacle is not None:
-                    lines.append(f"computed again: {name}\n  as {match.obstacle.value}")
+                    lines.append(f"recomputed: {name}\n  as {match.obstacle.value}")
                 elif kept is None:
                     lines.append(f"to be kept by the next job: {name}")
                 else:
@@ -535,7 +535,7 @@ class Environment(StreamEnvironment):
             raise
         except Exception:
             logger.warning(
-                "the plan of %s can't be followed, so nothing kept is read for it",
+                "can't analyze the plan of %s; running it without kept results",
                 name,
                 exc_info=True,
             )

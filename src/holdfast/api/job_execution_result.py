@@ -101,13 +101,13 @@ class JobExecutionResult:
 
     def _notes(self) -> Iterable[str]:
         for loss in self.losses:
-            yield f"lost and computed again: {loss}"
+            yield f"lost and recomputed: {loss}"
         for vertex in self.vertices:
             if vertex.reason is not None:
                 yield f"{vertex.name}: {vertex.reason}"
             if vertex.recovered_tasks:
                 tasks = f"{vertex.recovered_tasks:,} map tasks"
-                yield f"{vertex.name}: {tasks} were run by an earlier start"
+                yield f"{vertex.name}: {tasks} were completed by an earlier start"
         for dataset_id in sorted(self.persistent_result_partitions.incomplete):
             yield f"locations incomplete: {dataset_id}"
 

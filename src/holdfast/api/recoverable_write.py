@@ -37,7 +37,7 @@ def sink_of_write(
     files = target.files
     if files is None:
         if not _discards(java_writer) and not target.settled:
-            _warn(name, "its target is no directory of files that this machine can rename")
+            _warn(name, "its target is not a directory on a local or shared file system")
         return None
     reason = why_unpublishable(files.directory)
     if reason is not None:
@@ -91,8 +91,8 @@ def _discards(java_writer: Any) -> bool:
 
 def _warn(name: str, why: str) -> None:
     logger.warning(
-        "%s writes as Spark does: rows may be written twice if the driver is killed while it "
-        "writes and the program is started again, because %s",
+        "%s is not exactly-once: rows may be written twice if the driver is killed during the "
+        "write and the program is restarted, because %s",
         name,
         why,
     )

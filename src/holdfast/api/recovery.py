@@ -44,7 +44,7 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
         raise ConfigurationError(
             HIGH_AVAILABILITY_STORAGE_DIR.key,
             None,
-            f"{JOB_RECOVERY_ENABLED.key} is set, which takes a place to record jobs in: expected "
+            f"{JOB_RECOVERY_ENABLED.key} is enabled, which requires a storage directory: expected "
             f"{HIGH_AVAILABILITY_STORAGE_DIR.expected}",
         )
     return HighAvailabilityStorage(directory)

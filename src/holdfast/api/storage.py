@@ -99,7 +99,9 @@ def _job_there(configuration: Configuration, job_id: JobID) -> JobID:
     try:
         return job_in_storage(directory, job_id)
     except OSError as error:
-        raise StorageError(str(directory), f"jobs can't be told apart by it: {error}") from error
+        raise StorageError(
+            str(directory), f"the storage directory has no usable identity: {error}"
+        ) from error
 
 
 def _heartbeats(configuration: Configuration) -> tuple[timedelta, timedelta]:
@@ -124,8 +126,8 @@ def _gateways(
         raise ConfigurationError(
             TASK_EXECUTOR_TOKEN_FILE.key,
             None,
-            f"task executors are to be used, which takes their token: expected a file that holds "
-            f"it, or the environment variable {TOKEN_VARIABLE}",
+            "task executors are configured, which requires their token: expected a file that "
+            f"holds it, or the environment variable {TOKEN_VARIABLE}",
         )
     timeouts = Timeouts(sign_of_life_seconds=min(_SIGN_OF_LIFE_SECONDS, timeout.total_seconds()))
     return {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses}

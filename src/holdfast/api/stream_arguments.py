@@ -19,10 +19,10 @@ def check_function(method: str, function: Any, interface: type) -> None:
         InvalidStreamArgumentError: It is neither. A class of the interface is not an object of it,
             although it can be called.
     """
-    expected = f"something that can be called, or an object of a subclass of {interface.__name__}"
+    expected = f"a callable, or an instance of a subclass of {interface.__name__}"
     if isinstance(function, type) and issubclass(function, interface):
         raise InvalidStreamArgumentError(
-            method, function, f"{expected}; this is the class itself: {function.__name__}()"
+            method, function, f"{expected}, not the class itself: {function.__name__}()"
         )
     if not isinstance(function, interface) and not callable(function):
         raise InvalidStreamArgumentError(method, function, expected)
@@ -41,7 +41,7 @@ def check_process_function(method: str, function: Any, interface: type) -> None:
     """
     if not isinstance(function, interface):
         raise InvalidStreamArgumentError(
-            method, function, f"an object of a subclass of {interface.__name__}"
+            method, function, f"an instance of a subclass of {interface.__name__}"
         )
 
 
@@ -59,7 +59,7 @@ def check_same_environment(method: str, stream: object, found: object, expected:
     """
     if found is not expected:
         raise InvalidStreamArgumentError(
-            method, stream, "a stream of this environment; that one is another environment's"
+            method, stream, "a stream of this environment; this one belongs to another environment"
         )
 
 
@@ -74,7 +74,7 @@ def check_text(method: str, text: Any) -> str:
         InvalidStreamArgumentError: It is none.
     """
     if not isinstance(text, str) or not text:
-        raise InvalidStreamArgumentError(method, text, "a text that isn't empty")
+        raise InvalidStreamArgumentError(method, text, "a non-empty string")
     return text
 
 
@@ -89,7 +89,7 @@ def check_count(method: str, count: Any) -> None:
         InvalidStreamArgumentError: It is none.
     """
     if type(count) is not int or count < 1:
-        raise InvalidStreamArgumentError(method, count, "a number from 1")
+        raise InvalidStreamArgumentError(method, count, "an integer >= 1")
 
 
 def check_field(method: str, field: Any) -> None:
@@ -104,5 +104,5 @@ def check_field(method: str, field: Any) -> None:
     """
     if not isinstance(field, str) and (type(field) is not int or field < 0):
         raise InvalidStreamArgumentError(
-            method, field, "a field's position from 0, or its name, or the key of a dict"
+            method, field, "a field's position from 0, its name, or a dict key"
         )

@@ -94,7 +94,7 @@ class StreamEnvironment:
             raise InvalidStreamArgumentError(
                 "from_source()",
                 source,
-                "a source: a NumberSequenceSource, a FileSource, or an object of a subclass of "
+                "a source: a NumberSequenceSource, a FileSource, or an instance of a subclass of "
                 "Source",
             )
         if watermark_strategy is not None and not isinstance(watermark_strategy, WatermarkStrategy):

@@ -85,8 +85,8 @@ class UnrepeatableTarget(WriteTarget):
 
     def before_retry(self) -> None:
         raise RetryRefused(
-            f"The write to {self._what} was not repeated: its first attempt may have left rows "
-            "there, which a second one would write again."
+            f"The write to {self._what} was not retried: its first attempt may have left rows "
+            "there, which a retry would duplicate."
         )
 
 
@@ -116,9 +116,8 @@ class DirectoryTarget(WriteTarget):
         files = _file_count(self._file_system, self._path)
         if self._files_before is not None and files > self._files_before:
             raise RetryRefused(
-                f"The write to {self._path.toString()} was not repeated: its first attempt left "
-                f"{files - self._files_before} files there, whose rows a second one would write "
-                "again."
+                f"The write to {self._path.toString()} was not retried: its first attempt left "
+                f"{files - self._files_before} files there, whose rows a retry would duplicate."
             )
         if self._is_new and files == 0:
             self._file_system.delete(self._path, True)

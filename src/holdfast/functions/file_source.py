@@ -30,7 +30,7 @@ class StreamFormat:
         if charset_name.upper() not in ("UTF-8", "UTF8"):
             raise ValueError(
                 f"charset_name is {charset_name!r}: expected UTF-8. Convert the files, or read "
-                "them by a Source of your own"
+                "them with your own Source"
             )
         return StreamFormat()
 
@@ -67,7 +67,7 @@ class FileSource:
                 f"stream_format is {stream_format!r}: expected StreamFormat.text_line_format()"
             )
         if not paths or not all(isinstance(path, str) and path for path in paths):
-            raise ValueError(f"paths are {paths!r}: expected at least one path, as text")
+            raise ValueError(f"paths are {paths!r}: expected at least one path, as a string")
         return FileSourceBuilder(paths)
 
 

@@ -37,6 +37,6 @@ class OutputTag:
     def __post_init__(self) -> None:
         if not isinstance(self.tag_id, str) or not self.tag_id:
             raise ValueError(
-                f"tag_id of an OutputTag is {self.tag_id!r}: expected a text that isn't empty, "
+                f"tag_id of an OutputTag is {self.tag_id!r}: expected a non-empty string, "
                 "such as OutputTag('late')"
             )

@@ -91,15 +91,17 @@ class FileSink:
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not self.path:
-            raise ValueError(f"path of a FileSink is {self.path!r}: expected a directory, as text")
+            raise ValueError(
+                f"path of a FileSink is {self.path!r}: expected a directory, as a string"
+            )
         if self.mode not in _MODES:
             raise ValueError(
                 f"mode of a FileSink is {self.mode!r}: expected one of {', '.join(_MODES)}"
             )
         if not callable(self.encoder):
             raise ValueError(
-                f"encoder of a FileSink is {self.encoder!r}: expected a function that makes a line "
-                "of a record"
+                f"encoder of a FileSink is {self.encoder!r}: expected a function that converts a "
+                "record to a line"
             )
 
     @staticmethod

@@ -86,8 +86,8 @@ class NumberSequenceSource(Source):
         for number in (start, end):
             if type(number) is not int:
                 raise ValueError(
-                    f"NumberSequenceSource({start!r}, {end!r}): expected the first integer and the "
-                    "last one"
+                    f"NumberSequenceSource({start!r}, {end!r}): expected the first and the last "
+                    "integer"
                 )
         self.start = start
         self.end = end

@@ -42,6 +42,6 @@ def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
     for vertex in result.vertices:
         if vertex.recovered_tasks:
             tasks = f"{vertex.recovered_tasks:,} map tasks"
-            stage.say(f"  {vertex.name}: {tasks} were run by an earlier start")
+            stage.say(f"  {vertex.name}: {tasks} were completed by an earlier start")
     for loss in result.losses:
-        stage.say(f"  lost and computed again: {loss}")
+        stage.say(f"  lost and recomputed: {loss}")
