@@ -94,11 +94,11 @@ def test_a_parallelism_is_a_number_from_1(
     env: Environment, numbers: DataStream, parallelism: Any
 ) -> None:
     if parallelism is not None:
-        with pytest.raises(InvalidTransformationError, match="expected a number from 1"):
+        with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
             numbers.set_parallelism(parallelism)
-        with pytest.raises(InvalidTransformationError, match="expected a number from 1"):
+        with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
             numbers.print().set_parallelism(parallelism)
-    with pytest.raises(InvalidStreamArgumentError, match="expected a number from 1"):
+    with pytest.raises(InvalidStreamArgumentError, match="expected an integer >= 1"):
         env.set_parallelism(parallelism)
 
 

@@ -143,7 +143,7 @@ def assert_a_driver_was_killed_and_its_job_went_on(played: Played) -> None:
     assert re.search(rf"^[0-9a-f]+ write\.parquet recoverable +{done}/\d+ ", act, re.M)
     (again,) = re.findall(r"^Started again: the same rows, ([\d,]+ rows?); ", act, re.M)
     assert again == plain
-    said = act.partition("What env.last_job_result says:")[2]
+    said = act.partition("env.last_job_result:")[2]
     assert len(re.findall(r" recovered +\d+ +", said)) == int(done)
     assert len(re.findall(r" produced +\d+ +", said)) >= 1
     assert "No jobs are recorded in " in said
@@ -185,7 +185,7 @@ def test_a_driver_is_killed_and_its_job_goes_on(on_tpch: Played) -> None:
 
 
 def test_the_picture_is_a_png_and_its_path_is_shown(on_tpch: Played) -> None:
-    (path,) = re.findall(r"^The times as a picture: (.+)$", on_tpch.out, re.M)
+    (path,) = re.findall(r"^Chart of the times: (.+)$", on_tpch.out, re.M)
     assert path == str(on_tpch.output / "times.png")
     assert Path(path).read_bytes().startswith(_PNG)
 

@@ -130,7 +130,7 @@ def test_a_partition_that_is_missing_leaves_the_output_open(
     app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 2)
-    with pytest.raises(UnknownPartitionError, match="/1 "):
+    with pytest.raises(UnknownPartitionError, match="/1: "):
         app.finish(ONE, [0, 1], 3)
     assert len(files(directory)) == 2
     write(directory, 1)

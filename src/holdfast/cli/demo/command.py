@@ -211,5 +211,5 @@ def _close(stage: Stage, session: _Session, recovered: bool | None, picture: Pat
         stage.say(f"Every answer agreed, also after {after}.", style="green")
     else:
         stage.say("Answers differ: this is a bug in Holdfast.", style="bold red")
-    stage.say(f"The times as a picture: {picture}")
+    stage.say(f"Chart of the times: {picture}")
     return 0 if agreed and recovered is not False else 1

@@ -54,7 +54,7 @@ def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTa
     folder = tpch_folder(output, scale)
     tables = _whole(folder)
     if tables is not None:
-        stage.say(f"TPC-H at scale {scale_name(scale)} is there already: {folder}")
+        stage.say(f"TPC-H at scale {scale_name(scale)} already exists: {folder}")
         return tables
     _refuse_too_large(output, scale)
     generator = _generator()
