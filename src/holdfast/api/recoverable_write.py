@@ -1,4 +1,4 @@
-"""Writes of files that are there exactly once, however often the job is started."""
+"""Exactly-once writes of files, however often the job is started."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _DISCARDING = "noop"
 def sink_of_write(
     name: str, java_writer: Any, target: WriteTarget, calls: tuple[WriterCall, ...]
 ) -> DirectorySink | None:
-    """Gives the sink that writes exactly once.
+    """Returns the sink that writes exactly once.
 
     Args:
-        name: How the write is called, for the log.
+        name: The name of the write, for the log.
         java_writer: Spark's writer, format and mode set.
-        target: Where it goes.
+        target: The target.
         calls: What sets the writer up, and the writing call.
 
     Returns:
-        The sink; None where there is none for such a target, which the log then says.
+        The sink; None if there is none for such a target, which is then logged.
     """
     files = target.files
     if files is None:
@@ -54,7 +54,7 @@ def sink_of_write(
 
 
 def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, ...]:
-    """Gives the calls that write the same to an empty directory instead.
+    """Returns the calls that write the same to an empty directory instead.
 
     Args:
         calls: What sets the writer up, and the writing call.
@@ -69,7 +69,7 @@ def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, 
 
 
 def calls_to(calls: tuple[WriterCall, ...], place: str) -> tuple[WriterCall, ...]:
-    """Gives the calls that write the same to an empty or a new directory instead.
+    """Returns the calls that write the same to an empty or a new directory instead.
 
     Args:
         calls: What sets the writer up, and the writing call.

@@ -1,4 +1,4 @@
-"""Which task executors an environment keeps its results with."""
+"""The storage of an environment's results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
     """The storage over the task executors that are configured, or over the embedded one.
 
     Raises:
-        ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
+        ConfigurationError: when there is no token, or the heartbeat interval exceeds the timeout.
         StorageError: when no executor can be reached, or the directory can't be used.
     """
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
@@ -61,15 +61,15 @@ def recovery_storage(
     """The storage for the partitions of one start of a job, where earlier starts left theirs.
 
     Args:
-        configuration: says which task executors there are, and where jobs are recorded. The same
-            job that is recorded elsewhere is another one to the executors.
+        configuration: defines the task executors, and where jobs are recorded. For executors, the
+            same job recorded elsewhere is another job.
         job_id: the job.
         epoch: that of this start, above those of all earlier ones.
-        wait_for: the names of the executors that the earlier starts knew, which are waited for.
+        wait_for: the names of the executors of earlier starts, to wait for.
 
     Raises:
         StaleEpochError: when a newer start of the job has taken over.
-        ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
+        ConfigurationError: when there is no token, or the heartbeat interval exceeds the timeout.
         StorageError: when no executor can be reached, or a directory can't be used.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".

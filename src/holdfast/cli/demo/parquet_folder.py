@@ -86,7 +86,9 @@ def tables_of(folder: Path) -> dict[str, ParquetTable]:
     named = {table.name: table for table in tables}
     if len(named) < len(tables):
         twice = next(name for name in named if sum(table.name == name for table in tables) > 1)
-        raise BadDemoInputError(f"{folder} contains two tables named {twice!r}; rename or remove one")
+        raise BadDemoInputError(
+            f"{folder} contains two tables named {twice!r}; rename or remove one"
+        )
     return named
 
 
