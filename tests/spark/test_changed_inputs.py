@@ -231,8 +231,8 @@ def test_rows_that_can_t_be_told_from_others_keep_the_run_at_its_inputs(
     before = {name: nights.rows(name) for name in OUTPUTS}
     status, said = nights.ended()
     assert status == 1
-    assert "MixedInputsError: write.parquet is to read the files that this program read" in said
-    assert f"{first.name} is gone" in said
+    assert "MixedInputsError: write.parquet needs the files that this program read" in said
+    assert f"{first.name} was removed" in said
     assert {name: nights.rows(name) for name in OUTPUTS} == before
     (nights.home / "aside").rename(first)
     said = nights.run()

@@ -514,7 +514,7 @@ def _partition_directory(kept: KeptDataSet) -> PartitionDirectory:
 
     def root() -> Path:
         if not application.is_dir():
-            raise FileNotFoundError(f"{application} is gone")
+            raise FileNotFoundError(f"application {application} was removed")
         return application
 
     return PartitionDirectory(root)

@@ -78,7 +78,7 @@ class RecoveryDirectory:
             FileNotFoundError: when a newer start has taken it over, or somebody has removed it.
         """
         if not self.exists():
-            raise FileNotFoundError(f"{self._path} is gone")
+            raise FileNotFoundError(f"{self._path} was removed")
         return self._path
 
     def take_over(self, earlier: RecoveryClaim) -> None:

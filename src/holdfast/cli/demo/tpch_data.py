@@ -93,7 +93,7 @@ def _generator() -> str:
     found = str(beside) if beside.is_file() else shutil.which(_GENERATOR)
     if found is None:
         raise DemoError(
-            f"{_GENERATOR}, which generates the data, is neither beside {sys.executable} nor on "
+            f"{_GENERATOR}, which generates the data, is neither next to {sys.executable} nor on "
             f"the PATH; install it with `{INSTALL}`"
         )
     return found
