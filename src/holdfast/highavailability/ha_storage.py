@@ -251,7 +251,9 @@ class HighAvailabilityStorage:
 
     def _overtaken(self) -> StaleEpochError:
         newest = max(self.newest_anywhere(), self._epoch + 1)
-        return StaleEpochError(f"ending a job of this program in {self.root}", self._epoch, newest)
+        return StaleEpochError(
+            f"starting a job of this program in {self.root}", self._epoch, newest
+        )
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
         epoch = self._epoch = self.next_epoch(directory)
