@@ -43,12 +43,12 @@ class ConfigOption(Generic[T]):
     """A key that can be configured.
 
     Attributes:
-        key: its name; `spark.holdfast.` and the name as a key of Spark's configuration.
-        parse: makes the value of what was given.
-        expected: what is expected, for whoever gave something else.
-        default: makes the value when none is given.
+        key: its name; in Spark's configuration, prefixed with `spark.holdfast.`.
+        parse: converts what was given to the value.
+        expected: what is expected, for error messages.
+        default: creates the value when none is given.
         shown_default: the default as the documentation shows it.
-        description: what it is for.
+        description: its meaning.
     """
 
     key: str
@@ -100,7 +100,7 @@ INTERMEDIATE_RESULT_DIRECTORY = ConfigOption[str](
     "the path of a directory on this machine, or file:///path",
     _default_directory,
     "`holdfast-<user id>` in the system's temporary directory",
-    "Where kept results lie. Applications may share it; each uses a directory of its own in it.",
+    "Where kept results are stored. Applications may share it; each creates its own subdirectory.",
 )
 INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
     "intermediate-result-storage.compression",
@@ -108,7 +108,7 @@ INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
     "one of " + ", ".join(codec.value for codec in Compression),
     lambda: Compression.ZSTD,
     "`zstd`",
-    "How the Parquet files of kept results are compressed.",
+    "The compression codec of the Parquet files of kept results.",
 )
 INTERMEDIATE_RESULT_VERIFY_FRACTION = ConfigOption[float](
     "intermediate-result-storage.verify-fraction",
@@ -116,16 +116,16 @@ INTERMEDIATE_RESULT_VERIFY_FRACTION = ConfigOption[float](
     "a number from 0 to 1",
     lambda: 0.0,
     "`0`",
-    "For which share of the reads of kept results the plan is computed as well, and compared.",
+    "The fraction of reads of kept results that are verified by recomputing the plan.",
 )
 
 TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
     "taskexecutor.addresses",
     parse_addresses,
-    "the addresses of different task executors, each host:port, with commas in between",
+    "a comma-separated list of distinct task executor addresses, each host:port",
     tuple,
     "none",
-    "The task executors of a cluster, one beside each Spark worker. Without any, this process "
+    "The task executors of a cluster, one per Spark worker node. If none are given, this process "
     "keeps results itself, in `intermediate-result-storage.directory`.",
 )
 TASK_EXECUTOR_TOKEN_FILE = ConfigOption[str | None](
@@ -134,7 +134,7 @@ TASK_EXECUTOR_TOKEN_FILE = ConfigOption[str | None](
     "the path of a file on this machine, or file:///path",
     lambda: None,
     "the environment variable `HOLDFAST_TOKEN`",
-    "The file with the token that the task executors share with those who may use them.",
+    "The file that holds the shared secret of the task executors and their clients.",
 )
 HEARTBEAT_INTERVAL = ConfigOption[timedelta](
     "heartbeat.interval",
@@ -142,7 +142,7 @@ HEARTBEAT_INTERVAL = ConfigOption[timedelta](
     "a duration above zero, such as 10 s",
     lambda: timedelta(seconds=10),
     "`10 s`",
-    "How often task executors are told that the application lives.",
+    "The interval between heartbeats to the task executors.",
 )
 HEARTBEAT_TIMEOUT = ConfigOption[timedelta](
     "heartbeat.timeout",
@@ -150,7 +150,7 @@ HEARTBEAT_TIMEOUT = ConfigOption[timedelta](
     "a duration above zero, such as 50 s",
     lambda: timedelta(seconds=50),
     "`50 s`",
-    "After how long without a heartbeat a task executor releases what it keeps for an application.",
+    "Time without a heartbeat after which a task executor releases an application's partitions.",
 )
 
 JOB_RECOVERY_ENABLED = ConfigOption[bool](
@@ -159,7 +159,7 @@ JOB_RECOVERY_ENABLED = ConfigOption[bool](
     "true or false",
     lambda: False,
     "`false`",
-    "Whether a job goes on where it stopped, when its program is killed and started again.",
+    "Whether a job resumes where it stopped when its killed program is restarted.",
 )
 PREVIOUS_WORKER_RECOVERY_TIMEOUT = ConfigOption[timedelta](
     "execution.batch.job-recovery.previous-worker.recovery.timeout",
@@ -167,7 +167,7 @@ PREVIOUS_WORKER_RECOVERY_TIMEOUT = ConfigOption[timedelta](
     "a duration above zero, such as 30 s",
     lambda: timedelta(seconds=30),
     "`30 s`",
-    "How long a job that goes on waits for the task executors that it had before.",
+    "How long a resumed job waits for its previous task executors.",
 )
 COORDINATOR_SNAPSHOT_MIN_PAUSE = ConfigOption[timedelta](
     "execution.batch.job-recovery.operator-coordinator-snapshot.min-pause",
@@ -175,7 +175,7 @@ COORDINATOR_SNAPSHOT_MIN_PAUSE = ConfigOption[timedelta](
     "a duration, such as 3 min",
     lambda: timedelta(minutes=3),
     "`3 min`",
-    "How long at least to wait before it is recorded again how a source has split its data.",
+    "Minimum time between two snapshots of how a source has split its data.",
 )
 JOB_RECOVERY_RETENTION = ConfigOption[timedelta](
     "execution.batch.job-recovery.retention",
@@ -183,7 +183,7 @@ JOB_RECOVERY_RETENTION = ConfigOption[timedelta](
     "a duration above zero, such as 24 h",
     lambda: timedelta(hours=24),
     "`24 h`",
-    "How long task executors keep a job's partitions after its driver was last heard of.",
+    "How long task executors keep a job's partitions after the last heartbeat of its driver.",
 )
 JOB_RECOVERY_MIN_VERTEX_INPUT = ConfigOption[int](
     "execution.batch.job-recovery.min-vertex-input",
@@ -191,7 +191,7 @@ JOB_RECOVERY_MIN_VERTEX_INPUT = ConfigOption[int](
     "a memory size, such as 64 mb",
     lambda: 64 << 20,
     "`64 mb`",
-    "How much a part of a job has to read at least for its result to be kept until the job ends.",
+    "Minimum input size of a part of a job for its result to be kept until the job ends.",
 )
 EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "job-event.store.write-buffer.size",
@@ -199,8 +199,7 @@ EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "a memory size above zero, such as 1M or 512 kb",
     lambda: 1 << 20,
     "`1M`",
-    "How much a job records of what happened to it before that is written to its storage "
-    "directory.",
+    "How much of a job's recorded events is buffered before they are flushed.",
 )
 EVENT_STORE_FLUSH_INTERVAL = ConfigOption[timedelta](
     "job-event.store.write-buffer.flush-interval",
@@ -208,16 +207,16 @@ EVENT_STORE_FLUSH_INTERVAL = ConfigOption[timedelta](
     "a duration above zero, such as 1 s",
     lambda: timedelta(seconds=1),
     "`1 s`",
-    "After how long it is written, however little it is.",
+    "Maximum time before buffered events are flushed.",
 )
 HIGH_AVAILABILITY_STORAGE_DIR = ConfigOption[Path | None](
     "high-availability.storageDir",
     _parse_storage_directory,
-    "a directory that every machine where the driver may start can reach, as file:///path",
+    "a directory accessible from every machine where the driver may start, as file:///path",
     lambda: None,
     "none",
-    "Where jobs are recorded that may outlive their drivers; needed for job recovery. Every "
-    "machine where the driver may start has to reach it.",
+    "Where jobs are recorded for recovery; required for job recovery. Must be accessible from "
+    "every machine where the driver may start.",
 )
 PIPELINE_NAME = ConfigOption[str | None](
     "pipeline.name",
@@ -225,7 +224,7 @@ PIPELINE_NAME = ConfigOption[str | None](
     "a name that is not empty",
     lambda: None,
     "none",
-    "The name by which a program that has changed finds the jobs that it had not finished.",
+    "The name by which a changed program finds its unfinished jobs.",
 )
 
 ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
@@ -246,11 +245,11 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     HIGH_AVAILABILITY_STORAGE_DIR,
     PIPELINE_NAME,
 )
-"""Every key that there is."""
+"""All configuration options."""
 
 
 class Configuration:
-    """Values by key, each of its key's type.
+    """Configuration values by key, each of its key's type.
 
     Args:
         values: parsed values by key.
@@ -261,15 +260,15 @@ class Configuration:
 
     @classmethod
     def merged(cls, spark: Mapping[str, str], explicit: Mapping[str, object]) -> Configuration:
-        """The configuration from a Spark configuration and from what is given explicitly.
+        """Merges a Spark configuration with explicit values.
 
         Args:
-            spark: a Spark configuration; keys that don't start with `spark.holdfast.` don't count.
+            spark: a Spark configuration; keys without the prefix `spark.holdfast.` are ignored.
             explicit: values by key; they take precedence.
 
         Raises:
-            ConfigurationError: when a key is unknown or a value is not of its key's type, or when
-                jobs are to be recovered and it isn't said where they are recorded.
+            ConfigurationError: when a key is unknown, a value is not of its key's type, or job
+                recovery is enabled without a storage directory.
 
         Example:
             >>> given = {"intermediate-result-storage.compression": "snappy"}
@@ -289,7 +288,7 @@ class Configuration:
             raise ConfigurationError(
                 where.key,
                 given.get(where.key),
-                f"{JOB_RECOVERY_ENABLED.key} is on, which needs {where.expected}",
+                f"{JOB_RECOVERY_ENABLED.key} is enabled, which requires {where.expected}",
             )
         return merged
 
@@ -306,7 +305,7 @@ def _parsed(key: str, value: object) -> object:
     if option is None:
         near = difflib.get_close_matches(key, options, n=1)
         expected = f"did you mean {near[0]!r}?" if near else f"known keys are {sorted(options)}"
-        raise ConfigurationError(key, value, f"there is no such key; {expected}")
+        raise ConfigurationError(key, value, f"unknown key; {expected}")
     try:
         return option.parse(value)
     except (ValueError, TypeError):

@@ -1,6 +1,6 @@
-"""Everything that Holdfast raises on its own account.
+"""All exceptions that Holdfast raises.
 
-Each error names the thing, says what was expected, and what to do.
+Each message names the thing, says what was expected, and what to do.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Self
 
 
 class HoldfastError(Exception):
-    """The base of all errors of Holdfast's own. Each can be pickled and copied."""
+    """The base class of all Holdfast errors. Each can be pickled and copied."""
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...], dict[str, Any]]:
-        # By default an exception is made again from its message, which no subclass takes.
+        # By default an exception is recreated from its message, which no subclass takes.
         return type(self)._restored, self.args, self.__dict__
 
     @classmethod
@@ -26,7 +26,7 @@ class ConfigurationError(HoldfastError, ValueError):
     """A configuration key is unknown, or its value is not of the key's type.
 
     Args:
-        key: the key as it was given.
+        key: the key as given.
         value: its value.
         expected: what is expected instead.
     """
@@ -39,7 +39,7 @@ class ConfigurationError(HoldfastError, ValueError):
 
 
 class UnsupportedTypeError(HoldfastError, TypeError):
-    """A table with a column that Parquet can't hold was to be cached.
+    """A table to be cached has a column that Parquet cannot store.
 
     Args:
         column: the column's name.
@@ -49,18 +49,18 @@ class UnsupportedTypeError(HoldfastError, TypeError):
     def __init__(self, column: str, data_type: str) -> None:
         super().__init__(
             f"column {column!r} of type {data_type} can't be kept: Spark can't write this type to "
-            "Parquet. Cast the column, or drop it, before cache()."
+            "Parquet. Cast or drop the column before cache()."
         )
         self.column = column
         self.data_type = data_type
 
 
 class UnsupportedPlanError(HoldfastError):
-    """Something was asked of a plan that is not possible with it.
+    """An operation is not supported for a plan.
 
     Args:
         what: the plan or the operation.
-        why: what stands against it, and what to do.
+        why: why it is not supported, and what to do.
     """
 
     def __init__(self, what: str, why: str) -> None:
@@ -70,7 +70,7 @@ class UnsupportedPlanError(HoldfastError):
 
 
 class UnsupportedSessionError(HoldfastError):
-    """An environment was to be made over a session that is not a classic Spark session.
+    """An environment requires a classic Spark session, and was given something else.
 
     Args:
         found: what was given instead.
@@ -79,25 +79,25 @@ class UnsupportedSessionError(HoldfastError):
     def __init__(self, found: str) -> None:
         super().__init__(
             f"expected a classic Spark session in this process, found {found}. Holdfast rewrites "
-            "plans in the driver, which Spark Connect keeps out of reach: use "
+            "plans in the driver, which Spark Connect does not expose: use "
             "SparkSession.builder.master(...).getOrCreate()."
         )
         self.found = found
 
 
 class UnsupportedSparkError(HoldfastError):
-    """The session's JVM has another Spark than plans can be read of.
+    """The session's JVM runs a version of Spark whose plans can't be read.
 
     Args:
-        name: the class of Holdfast's that it can't compile, or can't run.
-        why: what it says.
+        name: Holdfast's class that can't be compiled or run.
+        why: the reason that Spark gives.
     """
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(
-            f"class {name} can't be made in Spark's JVM ({why}): expected the Spark of the "
-            "installed PySpark, with the Janino compiler that it comes with. Start the session "
-            "with that one; where this can't be, queries run as they do without Holdfast."
+            f"class {name} can't be loaded in Spark's JVM ({why}): expected the Spark version of "
+            "the installed PySpark, with its bundled Janino compiler. Start the session with that "
+            "version; otherwise queries run without Holdfast."
         )
         self.name = name
         self.why = why
@@ -107,22 +107,22 @@ class EnvironmentClosedError(HoldfastError):
     """A job was started in an environment that has been closed.
 
     Args:
-        what: what was to be done.
+        what: the operation.
     """
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: the environment has been closed and what it kept is gone. Make a new "
-            "Environment, or use to_dataframe() before closing."
+            f"{what}: the environment has been closed and its kept results were removed. Create a "
+            "new Environment, or use to_dataframe() before closing."
         )
         self.what = what
 
 
 class StorageError(HoldfastError):
-    """Results can't be kept where they were to be kept.
+    """A storage directory or file can't be used.
 
     Args:
-        where: the directory.
+        where: the directory or file.
         why: what went wrong.
     """
 
@@ -133,7 +133,7 @@ class StorageError(HoldfastError):
 
 
 class LocationsIncompleteError(StorageError):
-    """A dataset was computed, but where some of its partitions lie could not be collected.
+    """A dataset was computed, but the locations of some of its partitions are unknown.
 
     Source: FLINK-12406, "Failure Handling".
 
@@ -144,7 +144,7 @@ class LocationsIncompleteError(StorageError):
 
 
 class KeptPartitionLostError(HoldfastError):
-    """Kept data was lost while rows of it had been handed out already.
+    """Kept data was lost after some of its rows had been returned.
 
     Args:
         dataset_ids: the datasets, which have been invalidated.
@@ -153,22 +153,22 @@ class KeptPartitionLostError(HoldfastError):
 
     def __init__(self, dataset_ids: tuple[str, ...], why: str) -> None:
         super().__init__(
-            f"kept data of {', '.join(dataset_ids)} was lost after the first rows had been handed "
-            f"out ({why}). It has been invalidated: run the job again, and it computes them again."
+            f"kept data of {', '.join(dataset_ids)} was lost after the first rows had been "
+            f"returned ({why}). It has been invalidated: run the job again to recompute it."
         )
         self.dataset_ids = dataset_ids
         self.why = why
 
 
 class TaskExecutorError(HoldfastError):
-    """The base of what goes wrong between a job master and its task executors.
+    """The base class of errors between a job master and its task executors.
 
-    `vars(error)` is what the error's type takes, so that one process can send it to another.
+    `vars(error)` holds the arguments of the error's type, so that processes can exchange errors.
     """
 
 
 class UnknownApplicationError(TaskExecutorError):
-    """An application is not registered with a task executor, or no longer.
+    """An application is not, or no longer, registered with a task executor.
 
     Args:
         application: the application's id.
@@ -177,8 +177,8 @@ class UnknownApplicationError(TaskExecutorError):
     def __init__(self, application: str) -> None:
         super().__init__(
             f"application {application} is not registered with this task executor: expected one "
-            "whose lease has not lapsed since the executor's start. Register it again; what had "
-            "been kept for it here is gone."
+            "whose lease has not expired since the executor's start. Register it again; its "
+            "partitions here were removed."
         )
         self.application = application
 
@@ -199,7 +199,7 @@ class UnknownJobError(TaskExecutorError):
 
 
 class UnknownDataSetError(TaskExecutorError):
-    """A dataset is not known here.
+    """A dataset is unknown to the process that was asked.
 
     Args:
         dataset: the id of the dataset, or the name of one of its outputs.
@@ -208,15 +208,14 @@ class UnknownDataSetError(TaskExecutorError):
 
     def __init__(self, dataset: str, expected: str) -> None:
         super().__init__(
-            f"dataset {dataset} is not known here: expected {expected}. `holdfast ls` shows what "
-            "is kept."
+            f"unknown dataset {dataset}: expected {expected}. `holdfast ls` lists kept datasets."
         )
         self.dataset = dataset
         self.expected = expected
 
 
 class UnknownPartitionError(TaskExecutorError):
-    """A partition is not known here.
+    """A partition is unknown to the process that was asked.
 
     Args:
         partition: the partition's id.
@@ -225,8 +224,8 @@ class UnknownPartitionError(TaskExecutorError):
 
     def __init__(self, partition: str, expected: str) -> None:
         super().__init__(
-            f"partition {partition} is not known here: expected {expected}. It may have been "
-            "released or lost: compute its dataset again."
+            f"unknown partition {partition}: expected {expected}. It may have been released or "
+            "lost: recompute its dataset."
         )
         self.partition = partition
         self.expected = expected
@@ -242,7 +241,7 @@ class UnknownTaskExecutorError(TaskExecutorError):
     def __init__(self, executor: str) -> None:
         super().__init__(
             f"task executor {executor} is not registered with this job master: expected one that "
-            "was registered and not lost since. Register it first."
+            "was registered and has not been lost since. Register it first."
         )
         self.executor = executor
 
@@ -256,7 +255,7 @@ class DuplicateRegistrationError(TaskExecutorError):
     """
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what} is registered already: expected each once. {remedy}")
+        super().__init__(f"{what} is already registered: expected one registration. {remedy}")
         self.what = what
         self.remedy = remedy
 
@@ -265,15 +264,15 @@ class VersionMismatchError(TaskExecutorError):
     """A job master and a task executor are of different versions of Holdfast.
 
     Args:
-        what: which of them was found to differ.
+        what: the component whose version differs.
         found: its version.
         expected: the version of the other.
     """
 
     def __init__(self, what: str, found: str, expected: str) -> None:
         super().__init__(
-            f"{what} is of Holdfast {found}, expected {expected}: install the same version on the "
-            "driver and beside every task executor."
+            f"{what} runs Holdfast {found}, expected {expected}: install the same version on the "
+            "driver and for every task executor."
         )
         self.what = what
         self.found = found
@@ -281,7 +280,7 @@ class VersionMismatchError(TaskExecutorError):
 
 
 class MalformedRequestError(TaskExecutorError):
-    """A request can't be understood, or contradicts itself or what is known.
+    """A request is invalid, or inconsistent with itself or the task executor's state.
 
     Args:
         request: which one.
@@ -289,13 +288,13 @@ class MalformedRequestError(TaskExecutorError):
     """
 
     def __init__(self, request: str, why: str) -> None:
-        super().__init__(f"malformed request {request}: {why}. Nothing has been changed by it.")
+        super().__init__(f"malformed request {request}: {why}. Nothing was changed.")
         self.request = request
         self.why = why
 
 
 class RequestTooLargeError(TaskExecutorError):
-    """A request is larger than a task executor reads.
+    """A request is larger than a task executor accepts.
 
     Args:
         request: which one.
@@ -304,15 +303,15 @@ class RequestTooLargeError(TaskExecutorError):
 
     def __init__(self, request: str, limit: int) -> None:
         super().__init__(
-            f"request {request} is too large: expected at most {limit} bytes. Send it in smaller "
-            "parts. Nothing has been changed by it."
+            f"request {request} is too large: expected at most {limit} bytes. Split it into "
+            "smaller requests. Nothing was changed."
         )
         self.request = request
         self.limit = limit
 
 
 class UnauthorizedError(TaskExecutorError):
-    """A request carries no token, or another one than the task executor's.
+    """A request carries no token, or not the task executor's.
 
     Args:
         request: which one.
@@ -320,15 +319,15 @@ class UnauthorizedError(TaskExecutorError):
 
     def __init__(self, request: str) -> None:
         super().__init__(
-            f"request {request} is not allowed: expected the task executor's token. Give it by "
-            "HOLDFAST_TOKEN or a token file; an executor that was given none wrote its own to "
-            "the file `token` in its directory."
+            f"request {request} is not authorized: expected the task executor's token. Set it by "
+            "HOLDFAST_TOKEN or a token file; an executor started without one generated its own "
+            "in the file `token` in its directory."
         )
         self.request = request
 
 
 class TaskExecutorUnreachableError(TaskExecutorError):
-    """A task executor doesn't answer, or not as one.
+    """A task executor doesn't respond, or its response is not a task executor's.
 
     Args:
         executor: its id or address.
@@ -337,19 +336,19 @@ class TaskExecutorUnreachableError(TaskExecutorError):
 
     def __init__(self, executor: str, why: str) -> None:
         super().__init__(
-            f"task executor {executor} can't be reached ({why}): expected one that is running and "
-            "answers in time. What it keeps is computed again where it is needed; check that it "
-            "runs, and its address."
+            f"task executor {executor} is unreachable ({why}): expected one that is running and "
+            "responds in time. Its partitions are recomputed when needed; check that it is "
+            "running, and its address."
         )
         self.executor = executor
         self.why = why
 
 
 class InvalidTransformationError(HoldfastError, ValueError):
-    """Streams were put together in a way that no job can be made of.
+    """Streams are combined in a way that is not a valid job.
 
     Args:
-        transformation: the name of the transformation that doesn't fit.
+        transformation: the name of the invalid transformation.
         why: what is wrong with it, what was expected, and what to do.
     """
 
@@ -360,41 +359,41 @@ class InvalidTransformationError(HoldfastError, ValueError):
 
 
 class NoSinksError(HoldfastError, ValueError):
-    """A job of streams was to be run, or its plan to be shown, that nothing comes out of."""
+    """A stream job was to be run, or its plan shown, without any sink."""
 
     def __init__(self) -> None:
         super().__init__(
-            "there is nothing to run: expected at least one sink. Add one to a stream, for example "
-            "by print() or sink_to()."
+            "nothing to run: expected at least one sink. Add one to a stream, for example by "
+            "print() or sink_to()."
         )
 
 
 class InvalidStreamArgumentError(HoldfastError, TypeError):
-    """A stream, or the environment that gives it, was called with something that doesn't fit.
+    """A method of a stream or of its environment was given an invalid argument.
 
     Args:
-        method: what was called.
-        found: what it was given.
-        expected: what it takes instead.
+        method: the method.
+        found: the argument.
+        expected: what it accepts instead.
     """
 
     def __init__(self, method: str, found: object, expected: str) -> None:
         shown = reprlib.repr(found)
-        super().__init__(f"{method} was given {shown}: expected {expected}.")
+        super().__init__(f"{method} got {shown}: expected {expected}.")
         self.method = method
         self.found = shown
         self.expected = expected
 
 
 class StreamTaskError(HoldfastError):
-    """The base of what goes wrong in a task of a stream. Each names the operator or the data."""
+    """The base class of errors in stream tasks. Each names the operator or the data."""
 
 
 class WorkerModuleMissingError(StreamTaskError, ImportError):
-    """Spark's Python workers can't import what a stream's functions need, or Holdfast itself.
+    """Spark's Python workers can't import Holdfast, or a module that a stream's functions need.
 
     Args:
-        module: what they can't import.
+        module: the missing module.
     """
 
     def __init__(self, module: str) -> None:
@@ -407,15 +406,15 @@ class WorkerModuleMissingError(StreamTaskError, ImportError):
 
 
 class OperatorFailedError(StreamTaskError):
-    """A person's function raised an error, whose traceback the message ends with.
+    """A user function raised an error; the message ends with its traceback.
 
     Attributes:
-        marker: what the message contains wherever it is shown.
+        marker: a text that every such message contains.
 
     Args:
         operator: the operator's name.
         raised: what was raised: its type and message.
-        trace: its traceback, from the person's function on.
+        trace: its traceback, starting at the user function.
     """
 
     marker = "holdfast-operator-failed"
@@ -431,19 +430,19 @@ class OperatorFailedError(StreamTaskError):
 
 
 class RecordNotSerializableError(StreamTaskError, TypeError):
-    """A record can't be sent or kept, since it can't be pickled or is too large.
+    """A record can't be sent or kept because it can't be pickled or is too large.
 
     Args:
-        operator: the name of the operator that the record came out of.
+        operator: the name of the operator that emitted the record.
         record_type: the record's type.
-        why: what stands against it.
+        why: the reason.
     """
 
     def __init__(self, operator: str, record_type: str, why: str) -> None:
         super().__init__(
-            f"operator {operator!r} gave a record of type {record_type} that can't be sent or "
-            f"kept: {why}. Expected one that pickle takes, of less than 2 GiB: give the data that "
-            "such an object can be made of again, instead of the object."
+            f"operator {operator!r} emitted a record of type {record_type} that can't be sent or "
+            f"kept: {why}. Expected a picklable record of less than 2 GiB: emit the data that the "
+            "object can be rebuilt from, instead of the object."
         )
         self.operator = operator
         self.record_type = record_type
@@ -451,18 +450,18 @@ class RecordNotSerializableError(StreamTaskError, TypeError):
 
 
 class InvalidKeyError(StreamTaskError, TypeError):
-    """A key selector gave something that can't be a key.
+    """A key selector returned an invalid key.
 
     Args:
-        operator: the name of the operator that works by keys.
-        key: what was given, as it shows itself.
+        operator: the name of the keyed operator.
+        key: the representation of the key.
         why: what is wrong with it.
     """
 
     def __init__(self, operator: str, key: str, why: str) -> None:
         super().__init__(
             f"operator {operator!r} got the key {key}: {why}. Expected a hashable value that is "
-            "equal to its copies, such as a number, a text, None or a tuple of those."
+            "equal to its copies, such as a number, a string, None or a tuple of these."
         )
         self.operator = operator
         self.key = key
@@ -470,50 +469,50 @@ class InvalidKeyError(StreamTaskError, TypeError):
 
 
 class BatchSealBrokenError(StreamTaskError):
-    """Kept records are not what was written there: none of them has been unpickled.
+    """Kept records fail their integrity check; none of them was unpickled.
 
     Attributes:
-        marker: what the message contains wherever it is shown.
+        marker: a text that every such message contains.
 
     Args:
-        label: what the records belong to.
+        label: identifies what the records belong to.
     """
 
     marker = "holdfast-seal-broken"
 
     def __init__(self, label: str) -> None:
         super().__init__(
-            f"[{self.marker}] [{label}] kept records fail the check of their seal: expected "
-            "them as they were written. They count as lost, and are computed again where needed."
+            f"[{self.marker}] [{label}] kept records fail their integrity check: expected a valid "
+            "seal. They count as lost and are recomputed when needed."
         )
         self.label = label
 
 
 class RecordsRepeatedError(HoldfastError):
-    """Spark ran a task again of which records had been handed out already.
+    """Spark reran a task some of whose records had already been returned.
 
-    Source: Flink's collect sink, which fails likewise where a job without checkpoints restarts.
+    Source: Flink's collect sink, which fails likewise when a job without checkpoints restarts.
 
     Args:
-        subtask: which subtask it is.
-        records: how many of its records had been handed out.
+        subtask: the index of the subtask.
+        records: how many of its records had been returned.
     """
 
     def __init__(self, subtask: int, records: int) -> None:
         super().__init__(
-            f"subtask {subtask} was started again after {records:,} of its records had been handed "
-            "out, so that which are still to come can't be told. Collect the stream again; cache() "
-            "it before, and that takes little time."
+            f"subtask {subtask} was rerun after {records:,} of its records had been returned, so "
+            "which ones remain is unknown. Collect the stream again; after cache() that takes "
+            "little time."
         )
         self.subtask = subtask
         self.records = records
 
 
 class UnsupportedFeatureError(HoldfastError, NotImplementedError):
-    """Something of PyFlink's was asked for that does not exist here.
+    """A feature of PyFlink that Holdfast doesn't support was used.
 
     Args:
-        feature: what was asked for.
+        feature: the feature.
         instead: what to do instead.
     """
 
@@ -524,7 +523,7 @@ class UnsupportedFeatureError(HoldfastError, NotImplementedError):
 
 
 class KeyedStateError(HoldfastError, RuntimeError):
-    """Keyed state was used where there is none.
+    """Keyed state was used where none is available.
 
     Args:
         state: the state's name.
@@ -538,18 +537,18 @@ class KeyedStateError(HoldfastError, RuntimeError):
 
 
 class StaleEpochError(HoldfastError):
-    """A start of a job was to act after a newer start of the same job had taken over.
+    """A start of a job acted after a newer start of the same job had fenced it.
 
     Args:
-        what: what was to be done, and where.
-        epoch: the epoch of the start that wanted it.
-        newest: the newest epoch that there is.
+        what: the rejected operation, and where.
+        epoch: the epoch of the start that attempted it.
+        newest: the newest epoch.
     """
 
     def __init__(self, what: str, epoch: int, newest: int) -> None:
         super().__init__(
-            f"{what} is refused to epoch {epoch}: expected one above all others, and epoch "
-            f"{newest} has taken over. Another driver runs this job by now: end this one."
+            f"{what} rejected: epoch {epoch} is fenced by epoch {newest}. Another driver now runs "
+            "this job: stop this one."
         )
         self.what = what
         self.epoch = epoch
@@ -557,40 +556,40 @@ class StaleEpochError(HoldfastError):
 
 
 class MixedInputsError(HoldfastError):
-    """A program that was killed can't be ended from one state of its inputs.
+    """A killed program can't be completed from one version of its inputs.
 
     Args:
-        job: what is to be written next.
-        why: what has become of the files that it is to read.
+        job: the job that is to run next.
+        why: what happened to the files that it needs.
     """
 
     def __init__(self, job: str, why: str) -> None:
         super().__init__(
-            f"{job} is to read the files that this program read before it was killed, and {why}. "
-            "What the program has written can't be told from other rows, so it is not done again. "
-            "Bring the files back, or remove what was written and the jobs' directories under "
-            "high-availability.storageDir, and start the program again."
+            f"{job} needs the files that this program read before it was killed, but {why}. The "
+            "program's earlier output can't be distinguished from other rows, so it is not "
+            "rewritten. Restore the files, or remove that output and the jobs' directories under "
+            "high-availability.storageDir, and restart the program."
         )
         self.job = job
         self.why = why
 
 
 class SinkError(HoldfastError):
-    """The rows of a job can't be written to where they were to go.
+    """The rows of a job can't be written to their target.
 
     Args:
         target: the directory.
-        why: what stands against it, and what to do.
+        why: the reason, and what to do.
     """
 
     def __init__(self, target: str, why: str) -> None:
-        super().__init__(f"the rows can't be written to {target}: {why}")
+        super().__init__(f"can't write to {target}: {why}")
         self.target = target
         self.why = why
 
 
 class SinkTargetExistsError(SinkError):
-    """A write was to make a directory that exists.
+    """The target directory of a write already exists.
 
     Args:
         target: the directory.
@@ -599,6 +598,6 @@ class SinkTargetExistsError(SinkError):
     def __init__(self, target: str) -> None:
         super().__init__(
             target,
-            'there is something already, and the write was expected to make it. Use mode "append" '
-            'or "overwrite", or another path.',
+            'it already exists, and the mode expects that it does not. Use mode "append" or '
+            '"overwrite", or another path.',
         )

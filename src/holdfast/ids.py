@@ -112,7 +112,7 @@ class JobVertexID(_Id):
 
 
 class IntermediateDataSetID(_Id):
-    """Identifies a dataset by the digest of the computation that it is the result of.
+    """Identifies a dataset by the digest of its computation.
 
     Source: FLIP-36, "Replace random IntermediateDatasetID with something derived from RelNode
     DIGEST".

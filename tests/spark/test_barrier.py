@@ -107,7 +107,7 @@ def test_more_kept_partitions_than_slots_are_computed_again(
     assert env.list_cached()[0].partitions == 3
     with caplog.at_level(logging.WARNING, logger="holdfast"):
         assert hot.mapInPandas(unchanged, "k long", barrier=True).count() == 300
-    assert "3 kept partitions finds 2 slots" in caplog.text
+    assert "3 kept partitions has only 2 slots" in caplog.text
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="holdfast"):
         dealt_out = hot.repartition(2).mapInPandas(unchanged, "k long", barrier=True)

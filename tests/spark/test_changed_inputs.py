@@ -188,7 +188,7 @@ def test_a_day_that_has_come_is_in_all_outputs(nights: Nights, dies_at: str) -> 
     nights.day("day 3")
     said = nights.run()
     nights.check(["day 2", "day 3"])
-    assert said.count("replaces what it had written: 1 files have come since") >= 2
+    assert said.count("replaces its earlier output: 1 files were added since") >= 2
     assert not list((nights.home / "ha").glob("job-*"))
 
 
@@ -231,13 +231,13 @@ def test_rows_that_can_t_be_told_from_others_keep_the_run_at_its_inputs(
     before = {name: nights.rows(name) for name in OUTPUTS}
     status, said = nights.ended()
     assert status == 1
-    assert "MixedInputsError: write.parquet is to read the files that this program read" in said
-    assert f"{first.name} is gone" in said
+    assert "MixedInputsError: write.parquet needs the files that this program read" in said
+    assert f"{first.name} was removed" in said
     assert {name: nights.rows(name) for name in OUTPUTS} == before
     (nights.home / "aside").rename(first)
     said = nights.run()
     nights.check(["day 2"])
-    assert "Run the program once more to have the others" in said
+    assert "Run the program once more to process the others" in said
 
 
 def test_inputs_that_stay_are_not_read_again(nights: Nights) -> None:
@@ -245,5 +245,5 @@ def test_inputs_that_stay_are_not_read_again(nights: Nights) -> None:
     nights.run("done ignore")
     said = nights.run()
     nights.check(["day 2"])
-    assert said.count("is not done again") == 3
-    assert "starts anew" not in said
+    assert said.count("not rerunning it") == 3
+    assert "rerun from scratch" not in said

@@ -55,29 +55,29 @@ def numbers(env: Environment) -> DataStream:
 
 
 REFUSED: list[tuple[Callable[[DataStream], Any], str]] = [
-    (lambda s: s.map(3), r"map\(\) was given 3: expected .*MapFunction"),
-    (lambda s: s.map(None), r"map\(\) was given None"),
-    (lambda s: s.map(Doubled), r"map\(\) was given .*the class itself: Doubled\(\)"),
-    (lambda s: s.flat_map("split"), r"flat_map\(\) was given 'split'.*FlatMapFunction"),
-    (lambda s: s.filter(True), r"filter\(\) was given True.*FilterFunction"),
-    (lambda s: s.key_by(0), r"key_by\(\) was given 0.*KeySelector"),
-    (lambda s: s.process(lambda value: [value]), r"process\(\) was given .* ProcessFunction"),
-    (lambda s: s.process(SameByKey()), r"process\(\) was given .* ProcessFunction"),
-    (lambda s: s.process(Same), r"process\(\) was given .*ProcessFunction"),
-    (lambda s: s.key_by(str).process(Same()), r"process\(\) was given .*KeyedProcessFunction"),
-    (lambda s: s.key_by(str).reduce(1), r"reduce\(\) was given 1.*ReduceFunction"),
-    (lambda s: s.key_by(str).sum(-1), r"sum\(\) was given -1: expected a field's position"),
-    (lambda s: s.key_by(str).min(0.5), r"min\(\) was given 0\.5"),
-    (lambda s: s.key_by(str).max(None), r"max\(\) was given None"),
-    (lambda s: s.union([1]), r"union\(\) was given \[1\]: expected a DataStream"),
-    (lambda s: s.get_side_output("late"), r"get_side_output\(\) was given 'late'.*OutputTag"),
-    (lambda s: s.name(""), r"name\(\) was given ''"),
-    (lambda s: s.print(""), r"print\(\) was given ''"),
-    (lambda s: s.sink_to("/tmp/words"), r"sink_to\(\) was given '/tmp/words': expected a sink"),
-    (lambda s: s.sink_to(FileSink), r"sink_to\(\) was given .*FileSink"),
-    (lambda s: s.execute_and_collect("all", 0), r"execute_and_collect\(\) was given 0"),
-    (lambda s: s.execute_and_collect(limit=True), r"execute_and_collect\(\) was given True"),
-    (lambda s: s.execute_and_collect(7), r"execute_and_collect\(\) was given 7"),
+    (lambda s: s.map(3), r"map\(\) got 3: expected .*MapFunction"),
+    (lambda s: s.map(None), r"map\(\) got None"),
+    (lambda s: s.map(Doubled), r"map\(\) got .*the class itself: Doubled\(\)"),
+    (lambda s: s.flat_map("split"), r"flat_map\(\) got 'split'.*FlatMapFunction"),
+    (lambda s: s.filter(True), r"filter\(\) got True.*FilterFunction"),
+    (lambda s: s.key_by(0), r"key_by\(\) got 0.*KeySelector"),
+    (lambda s: s.process(lambda value: [value]), r"process\(\) got .* ProcessFunction"),
+    (lambda s: s.process(SameByKey()), r"process\(\) got .* ProcessFunction"),
+    (lambda s: s.process(Same), r"process\(\) got .*ProcessFunction"),
+    (lambda s: s.key_by(str).process(Same()), r"process\(\) got .*KeyedProcessFunction"),
+    (lambda s: s.key_by(str).reduce(1), r"reduce\(\) got 1.*ReduceFunction"),
+    (lambda s: s.key_by(str).sum(-1), r"sum\(\) got -1: expected a field's position"),
+    (lambda s: s.key_by(str).min(0.5), r"min\(\) got 0\.5"),
+    (lambda s: s.key_by(str).max(None), r"max\(\) got None"),
+    (lambda s: s.union([1]), r"union\(\) got \[1\]: expected a DataStream"),
+    (lambda s: s.get_side_output("late"), r"get_side_output\(\) got 'late'.*OutputTag"),
+    (lambda s: s.name(""), r"name\(\) got ''"),
+    (lambda s: s.print(""), r"print\(\) got ''"),
+    (lambda s: s.sink_to("/tmp/words"), r"sink_to\(\) got '/tmp/words': expected a sink"),
+    (lambda s: s.sink_to(FileSink), r"sink_to\(\) got .*FileSink"),
+    (lambda s: s.execute_and_collect("all", 0), r"execute_and_collect\(\) got 0"),
+    (lambda s: s.execute_and_collect(limit=True), r"execute_and_collect\(\) got True"),
+    (lambda s: s.execute_and_collect(7), r"execute_and_collect\(\) got 7"),
 ]
 
 
@@ -94,11 +94,11 @@ def test_a_parallelism_is_a_number_from_1(
     env: Environment, numbers: DataStream, parallelism: Any
 ) -> None:
     if parallelism is not None:
-        with pytest.raises(InvalidTransformationError, match="expected a number from 1"):
+        with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
             numbers.set_parallelism(parallelism)
-        with pytest.raises(InvalidTransformationError, match="expected a number from 1"):
+        with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
             numbers.print().set_parallelism(parallelism)
-    with pytest.raises(InvalidStreamArgumentError, match="expected a number from 1"):
+    with pytest.raises(InvalidStreamArgumentError, match="expected an integer >= 1"):
         env.set_parallelism(parallelism)
 
 
@@ -135,13 +135,13 @@ def test_a_side_output_is_taken_of_what_process_gives(numbers: DataStream) -> No
 
 
 def test_what_the_environment_refuses_at_once(env: Environment, numbers: DataStream) -> None:
-    with pytest.raises(InvalidStreamArgumentError, match=r"from_collection\(\) was given 3"):
+    with pytest.raises(InvalidStreamArgumentError, match=r"from_collection\(\) got 3"):
         env.from_collection(3)  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match=r"from_source\(\) was given \[1\]"):
+    with pytest.raises(InvalidStreamArgumentError, match=r"from_source\(\) got \[1\]"):
         env.from_source([1])  # type: ignore[arg-type]
     with pytest.raises(InvalidStreamArgumentError, match="from_source.*no_watermarks"):
         env.from_source(NumberSequenceSource(1, 2), "never")  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match="from_source.*isn't empty"):
+    with pytest.raises(InvalidStreamArgumentError, match="from_source.*non-empty"):
         env.from_source(NumberSequenceSource(1, 2), source_name="")
     with pytest.raises(InvalidStreamArgumentError, match="read_text_file.*UTF-8"):
         env.read_text_file("words.txt", "latin-1")
@@ -149,7 +149,7 @@ def test_what_the_environment_refuses_at_once(env: Environment, numbers: DataStr
         env.from_data_stream([1], "n int")  # type: ignore[arg-type]
     with pytest.raises(InvalidStreamArgumentError, match="from_data_stream.*columns"):
         env.from_data_stream(numbers, ["n"])  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match=r"execute\(\) was given ''"):
+    with pytest.raises(InvalidStreamArgumentError, match=r"execute\(\) got ''"):
         env.execute("")
     with pytest.raises(ValueError, match="expected at least one path"):
         FileSource.for_record_stream_format(StreamFormat.text_line_format())
@@ -161,9 +161,9 @@ def test_streams_of_different_environments_do_not_meet(
     directory = {"intermediate-result-storage.directory": str(tmp_path / "other")}
     with Environment(spark, config=directory) as other:
         strange = other.from_collection([4])
-        with pytest.raises(InvalidStreamArgumentError, match="another environment's"):
+        with pytest.raises(InvalidStreamArgumentError, match="another environment"):
             numbers.union(strange)
-        with pytest.raises(InvalidStreamArgumentError, match="another environment's"):
+        with pytest.raises(InvalidStreamArgumentError, match="another environment"):
             env.from_data_stream(strange, "n int")
 
 

@@ -127,7 +127,7 @@ def test_a_record_that_can_not_be_pickled_is_told_by_its_operator(
     env: Environment, kept: bool
 ) -> None:
     stream = env.from_collection([1]).map(lambda n: threading.Lock()).name("locks")
-    with pytest.raises(RecordNotSerializableError, match="'locks' gave a record of type .*lock"):
+    with pytest.raises(RecordNotSerializableError, match="'locks' emitted a record of type .*lock"):
         collected(stream.cache() if kept else stream)
     assert kept_files(env) == []
 

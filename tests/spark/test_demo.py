@@ -132,7 +132,7 @@ def assert_a_lost_partition_was_computed_again(played: Played) -> None:
     act = played.out.partition("Act 2: a kept partition is lost")[2]
     assert re.search(r"^Deleted: .*\.parquet$", act, re.M)
     assert re.search(r"^Asked again: the same answer after .* kept data: produced$", act, re.M)
-    assert re.search(r"^  lost and computed again: .* is gone$", act, re.M)
+    assert re.search(r"^  lost and recomputed: .* is missing$", act, re.M)
     assert re.search(r"^Asked once more: .* kept data: read from cache$", act, re.M)
 
 
@@ -143,7 +143,7 @@ def assert_a_driver_was_killed_and_its_job_went_on(played: Played) -> None:
     assert re.search(rf"^[0-9a-f]+ write\.parquet recoverable +{done}/\d+ ", act, re.M)
     (again,) = re.findall(r"^Started again: the same rows, ([\d,]+ rows?); ", act, re.M)
     assert again == plain
-    said = act.partition("What env.last_job_result says:")[2]
+    said = act.partition("env.last_job_result:")[2]
     assert len(re.findall(r" recovered +\d+ +", said)) == int(done)
     assert len(re.findall(r" produced +\d+ +", said)) >= 1
     assert "No jobs are recorded in " in said
@@ -185,7 +185,7 @@ def test_a_driver_is_killed_and_its_job_goes_on(on_tpch: Played) -> None:
 
 
 def test_the_picture_is_a_png_and_its_path_is_shown(on_tpch: Played) -> None:
-    (path,) = re.findall(r"^The times as a picture: (.+)$", on_tpch.out, re.M)
+    (path,) = re.findall(r"^Chart of the times: (.+)$", on_tpch.out, re.M)
     assert path == str(on_tpch.output / "times.png")
     assert Path(path).read_bytes().startswith(_PNG)
 
@@ -208,7 +208,7 @@ def test_any_folder_of_parquet_can_be_asked(on_flights: Played) -> None:
     assert_played_to_the_end(on_flights)
     assert_a_lost_partition_was_computed_again(on_flights)
     assert "Act 3" not in on_flights.out
-    assert "A driver is killed, too, where the data are TPC-H's" in on_flights.out
+    assert "The killed driver is shown on TPC-H data only" in on_flights.out
     assert (on_flights.output / "times.png").read_bytes().startswith(_PNG)
 
 
@@ -244,7 +244,7 @@ def test_a_folder_with_no_row_is_refused(player: Player, tmp_path: Path) -> None
     pq.write_table(pa.table({"a": pa.array([], pa.int32())}), folder / "empty.parquet")
     played = player.play(["--data", str(folder)], tmp_path / "out")
     assert played.code == 2
-    assert "there is no row in any table" in played.err
+    assert "all tables are empty" in played.err
 
 
 def test_pages_of_noise_under_a_good_footer_are_reported(player: Player, tmp_path: Path) -> None:
@@ -265,8 +265,8 @@ def test_pages_of_noise_under_a_good_footer_are_reported(player: Player, tmp_pat
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: None, "there is no such folder"),
-        (lambda path: path.mkdir(), "holds no Parquet"),
+        (lambda path: None, "no such folder"),
+        (lambda path: path.mkdir(), "contains no Parquet"),
         (lambda path: path.write_text("x"), "is not a folder"),
         (
             lambda path: (path.mkdir(), (path / "a.parquet").write_text("x")),

@@ -693,7 +693,7 @@ def test_an_error_in_what_is_not_asked_for_fails_no_job(
     # What has just failed isn't computed in vain by the next job, too.
     assert narrow(hot).collect() == narrow(spark.sql(query)).collect()
     assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
-    assert "a short time ago" in (result_of(env).vertices[0].reason or "")
+    assert "a recent attempt" in (result_of(env).vertices[0].reason or "")
     assert warnings() == []
 
 

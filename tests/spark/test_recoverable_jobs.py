@@ -126,7 +126,7 @@ def test_a_second_start_runs_no_map_task_that_the_first_has_run(
     rows = taken(totals(second, orders))
     answer = result_of(second).vertices[-1]
     assert answer.recovered_tasks
-    assert f"{answer.recovered_tasks} map tasks were run by an earlier start" in repr(
+    assert f"{answer.recovered_tasks} map tasks were completed by an earlier start" in repr(
         result_of(second)
     )
     assert not list((tmp_path / "store").rglob("*.index"))
@@ -186,7 +186,7 @@ def test_files_that_changed_make_the_job_begin_anew(
     second = start()
     with caplog.at_level(logging.WARNING):
         found = taken(totals(second, orders))
-    assert "starts anew" in caplog.text
+    assert "rerun from scratch" in caplog.text
     assert outcomes(second)[VertexOutcome.RECOVERED] == 0
     assert rows_of(found) == rows_of(totals(start(**{ENABLED: False}), orders).collect())
     held.close()  # type: ignore[attr-defined]
@@ -348,7 +348,7 @@ def test_a_job_goes_on_where_it_can_t_be_recorded(
     (tmp_path / "ha").touch()
     with caplog.at_level(logging.WARNING):
         rows = totals(env, orders).collect()
-    assert "without being recorded" in caplog.text
+    assert "continues unrecorded" in caplog.text
     assert rows_of(rows) == rows_of(totals(start(**{ENABLED: False}), orders).collect())
     (tmp_path / "ha").unlink()
 

@@ -518,7 +518,7 @@ def test_what_lies_on_another_file_system_is_not_read(
     kept = starts.outputs()
     starts.directory = elsewhere
     assert starts.run(query) == (expected, 0)
-    assert "must be on the file system of spark.local.dir" in caplog.text
+    assert "must be on the same file system as spark.local.dir" in caplog.text
     assert len(starts.outputs()) == len(kept)
 
 

@@ -148,7 +148,7 @@ def test_changed_files_are_told(spark: SparkSession, starts: Starts, tmp_path: P
     assert isinstance(found, SourcesChanged) and found.reason == f"file:{file} has changed"
     file.unlink()
     found = starts.restored(spark.read.parquet(str(tmp_path / "data")), snapshot)
-    assert isinstance(found, SourcesChanged) and found.reason == f"file:{file} is gone"
+    assert isinstance(found, SourcesChanged) and found.reason == f"file:{file} was removed"
 
 
 @pytest.mark.parametrize(

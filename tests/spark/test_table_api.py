@@ -1116,7 +1116,7 @@ def test_a_write_is_not_repeated_over_the_rows_of_its_first_attempt(
     with pytest.raises(Exception, match="FAILED_READ_FILE") as lost:
         writer.parquet(path)
     assert 0 < len(list(Path(path).glob("part-*"))) < (12 if mode == "append" else 6)
-    assert any("was not repeated" in note for note in lost.value.__notes__)
+    assert any("was not retried" in note for note in lost.value.__notes__)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
@@ -1136,7 +1136,7 @@ def test_a_write_over_jdbc_is_not_repeated(
     t = losing.keep(df.select("k", "v"))
     with pytest.raises(Exception, match="FAILED_READ_FILE") as lost:
         t.write.jdbc(url, "numbers", mode=mode)
-    assert any("was not repeated" in note for note in lost.value.__notes__)
+    assert any("was not retried" in note for note in lost.value.__notes__)
     t.write.jdbc(url, "numbers", mode="overwrite")
     assert df.sparkSession.read.jdbc(url, "numbers").count() == 4
 
@@ -1192,7 +1192,7 @@ def test_appending_to_a_catalog_is_not_repeated_if_it_takes_rows_one_by_one(
     numbers.writeTo(name).create()
     with pytest.raises(Exception, match="FAILED_READ_FILE") as lost:
         losing.keep(numbers).writeTo(name).append()
-    assert any("was not repeated" in note for note in lost.value.__notes__)
+    assert any("was not retried" in note for note in lost.value.__notes__)
     spark.sql(f"DROP TABLE {name}")
 
 

@@ -125,7 +125,7 @@ def test_a_port_that_is_in_use_is_refused(start: Any, tmp_path: Path) -> None:
     first = start(tmp_path / "one").serving()
     code, said = start(tmp_path / "two", "--port", first.port).refused()
     assert (code, len(said.splitlines())) == (2, 1)
-    assert f"127.0.0.1:{first.port}: can't be listened on" in said
+    assert f"127.0.0.1:{first.port}: can't listen on this address" in said
     code, said = start(tmp_path / "two", "--host", "192.0.2.1").refused()
     assert (code, "192.0.2.1" in said) == (2, True)
 

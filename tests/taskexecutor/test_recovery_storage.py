@@ -305,7 +305,7 @@ def test_an_executor_that_hangs_is_waited_for_no_longer_than_the_timeout(pair: C
 def test_without_any_executor_nothing_can_be_recovered(cluster: Cluster, ports: list[int]) -> None:
     node = cluster.add(ports[0])
     node.kill()
-    with pytest.raises(StorageError, match="no task executor can be used"):
+    with pytest.raises(StorageError, match="no task executor is available"):
         cluster.begin(1, timeout=0.5)
 
 

@@ -128,8 +128,8 @@ def test_a_removal_that_can_not_be_told_is_told_when_the_executor_is_back(side: 
 def test_an_executor_that_comes_back_still_has_what_it_kept(side: Side) -> None:
     kept = side.keep()
     side.executor.kill()
-    assert "can't be reached" in str(side.storage.damage(kept))
-    with pytest.raises(StorageError, match="can't be reached"):
+    assert "is unreachable" in str(side.storage.damage(kept))
+    with pytest.raises(StorageError, match="is unreachable"):
         side.stage()
     side.started()
     assert side.is_there_again()
@@ -158,10 +158,10 @@ def test_a_call_to_an_executor_that_hangs_ends_with_the_heartbeat_that_gets_no_a
     try:
         # The call alone would wait for two minutes.
         before = time.monotonic()
-        assert "can't be reached" in str(side.storage.damage(kept))
+        assert "is unreachable" in str(side.storage.damage(kept))
         assert time.monotonic() - before < SECONDS
         # From then on nobody waits for it.
-        with pytest.raises(StorageError, match="can't be reached"):
+        with pytest.raises(StorageError, match="is unreachable"):
             side.stage()
     finally:
         os.kill(side.executor.process.pid, signal.SIGCONT)
@@ -197,7 +197,9 @@ def test_partitions_of_a_host_without_an_executor_are_not_kept(side: Side) -> No
 def test_a_file_with_other_rows_than_its_task_wrote_is_not_kept(side: Side) -> None:
     staged = side.stage()
     side.leave(staged.directory, 0, rows=ROWS)
-    with pytest.raises(StorageError, match=f"its task wrote {ROWS + 1} rows, and {ROWS} lie there"):
+    with pytest.raises(
+        StorageError, match=f"its task wrote {ROWS + 1} rows, but its file has {ROWS}"
+    ):
         side.publish(staged, WrittenPartition(0, HOST, ROWS + 1))
     side.storage.discard(staged)
     assert side.files() == []

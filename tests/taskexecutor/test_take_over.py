@@ -188,7 +188,7 @@ def test_a_start_registers_once_and_none_before_it(world: World) -> None:
     second = world.begin(2)
     with pytest.raises(DuplicateRegistrationError):
         world.begin(2)
-    with pytest.raises(StaleEpochError, match="epoch 2 has taken over"):
+    with pytest.raises(StaleEpochError, match="fenced by epoch 2"):
         world.begin(1)
     assert second.found() == {}
     assert second.read_root.startswith(f"file:{world.root}/recoverable-")
@@ -347,7 +347,7 @@ def test_only_what_lies_there_as_it_was_found_is_published(world: World) -> None
         promote(TWO, manifest(TWO, partitions))
     (file,) = world.root.rglob(partitions[0].file)
     os.utime(file, ns=(1, 1))
-    with pytest.raises(StorageError, match="has been written to"):
+    with pytest.raises(StorageError, match="was modified"):
         promote(ONE, manifest(ONE, partitions))
     os.utime(file, ns=(partitions[0].modified_ns, partitions[0].modified_ns))
     promote(ONE, manifest(ONE, partitions))

@@ -130,7 +130,7 @@ def test_a_partition_that_is_missing_leaves_the_output_open(
     app = make_caller(executor).connect()
     directory = app.open(ONE)
     write(directory, 0, 2)
-    with pytest.raises(UnknownPartitionError, match="/1 "):
+    with pytest.raises(UnknownPartitionError, match="/1: "):
         app.finish(ONE, [0, 1], 3)
     assert len(files(directory)) == 2
     write(directory, 1)
@@ -323,7 +323,7 @@ def test_damage_is_told(executor: TaskExecutor, make_caller: Any) -> None:
     app.keep("1")
     (report,) = executor.report(app.application)
     os.utime(Path(report.directory) / report.partitions[1].file, ns=(1, 1))
-    assert executor.damage(app.application, ONE) == "partition 1 has been written to"
+    assert executor.damage(app.application, ONE) == "partition 1 was modified"
 
 
 # -- losing the job master

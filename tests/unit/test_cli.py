@@ -105,8 +105,8 @@ def test_a_scale_is_a_number_above_zero(
         (["dance"], "invalid choice: 'dance'"),
         (["demo", "--loud"], "unrecognized arguments: --loud"),
         (["demo", "--scale", "1", "--data", "mine"], "not allowed with argument"),
-        (["demo", "--data", ""], "expected a path of this machine, or file:///path; found ''"),
-        (["demo", "--output", " "], "expected a path of this machine, or file:///path; found ' '"),
+        (["demo", "--data", ""], "expected a path on this machine, or file:///path; found ''"),
+        (["demo", "--output", " "], "expected a path on this machine, or file:///path; found ' '"),
     ],
 )
 def test_bad_arguments_end_with_code_2(
@@ -127,7 +127,7 @@ def test_bad_arguments_end_with_code_2(
     [
         (BadDemoInputError("no such folder"), 2, "no such folder"),
         (DemoError("no Java"), 1, "no Java"),
-        (KeyboardInterrupt(), 130, "interrupted, everything is stopped"),
+        (KeyboardInterrupt(), 130, "interrupted, all processes were stopped"),
     ],
 )
 def test_why_a_demo_ended_is_said_in_a_line(
@@ -287,7 +287,7 @@ def test_a_table_of_sparks_is_one_table_named_after_its_folder(tmp_path: Path) -
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadDemoInputError, match="nowhere: there is no such folder"):
+    with pytest.raises(BadDemoInputError, match="nowhere: no such folder"):
         tables_of(tmp_path / "nowhere")
 
 
@@ -298,7 +298,7 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_without_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1")
-    with pytest.raises(BadDemoInputError, match="holds no Parquet"):
+    with pytest.raises(BadDemoInputError, match="contains no Parquet"):
         tables_of(tmp_path)
 
 
@@ -313,20 +313,20 @@ def test_a_file_that_is_no_parquet_is_named(content: bytes, tmp_path: Path) -> N
 def test_a_folder_of_folders_of_tables_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "tpch" / "orders.parquet", order=[1])
     write(tmp_path / "tpch" / "customer.parquet", customer=[1])
-    with pytest.raises(BadDemoInputError, match="give .*tpch itself as --data"):
+    with pytest.raises(BadDemoInputError, match="use .*tpch itself as --data"):
         tables_of(tmp_path)
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", id=[1])
     write(tmp_path / "a" / "x.parquet", id=[1])
-    with pytest.raises(BadDemoInputError, match="two tables called 'a'"):
+    with pytest.raises(BadDemoInputError, match="two tables named 'a'"):
         tables_of(tmp_path)
 
 
 def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a[1]" / "x.parquet", id=[1])
-    with pytest.raises(BadDemoInputError, match="for a pattern"):
+    with pytest.raises(BadDemoInputError, match="as a pattern"):
         tables_of(tmp_path / "a[1]")
 
 

@@ -251,8 +251,8 @@ def test_what_a_job_could_not_read_is_marked(storage: EmbeddedStorage, holdfast:
         name_of(written): ("damaged", 2, 2),
         name_of(unexplained): ("damaged", 0, 2),
     }
-    assert states[name_of(gone)]["damage"] == "partition 1 is gone"
-    assert states[name_of(written)]["damage"] == "partition 0 has been written to"
+    assert states[name_of(gone)]["damage"] == "partition 1 is missing"
+    assert states[name_of(written)]["damage"] == "partition 0 was modified"
     assert states[name_of(unexplained)]["computes"] is None
     code, out, _ = holdfast("ls")
     marked = {line.split()[0]: "!" in line for line in out.splitlines()[1:5]}
@@ -395,7 +395,10 @@ def test_an_id_that_means_several_lists_them(storage: EmbeddedStorage, holdfast:
             code, out, err = holdfast(action, given)
             assert (code, out) == (2, "")
             first, *lines = err.splitlines()
-            assert first == f"holdfast {action}: {given} means {len(meant)} datasets:"
+            assert (
+                first
+                == f"holdfast {action}: {given} is ambiguous, it matches {len(meant)} datasets:"
+            )
             assert {line.split()[0] for line in lines} == {name_of(each) for each in meant}
     assert len(holdfast.json("ls")) == 4
 
@@ -421,7 +424,7 @@ def test_what_is_no_id_is_refused(storage: EmbeddedStorage, holdfast: Command, g
     for action in ("show", "rm"):
         code, out, err = holdfast(action, given)
         assert (code, out, len(err.splitlines())) == (2, "", 1)
-        assert "is no id of a dataset: expected at least 4 hexadecimal digits" in err
+        assert "is not a dataset id: expected at least 4 hexadecimal digits" in err
     assert storage.damage(kept) is None
 
 
@@ -600,9 +603,9 @@ def test_a_directory_that_can_not_be_looked_at_is_named(
     (tmp_path / "executors").mkdir()
     (tmp_path / "executors" / "taskexecutor.lock").touch()
     for name, why in (
-        ("nowhere", "there is no such directory"),
+        ("nowhere", "no such directory"),
         ("file", "can't be listed: Not a directory"),
-        ("executors", "a task executor keeps its partitions here; ask it instead"),
+        ("executors", "this directory belongs to a task executor; query it instead"),
     ):
         for arguments in (("ls",), ("show", "1111"), ("rm", "1111"), ("ls", "--json")):
             code, out, err = Command(capsys, "--directory", str(tmp_path / name))(*arguments)
@@ -613,11 +616,11 @@ def test_a_directory_that_can_not_be_looked_at_is_named(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        *((["--executors", text], "expected the addresses") for text in ("", ",", "x", "x:99999")),
-        *((["--executors", text], "expected the addresses") for text in ("a:1,a:1", "a:1;b:2")),
+        *((["--executors", text], "a comma-separated list") for text in ("", ",", "x", "x:99999")),
+        *((["--executors", text], "a comma-separated list") for text in ("a:1,a:1", "a:1;b:2")),
         (["--executors", "a$b:1"], "expected a task executor's address as HOST:PORT"),
         (["--executors", "a:1", "--token-file", "/nowhere/token"], "/nowhere/token"),
-        (["--token-file", "/nowhere/token"], "--token-file is for --executors"),
+        (["--token-file", "/nowhere/token"], "--token-file requires --executors"),
     ],
 )
 def test_bad_addresses_and_tokens_are_named(
@@ -638,7 +641,7 @@ def test_without_a_token_executors_are_not_asked(
     monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
     code, out, err = Command(capsys, "--executors", "127.0.0.1:1")("ls")
     assert (code, out) == (2, "")
-    assert "give it by --token-file or $HOLDFAST_TOKEN" in err
+    assert "set it by --token-file or $HOLDFAST_TOKEN" in err
 
 
 @pytest.mark.parametrize(
@@ -803,8 +806,8 @@ def test_damage_is_seen_by_the_executor(cluster: Cluster, asked: Callable[..., C
     (shown,) = asked().json("show", output.name)
     Path(shown["partitions"][1]["location"]).unlink()
     (shown,) = asked().json("show", output.name)
-    assert (shown["state"], shown["damage"]) == ("damaged", "partition 1 is gone")
-    assert [place["damage"] for place in shown["places"]] == [None, "partition 1 is gone"]
+    assert (shown["state"], shown["damage"]) == ("damaged", "partition 1 is missing")
+    assert [place["damage"] for place in shown["places"]] == [None, "partition 1 is missing"]
 
 
 def test_a_dataset_is_released_on_every_executor(
@@ -859,7 +862,7 @@ def test_a_job_master_computes_again_what_is_released(
         assert (found["application"], found["state"]) == (storage.application.hex, "complete")
         assert storage.damage(kept) is None
         assert asked()("rm", "9999")[0] == 0
-        assert "is not known here" in (storage.damage(kept) or "")
+        assert "unknown dataset" in (storage.damage(kept) or "")
         storage.remove(kept)
         again = produce()
         assert storage.damage(again) is None
@@ -882,7 +885,7 @@ def test_who_is_silent_or_something_else_is_named(cluster: Cluster) -> None:
     assert len(found.failures) == 2
     for address, failure in zip(addresses, found.failures, strict=True):
         assert failure.startswith(f"task executor {address}: ")
-        assert "can't be reached" in failure
+        assert "is unreachable" in failure
         assert len(failure.splitlines()) == 1
     assert all(
         place.address == cluster.addresses[0] for each in found.datasets for place in each.places
@@ -940,14 +943,14 @@ def test_an_executor_that_is_gone_is_named_and_the_others_are_shown(
         cluster.processes[0].wait()
         code, out, err = command("ls")
         assert (code, len(err.splitlines())) == (1, 1)
-        assert f"task executor {cluster.addresses[0]}" in err and "can't be reached" in err
+        assert f"task executor {cluster.addresses[0]}" in err and "is unreachable" in err
         (line,) = [line for line in out.splitlines() if line.startswith("1" * 8)]
         assert " 2/3? " in line
         (found,) = command.json("show", both.name, code=1)
         assert [place["executor"] for place in found["places"]] == [cluster.addresses[1]]
         code, out, err = command("show", "2222")
         assert (code, out) == (2, "")
-        assert "as far as they answered" in err and both.name in err
+        assert "that responded" in err and both.name in err
         (released,) = command.json("rm", both.name, code=1)
         assert [place["executor"] for place in released["released"]] == [cluster.addresses[1]]
         assert command("ls")[:2] == (1, "")

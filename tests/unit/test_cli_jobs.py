@@ -175,7 +175,7 @@ def test_map_tasks_whose_output_is_kept_are_counted(
     header, first, second, *rest = jobs()[1].splitlines()
     assert header.split()[4:6] == ["PARTS", "TASKS"]
     assert [line.split()[3:6] for line in (first, second)] == [["-", "-", "3"], ["-", "-", "-"]]
-    assert "TASKS: map tasks of shuffles that need not be run again" in rest
+    assert "TASKS: completed shuffle map tasks that need not be rerun" in rest
 
 
 def test_map_tasks_of_a_job_that_lies_elsewhere_are_not_known(
@@ -234,7 +234,7 @@ def test_a_job_that_is_being_removed_or_made_is_none(jobs: Command, root: Path) 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("nowhere", "there is no such directory"),
+        ("nowhere", "no such directory"),
         ("file", "can't be listed: Not a directory"),
         ("file/in", "can't be listed: Not a directory"),
     ],
@@ -251,7 +251,7 @@ def test_a_wrong_directory_is_bad_input(
 def test_what_is_no_directory_is_bad_input(jobs: Command, given: str) -> None:
     code, out, err = jobs("--storage-dir", given)
     assert (code, out) == (2, "")
-    assert "expected a directory that every machine" in err
+    assert "expected a directory accessible from every machine" in err
     assert repr(given) in err
     assert len(err.splitlines()) == 1
 
@@ -271,7 +271,7 @@ def test_the_directory_may_come_from_the_environment(
 ) -> None:
     monkeypatch.delenv("HOLDFAST_STORAGE_DIR", raising=False)
     assert cli.main(["jobs"]) == 2
-    assert "give --storage-dir DIR or $HOLDFAST_STORAGE_DIR" in capsys.readouterr().err
+    assert "set --storage-dir DIR or $HOLDFAST_STORAGE_DIR" in capsys.readouterr().err
     monkeypatch.setenv("HOLDFAST_STORAGE_DIR", root.as_uri())
     assert cli.main(["jobs"]) == 0
     assert capsys.readouterr().out == f"No jobs are recorded in {root}.\n"

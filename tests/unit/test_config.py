@@ -96,7 +96,8 @@ def test_recovery_needs_a_place_to_record_jobs() -> None:
         ({f"spark.holdfast.{enabled}": "true"}, {}),
         ({}, {enabled: True, STORAGE_DIR: None}),
     ):
-        with pytest.raises(ConfigurationError, match=f"{enabled} is on, which needs") as raised:
+        message = f"{enabled} is enabled, which requires"
+        with pytest.raises(ConfigurationError, match=message) as raised:
             Configuration.merged(spark, explicit)
         assert (raised.value.key, raised.value.value) == (STORAGE_DIR, None)
     conf = Configuration.merged({f"spark.holdfast.{STORAGE_DIR}": "/ha"}, {enabled: "true"})
@@ -147,7 +148,7 @@ def test_a_directory_may_be_a_path_and_start_at_home(monkeypatch: pytest.MonkeyP
         (f"{RECOVERY}.retention", 0, "above zero, such as 24 h"),
         (f"{BUFFER}.size", "0", "above zero, such as 1M or 512 kb"),
         (f"{BUFFER}.flush-interval", "1 fortnight", "above zero, such as 1 s"),
-        (STORAGE_DIR, "hdfs://name/ha", "a directory that every machine where the driver may"),
+        (STORAGE_DIR, "hdfs://name/ha", "a directory accessible from every machine"),
         (STORAGE_DIR, 7, "as file:///path"),
         ("pipeline.name", " ", "a name that is not empty"),
     ],

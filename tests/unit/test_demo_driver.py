@@ -44,7 +44,7 @@ def test_on_plain_spark_it_tells_its_time_alone() -> None:
 def test_the_end_of_what_it_wrote_is_told_when_it_fails(tmp_path: Path) -> None:
     home = DriverHome(tmp_path / "home")
     with DriverProcess(tmp_path / "missing", home) as driver:
-        with pytest.raises(DemoError, match="there is no such folder"):
+        with pytest.raises(DemoError, match="no such folder"):
             driver.wait()
         assert not driver.runs
         assert not driver.kill()

@@ -309,7 +309,7 @@ def test_a_damaged_journal_is_made_anew(out: Path, journal: FileJournal, text: s
 def test_a_journal_that_cannot_be_read_is_no_start(out: Path, tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     sink, start = DirectorySink(out, SinkMode.APPEND), SinkStart(JOB, 1, FileJournal(tmp_path))
-    with pytest.raises(SinkError, match="can't be told"):
+    with pytest.raises(SinkError, match="can't determine"):
         sink.open(start)
     sink.abort()
     sink.forget(start)
@@ -321,7 +321,7 @@ def test_a_journal_that_cannot_be_written_is_told(
     journal = FileJournal(tmp_path / "nowhere" / "journal")
     with caplog.at_level(logging.WARNING):
         assert publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-0": "a"})
-    assert "can't be recorded" in caplog.text
+    assert "can't record the write" in caplog.text
     assert "part-0" in contents(out)
 
 
@@ -419,7 +419,7 @@ def test_what_cannot_be_linked_is_copied(out: Path, journal: FileJournal) -> Non
 def test_what_cannot_be_published_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert why_unpublishable(tmp_path / "file") == "it is not a directory"
-    assert why_unpublishable(Path("/proc")) == "it is where a file system is mounted"
+    assert why_unpublishable(Path("/proc")) == "it is a mount point"
     assert why_unpublishable(tmp_path / "file" / "out") is not None
     assert why_unpublishable(tmp_path / "a" / "b" / "c") is None
     with pytest.raises(SinkError, match="not a directory"):

@@ -143,8 +143,8 @@ def test_what_tasks_had_committed_is_completed(starts: Starts) -> None:
     assert third.rewritten(again) is None
     for place, partition in enumerate(again.manifest.partitions):
         os.utime(again.locations[place], ns=(1, 1))
-        assert third.rewritten(again) == f"partition {place} has been written to"
-        assert third.damage(again) == f"partition {place} has been written to"
+        assert third.rewritten(again) == f"partition {place} was modified"
+        assert third.damage(again) == f"partition {place} was modified"
         os.utime(again.locations[place], ns=(partition.modified_ns, partition.modified_ns))
     assert rows(again) == [1, 1, 3, 2]
     assert again.manifest.partitions == kept.manifest.partitions
@@ -202,7 +202,7 @@ def test_tasks_that_write_other_partitions_than_were_missing_publish_nothing(
     missing = second.stage_missing(JOB, whole, [1], 2)
     write(missing.directory, 0)
     written = [WrittenPartition(0, "anywhere", 1), WrittenPartition(1, "anywhere", 1)]
-    with pytest.raises(StorageError, match="2 tasks wrote, expected 1"):
+    with pytest.raises(StorageError, match="2 tasks wrote partitions, expected 1"):
         second.publish(missing, description("1"), written)
     with pytest.raises(StorageError, match="order"):
         second.publish(missing, description("1", ordered=True))
@@ -212,9 +212,9 @@ def test_tasks_that_write_other_partitions_than_were_missing_publish_nothing(
 def test_what_was_not_recovered_can_not_be_completed(starts: Starts) -> None:
     storage = starts.begin(1)
     unknown = OutputID(dataset("1"), "0badcafe")
-    with pytest.raises(StorageError, match="expected an output that was recovered"):
+    with pytest.raises(StorageError, match="expected a recovered output"):
         storage.stage_missing(JOB, unknown, [0], 1)
-    with pytest.raises(StorageError, match="expected an output that was recovered"):
+    with pytest.raises(StorageError, match="expected a recovered output"):
         storage.publish_salvaged(JOB, unknown, description("1"), 1)
     for bad in ([], [0, 0], [2]):
         with pytest.raises(ValueError, match="expected"):

@@ -83,7 +83,7 @@ def test_a_published_dataset_is_whole_and_explains_itself(storage: EmbeddedStora
 def test_a_dataset_of_which_no_task_left_anything_is_refused(
     storage: EmbeddedStorage,
 ) -> None:
-    with pytest.raises(StorageError, match="no task has left a partition"):
+    with pytest.raises(StorageError, match="no task wrote a partition"):
         storage.publish(storage.stage(JOB, ONE), DESCRIPTION)
 
 
@@ -120,7 +120,7 @@ def test_two_attempts_of_one_task_are_refused(storage: EmbeddedStorage) -> None:
 def test_a_file_that_is_no_parquet_is_refused(storage: EmbeddedStorage) -> None:
     staged = storage.stage(JOB, ONE)
     (staged.directory / "part-00000-x-c000.parquet").write_text("no parquet")
-    with pytest.raises(StorageError, match="can't be told"):
+    with pytest.raises(StorageError, match="can't determine its partitions"):
         storage.publish(staged, DESCRIPTION)
 
 
@@ -248,19 +248,22 @@ def _rewrite(directory: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a partition removed": (lambda d: sorted(d.glob("part-*"))[1].unlink(), "partition 1 is gone"),
+    "a partition removed": (
+        lambda d: sorted(d.glob("part-*"))[1].unlink(),
+        "partition 1 is missing",
+    ),
     "a partition cut": (
         lambda d: os.truncate(sorted(d.glob("part-*"))[2], 7),
         "partition 2 has 7 of",
     ),
-    "a partition rewritten": (_rewrite, "partition 1 has been written to"),
+    "a partition rewritten": (_rewrite, "partition 1 was modified"),
     "a partition touched": (
         lambda d: os.utime(sorted(d.glob("part-*"))[0], (1, 1)),
-        "partition 0 has been written to",
+        "partition 0 was modified",
     ),
     "a file more": (lambda d: (d / "part-9.parquet").touch(), "1 unknown files"),
     "a directory more": (lambda d: (d / "more").mkdir(), "1 unknown files"),
-    "no manifest": (lambda d: (d / MANIFEST_NAME).unlink(), "manifest is gone"),
+    "no manifest": (lambda d: (d / MANIFEST_NAME).unlink(), "manifest is missing"),
     "no directory": (shutil.rmtree, "can't be listed"),
 }
 
@@ -281,7 +284,7 @@ def test_only_what_holds_other_rows_counts_as_rewritten(storage: EmbeddedStorage
     (kept.directory / MANIFEST_NAME).unlink()
     assert storage.rewritten(kept) is None
     os.utime(kept.directory / kept.manifest.partitions[2].file, (1, 1))
-    assert storage.rewritten(kept) == "partition 2 has been written to"
+    assert storage.rewritten(kept) == "partition 2 was modified"
     shutil.rmtree(kept.directory)
     assert storage.rewritten(kept) is None
 
@@ -376,6 +379,6 @@ def test_what_cannot_be_removed_is_said_once(
         patched.setattr(shutil, "rmtree", lambda *_, **__: None)
         storage.remove(kept)
     (record,) = caplog.records
-    assert "could not be removed" in record.getMessage()
+    assert "can't remove" in record.getMessage()
     # It doesn't look like a dataset any more.
     assert storage.damage(kept) is not None

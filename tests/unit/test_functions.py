@@ -28,7 +28,7 @@ def test_tags_of_one_name_are_one_side_output() -> None:
 
 @pytest.mark.parametrize("name", ["", None, 1])
 def test_a_tag_needs_a_name(name: object) -> None:
-    with pytest.raises(ValueError, match=r"tag_id.*expected a text"):
+    with pytest.raises(ValueError, match=r"tag_id.*expected a non-empty string"):
         OutputTag(name)  # type: ignore[arg-type]
 
 

@@ -112,7 +112,7 @@ def test_a_directory_that_is_removed_ends_the_recording(
     assert not store.clear()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(directory) in caplog.text
-    assert "The job goes on" in caplog.text
+    assert "The job continues" in caplog.text
 
 
 def test_a_directory_that_is_moved_away_keeps_what_it_has(
@@ -217,7 +217,7 @@ def test_an_event_that_is_too_far_ahead_of_the_disk_ends_the_recording(
     assert not store.stop()
     assert recorded(tmp_path) == 1
     assert len(caplog.records) == 1
-    assert "the disk is 10,000 bytes behind" in caplog.text
+    assert "more than 10,000 bytes are waiting" in caplog.text
 
 
 def test_a_disk_that_hangs_holds_up_neither_the_job_nor_much_memory(tmp_path: Path) -> None:
@@ -276,6 +276,6 @@ def test_a_disk_that_hangs_holds_up_neither_the_job_nor_much_memory(tmp_path: Pa
     )
     assert told["state"] == "failed"
     (warning,) = told["warnings"]
-    assert "the disk is 4,000,000 bytes behind" in warning
+    assert "more than 4,000,000 bytes are waiting" in warning
     assert told["slowest"] < 1
     assert 1000 + 20_000 < told["handed_over"] < 1000 + 40_000

@@ -93,7 +93,7 @@ def test_losses_reasons_and_incomplete_datasets_are_told() -> None:
         vertices=(replace(vertex("Sort", ONE), reason="the disk is full"), vertex("count")),
     )
     for text in (repr(result), " ".join(Cells(result._repr_html_()).texts)):
-        assert "lost and computed again: 1a1a: partition 2 is gone" in text
+        assert "lost and recomputed: 1a1a: partition 2 is gone" in text
         assert "Sort: the disk is full" in text
         assert "locations incomplete: 1a1a1a1a1a1a" in text
 

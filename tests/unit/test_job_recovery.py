@@ -366,7 +366,7 @@ def test_a_recovery_that_fails_begins_anew_and_says_so(
     assert (second.whole(JOINED), second.progress) == (None, {})
     warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert len(warnings) == 1
-    assert "begins anew: StorageError: /kept: it can't be read" in warnings[0]
+    assert "rerunning from scratch: StorageError: /kept: it can't be read" in warnings[0]
     second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
     assert len(program.events()) == 1
     # What the first start left is no part of the job any more, unless it is whole.
@@ -392,7 +392,7 @@ def test_a_disk_that_fails_makes_the_job_go_on_with_one_warning(
     recovery.end(JobStatus.FINISHED)
     warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert len(warnings) == 1
-    assert "The job goes on" in warnings[0]
+    assert "The job continues" in warnings[0]
 
 
 def test_whoever_cannot_ask_for_the_epoch_goes_on_with_one_warning(
@@ -407,7 +407,7 @@ def test_whoever_cannot_ask_for_the_epoch_goes_on_with_one_warning(
         assert recovery.initialized(JOIN, dataset_id, 4, SPLIT)
     warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert len(warnings) == 1
-    assert "goes on unchecked" in warnings[0]
+    assert "continues without checking" in warnings[0]
     epochs.unlink()
     elsewhere.rename(epochs)
 
@@ -508,7 +508,7 @@ def test_a_source_that_cannot_be_restored_begins_anew(
     assert second.partial(JOINED, SPLIT, 2) is not None
     assert not second.coordinate(JOINED, coordinator())
     assert second.partial(JOINED, SPLIT, 2) is None
-    assert "can't be restored" in caplog.text
+    assert "can't restore the source" in caplog.text
 
 
 def test_a_lost_datasets_source_hands_its_splits_out_again(program: Program) -> None:

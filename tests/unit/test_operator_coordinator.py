@@ -154,7 +154,7 @@ def test_a_subtask_that_there_is_not_is_refused(
 
 @pytest.mark.parametrize(("start", "length"), [(-1, 0), (0, -1)])
 def test_a_split_is_a_part_of_a_file(start: int, length: int) -> None:
-    with pytest.raises(ValueError, match="starts at a byte"):
+    with pytest.raises(ValueError, match="expected a start and a length"):
         FileSplit("a", start, length, 0)
 
 

@@ -134,7 +134,7 @@ def test_a_record_without_a_pickle_ends_the_task(open_channel: Any) -> None:
             raise tasks.errors[0]
         return False
 
-    with pytest.raises(RecordNotSerializableError, match="'Source' gave a record of type"):
+    with pytest.raises(RecordNotSerializableError, match="'Source' emitted a record of type"):
         list(receiver.records(failed))
 
 

@@ -88,7 +88,7 @@ def test_records_that_begin_anew_are_held_up_by_nothing(machine: Machine) -> Non
 
 def test_an_identity_that_is_none_is_told(machine: Machine) -> None:
     (machine.records("records") / "identity").write_text("mine")
-    with pytest.raises(StorageError, match="not what was written there"):
+    with pytest.raises(StorageError, match="is corrupt"):
         machine.begin(1, "records")
 
 

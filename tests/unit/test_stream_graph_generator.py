@@ -140,7 +140,7 @@ def test_a_partitioning_that_was_asked_for_stays() -> None:
 
 def test_forwarding_needs_the_same_parallelism() -> None:
     forwarded = PartitionTransformation(source(parallelism=3), Forward())
-    with pytest.raises(InvalidTransformationError, match="there are 3 while it has 2"):
+    with pytest.raises(InvalidTransformationError, match="has parallelism 2.*which has 3"):
         generate(sink(forwarded))
     assert generate(mapped(forwarded, parallelism=3)).edges[0].partitioner == Forward()
 
@@ -302,7 +302,7 @@ def test_a_job_needs_sinks() -> None:
 
 @pytest.mark.parametrize("parallelism", [0, -1, True, "2", None, 2.0])
 def test_the_default_parallelism_is_a_number_from_1(parallelism: Any) -> None:
-    with pytest.raises(InvalidTransformationError, match="default parallelism.*number from 1"):
+    with pytest.raises(InvalidTransformationError, match="default parallelism.*integer >= 1"):
         StreamGraphGenerator(parallelism, [sink(source())])
 
 
@@ -310,7 +310,7 @@ def test_a_type_without_a_translator_is_named() -> None:
     class Iteration(Transformation):
         pass
 
-    with pytest.raises(InvalidTransformationError, match="no translator for a Iteration"):
+    with pytest.raises(InvalidTransformationError, match="no translator for Iteration"):
         generate(sink(Iteration("again", (source(),))))
 
 

@@ -351,9 +351,9 @@ def test_state_is_only_there_with_a_record_and_of_one_kind() -> None:
             runtime_context.get_state(ValueStateDescriptor("seen"))
             runtime_context.get_list_state(ListStateDescriptor("seen"))
 
-    with pytest.raises(OperatorFailedError, match="'seen': there is no key at hand"):
+    with pytest.raises(OperatorFailedError, match="'seen': there is no current key"):
         run_by_key([[1]], KeyedProcess(lambda record: record, TooEarly()))
-    with pytest.raises(OperatorFailedError, match="'seen': it is a ValueState already"):
+    with pytest.raises(OperatorFailedError, match="'seen': it is already a ValueState"):
         run_by_key([[1]], KeyedProcess(lambda record: record, TwoKinds()))
 
 

@@ -112,7 +112,7 @@ def test_rows_that_others_have_changed_are_not_taken_back(
     change(out / "old")  # type: ignore[operator]
     there = contents(out)
     assert not can_be_taken_back(journal.read())
-    with pytest.raises(SinkError, match="can't be told from"):
+    with pytest.raises(SinkError, match="can't be distinguished from"):
         starts.take_back()
     assert contents(out) == there
 

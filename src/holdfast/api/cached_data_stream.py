@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class CachedDataStream(DataStream):
-    """What :meth:`DataStream.cache` gives: a stream whose records are kept.
+    """A stream whose records are kept, as returned by :meth:`DataStream.cache`.
 
     It is a stream in every respect. The first job that contains its computation leaves the records
-    behind; every later job reads them. Records that get lost are computed again, unasked. As a
+    behind; every later job reads them. Lost records are recomputed automatically. As a
     context manager it is kept until the end of the block.
 
     Args:
-        transformation: The mark in the program.
+        transformation: The cache transformation.
         context: The environment that runs its jobs.
 
     Source: FLIP-205; PyFlink's ``CachedDataStream``.
@@ -39,7 +39,7 @@ class CachedDataStream(DataStream):
         super().__init__(transformation, context)
 
     def cache(self) -> CachedDataStream:
-        """Gives this very stream, which is kept already.
+        """Returns this stream, which is already cached.
 
         Source: FLIP-205, "DataStream -> Stream Graph".
 
@@ -51,9 +51,9 @@ class CachedDataStream(DataStream):
         return self
 
     def invalidate(self) -> None:
-        """Drops what is kept of this stream; the next job that needs it computes it again.
+        """Drops what is kept of this stream; the next job that needs it recomputes it.
 
-        It looks at its sources anew then. Does nothing if nothing is kept.
+        It then lists its sources again. Does nothing if nothing is kept.
 
         Source: FLIP-205; PyFlink, ``CachedDataStream.invalidate``.
 
@@ -64,7 +64,7 @@ class CachedDataStream(DataStream):
         self._context.invalidate(self)
 
     def name(self, name: str) -> Never:
-        """Is refused: what is kept is named by the stream that `cache` was called on.
+        """Not supported: a cached stream has the name of the stream that `cache` was called on.
 
         Raises:
             holdfast.errors.InvalidTransformationError: Always.
@@ -73,11 +73,11 @@ class CachedDataStream(DataStream):
         """
         raise InvalidTransformationError(
             self._transformation.name,
-            "a cached stream is named by what it keeps: expected name() before cache()",
+            "a cached stream has its producer's name: expected name() before cache()",
         )
 
     def set_parallelism(self, parallelism: int) -> Never:
-        """Is refused: what is kept has the parallelism of the stream that `cache` was called on.
+        """Not supported: the parallelism is that of the stream that `cache` was called on.
 
         Raises:
             holdfast.errors.InvalidTransformationError: Always.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class CachedTable(Table):
-    """What :meth:`Table.cache` gives: a table whose rows are kept.
+    """A table whose rows are kept, as returned by :meth:`Table.cache`.
 
     It is a Table in every respect. The first job whose plan contains its computation leaves the
     rows behind; every later job reads them. As a context manager it is kept until the end of the
@@ -26,10 +26,10 @@ class CachedTable(Table):
     """
 
     def cache(self) -> Self:
-        """Keeps this table, which it does already unless the block it was opened in has ended.
+        """Caches this table again, if the `with` block that it was used in has ended.
 
         Returns:
-            This very table.
+            This table.
 
         Source: FLIP-36, phase 1 (``Table.cache()``).
 

@@ -1,4 +1,4 @@
-"""An iterator that a job stands behind."""
+"""An iterator over the records of a job."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class _Records(Protocol):
 
 
 class CloseableIterator(Iterator[Any]):
-    """The records of a stream, one by one; closing it ends the job that computes them.
+    """The records of a stream, one by one; closing it cancels the job that computes them.
 
-    The job starts with the first record that is asked for, and computes little more than what is
-    asked for. Read to its end, the iterator closes itself.
+    The job starts when the first record is requested, and computes little more than what is
+    read. At its end, the iterator closes itself.
 
     Args:
-        records: What stands behind it.
+        records: The underlying iterator.
 
     Source: PyFlink, ``CloseableIterator``.
 
@@ -42,7 +42,7 @@ class CloseableIterator(Iterator[Any]):
         return next(self._records)
 
     def next(self) -> Any:
-        """Gives the next record, as ``next(records)`` does.
+        """Returns the next record, as ``next(records)`` does.
 
         Raises:
             StopIteration: There is none left, or the iterator has been closed.
@@ -50,7 +50,7 @@ class CloseableIterator(Iterator[Any]):
         return next(self)
 
     def close(self) -> None:
-        """Ends the job if it runs. There are no more records then."""
+        """Cancels the job if it is running. No more records follow."""
         self._records.close()
 
     def __enter__(self) -> Self:

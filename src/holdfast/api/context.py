@@ -1,4 +1,4 @@
-"""What a Table asks of the environment it belongs to."""
+"""The interface of an environment to its tables."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ T = TypeVar("T")
 
 
 class RetryRefused(Exception):
-    """A second attempt of an action would do harm.
+    """An action must not be retried.
 
     Raised by the ``before_retry`` of :meth:`TableContext.run_action`, for instance because the
-    first attempt of a write left rows behind which a second one would write again. The action is
-    then not repeated: the error of its first attempt surfaces, and this message explains it.
+    first attempt of a write left rows behind that a retry would duplicate. The action is then not
+    retried: the error of its first attempt is raised, and this message explains it.
     """
 
 
 class TableContext(Protocol):
-    """The side of an environment that its tables see.
+    """The interface of an environment to its tables.
 
     Every table belongs to one context. Building a plan needs it only for :meth:`wrap`; whatever
-    makes Spark run goes through one of the other methods, so that kept results are read, and what
-    has to be kept is kept.
+    runs Spark uses one of the other methods, so that kept results are read and cached ones kept.
 
     Source: FLIP-36, phase 1 (the table environment of a table).
 
     Attributes:
-        recovers_jobs: A job goes on where it stopped, when the program is started again.
+        recovers_jobs: Whether a job resumes where it stopped when the program is restarted.
     """
 
     @property
     def recovers_jobs(self) -> bool: ...
 
     def wrap(self, df: DataFrame) -> Table:
-        """Gives the table of a plain DataFrame.
+        """Returns the table of a plain DataFrame.
 
         Args:
             df: A DataFrame of this context's session.
@@ -60,16 +59,16 @@ class TableContext(Protocol):
 
         Args:
             table: The table that the action is called on.
-            name: How the action is called, for the job's name.
+            name: The name of the action, for the job's name.
             action: Does the work, on a plain DataFrame in which every kept node is a read. It is
-                called a second time, with another DataFrame, if kept data turn out to be lost.
+                called a second time, with another DataFrame, if kept data was lost.
             before_retry: Called before that second time; undoes what the first one left behind.
 
         Returns:
             What ``action`` returns.
 
         Raises:
-            Exception: What ``action`` raises, unless kept data were lost and the second attempt
+            Exception: What ``action`` raises, unless kept data was lost and the second attempt
                 succeeded. If ``before_retry`` raises :class:`RetryRefused`, the first attempt's
                 error.
         """
@@ -83,16 +82,16 @@ class TableContext(Protocol):
     ) -> None:
         """Runs an action whose rows go to a sink, as one job, which is recovered.
 
-        The rows are there exactly once, however often the program is killed and started again.
+        The rows are written exactly once, however often the program is killed and restarted.
 
         Args:
             table: The table that the action is called on.
-            name: How the action is called, for the job's name.
+            name: The name of the action, for the job's name.
             action: Writes the rows of a plain DataFrame, in which every kept node is a read, to the
                 path that the sink has given; with no path, where the job can't be followed, as if
                 there were no sink. It is called a second time, with the path emptied, if kept data
                 turn out to be lost, and not at all if an earlier start has written all of it.
-            sink: Where the rows go.
+            sink: The target of the rows.
 
         Raises:
             holdfast.errors.StaleEpochError: Another start of the job has taken over.
@@ -107,15 +106,15 @@ class TableContext(Protocol):
 
         Args:
             table: The table that the action is called on.
-            name: How the action is called, for the job's name.
+            name: The name of the action, for the job's name.
             action: Opens the iterator, on a plain DataFrame in which every kept node is a read.
         """
 
     def prepare(self, table: Table, name: str) -> DataFrame:
-        """Keeps what has to be kept, then gives the plain DataFrame that reads it.
+        """Keeps cached results, then returns the plain DataFrame that reads them.
 
-        For what hands a plan out to where Holdfast doesn't see its jobs. What it reads stays for as
-        long as somebody has it.
+        For plans whose jobs Holdfast does not run. What the DataFrame reads stays as long as it is
+        referenced.
 
         Args:
             table: The table whose plan is handed out.
@@ -123,14 +122,14 @@ class TableContext(Protocol):
         """
 
     def substituted(self, table: Table) -> DataFrame:
-        """Gives the plain DataFrame in which whatever is kept already is a read. Runs nothing.
+        """Returns the plain DataFrame, with kept results substituted. Runs nothing.
 
         Args:
             table: The table whose plan is substituted.
         """
 
     def hand_out(self, table: Table) -> DataFrame:
-        """Like :meth:`substituted`, and what it reads stays for as long as somebody has it.
+        """Like :meth:`substituted`, but what it reads stays as long as it is referenced.
 
         Args:
             table: The table whose plan is handed out.
@@ -139,7 +138,7 @@ class TableContext(Protocol):
     def cache(self, table: Table) -> CachedTable:
         """Marks the table's computation to be kept by the first job that needs it. Runs nothing.
 
-        Marking it again changes nothing.
+        Marking it twice has no effect.
 
         Args:
             table: The table to keep.
@@ -149,7 +148,7 @@ class TableContext(Protocol):
         """
 
     def invalidate(self, table: Table) -> None:
-        """Drops what is kept of the table's computation; the next job computes it again.
+        """Drops what is kept of the table's computation; the next job recomputes it.
 
         Args:
             table: Any table of that computation, marked or not.
@@ -163,17 +162,17 @@ class TableContext(Protocol):
         """
 
     def explain_kept(self, table: Table) -> str:
-        """Says what a job of this table would read, and from where, instead of computing it.
+        """Describes which kept results a job of this table would read, and their locations.
 
         Args:
             table: The table to explain.
         """
 
     def to_data_stream(self, table: Table) -> DataStream:
-        """Gives the table's rows as a stream. Runs nothing.
+        """Returns the table's rows as a stream. Runs nothing.
 
         Args:
-            table: The table whose rows they are.
+            table: The table.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.

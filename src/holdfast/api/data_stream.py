@@ -1,4 +1,4 @@
-"""The stream: records, and what is to become of them."""
+"""Streams of records, and their transformations."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ T = TypeVar("T")
 
 
 class DataStream:
-    """Records, and what is to become of them.
+    """A stream of records.
 
-    What is called on a stream gives another stream and runs nothing. Records are any objects that
-    can be pickled. A function is a plain callable, or an object of its interface with ``open`` and
-    ``close``; it runs in Spark's Python workers. Type information is accepted wherever PyFlink
-    takes it, and changes nothing.
+    Methods return another stream and run nothing. Records are any picklable objects. A function is
+    a plain callable, or an instance of its interface with ``open`` and ``close``; it runs in
+    Spark's Python workers. Type information is accepted wherever PyFlink takes it, and has no
+    effect.
 
     Args:
-        transformation: What makes the stream.
+        transformation: The transformation that produces the stream.
         context: The environment that runs its jobs.
 
     Source: FLIP-205; names and conventions are those of PyFlink's ``DataStream``.
@@ -76,14 +76,14 @@ class DataStream:
     def map(
         self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Makes one record from each.
+        """Maps each record to one record.
 
         Args:
-            func: Called with a record, gives another.
-            output_type: What the new records are.
+            func: Called with a record, returns another.
+            output_type: The type of the new records.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for a record.
 
         Source: PyFlink, ``DataStream.map``.
 
@@ -99,15 +99,15 @@ class DataStream:
         func: Callable[[Any], Any] | FlatMapFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Makes any number of records from each.
+        """Maps each record to any number of records.
 
         Args:
-            func: Called with a record, gives an iterable. A generator is run no further than its
-                records are wanted.
-            output_type: What the new records are.
+            func: Called with a record, returns an iterable. A generator runs only as far as its
+                records are consumed.
+            output_type: The type of the new records.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for a record.
 
         Source: PyFlink, ``DataStream.flat_map``.
 
@@ -119,13 +119,13 @@ class DataStream:
         return self._applied(FlatMap(func))
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
-        """Leaves the records out that a function says no to.
+        """Keeps only the records for which a function returns true.
 
         Args:
-            func: Called with a record, says whether it stays.
+            func: Called with a record, returns whether to keep it.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for a record.
 
         Source: PyFlink, ``DataStream.filter``.
 
@@ -139,15 +139,15 @@ class DataStream:
     def process(
         self, func: ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Makes any number of records from each, for this stream and for side outputs.
+        """Maps each record to any number of records, for this stream and for side outputs.
 
         Args:
             func: Its ``process_element(value, ctx)`` yields a record for this stream, and
                 ``tag, record`` for the side output of that tag.
-            output_type: What the new records are.
+            output_type: The type of the new records.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is no ProcessFunction.
+            holdfast.errors.InvalidStreamArgumentError: It is not a ProcessFunction.
 
         Source: PyFlink, ``DataStream.process``.
 
@@ -163,14 +163,14 @@ class DataStream:
         return self._applied(Process(func))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """Gives what a function yields for a tag.
+        """Returns the side output of a tag.
 
         Args:
             output_tag: The tag that the function of this stream's ``process`` yields with.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is no OutputTag.
-            holdfast.errors.InvalidTransformationError: This is not what ``process`` has given.
+            holdfast.errors.InvalidStreamArgumentError: It is not an OutputTag.
+            holdfast.errors.InvalidTransformationError: This stream was not returned by ``process``.
 
         Source: PyFlink, ``DataStream.get_side_output``.
 
@@ -194,14 +194,14 @@ class DataStream:
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Brings the records of each key together.
+        """Partitions the records by key.
 
         Args:
-            key_selector: Called with a record, gives its key, which can be hashed.
-            key_type: What the keys are.
+            key_selector: Called with a record, returns its hashable key.
+            key_type: The type of the keys.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for a record.
 
         Source: PyFlink, ``DataStream.key_by``.
 
@@ -214,14 +214,14 @@ class DataStream:
         return self._context.keyed(self, key_selector)
 
     def union(self, *streams: DataStream) -> DataStream:
-        """Gives the records of several streams, as often as each has them.
+        """Returns the union of several streams, including duplicates.
 
         Args:
             *streams: Other streams of the same environment, or this one again.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: One is no stream, or is another
-                environment's.
+            holdfast.errors.InvalidStreamArgumentError: One is not a stream, or belongs
+                to another environment.
 
         Source: PyFlink, ``DataStream.union``.
 
@@ -238,7 +238,7 @@ class DataStream:
         return self._derived(UnionTransformation(tuple(s._transformation for s in inputs)))
 
     def rebalance(self) -> DataStream:
-        """Gives records to the subtasks of whatever comes next in turn, so that all get as many.
+        """Distributes records evenly (round-robin) to the subtasks of the next operator.
 
         Source: PyFlink, ``DataStream.rebalance``.
 
@@ -250,16 +250,16 @@ class DataStream:
     # --- what it is called, and how wide it runs
 
     def name(self, name: str) -> Self:
-        """Names what makes this stream: in plans, results and error messages.
+        """Names the operator of this stream: in plans, results and error messages.
 
         Args:
-            name: Any text but the empty one.
+            name: A non-empty string.
 
         Returns:
-            This very stream.
+            This stream.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is no such text.
+            holdfast.errors.InvalidStreamArgumentError: It is empty or not a string.
 
         Source: PyFlink, ``DataStream.name``.
 
@@ -271,7 +271,7 @@ class DataStream:
         return self
 
     def get_name(self) -> str:
-        """Gives the name of what makes this stream.
+        """Returns the name of the operator of this stream.
 
         Source: PyFlink, ``DataStream.get_name``.
 
@@ -282,19 +282,19 @@ class DataStream:
         return self._transformation.name
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Says in how many subtasks runs what makes this stream.
+        """Sets the parallelism of the operator of this stream.
 
-        Where that differs from its input's, the records are rebalanced in between.
+        If it differs from its input's, the records are rebalanced in between.
 
         Args:
-            parallelism: From 1.
+            parallelism: At least 1.
 
         Returns:
-            This very stream.
+            This stream.
 
         Raises:
-            holdfast.errors.InvalidTransformationError: It is no such number, or the stream is made
-                by nothing that has subtasks: a union, a side output, a partitioning, a cache.
+            holdfast.errors.InvalidTransformationError: It is not an integer >= 1, or the
+                stream has no subtasks of its own: a union, a side output, a partitioning, a cache.
 
         Source: PyFlink, ``DataStream.set_parallelism``.
 
@@ -305,7 +305,7 @@ class DataStream:
         return self
 
     def get_execution_environment(self) -> Environment:
-        """Gives the environment that this stream belongs to.
+        """Returns the environment that this stream belongs to.
 
         Source: PyFlink, ``DataStream.get_execution_environment``.
 
@@ -318,14 +318,14 @@ class DataStream:
     # --- sinks: for the next env.execute()
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Has the next ``env.execute()`` print the records where this program prints.
+        """Adds a sink by which the next ``env.execute()`` prints the records in this process.
 
         Args:
             sink_identifier: Put before each line, as ``identifier> ``.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
-            holdfast.errors.InvalidStreamArgumentError: The identifier is no text.
+            holdfast.errors.InvalidStreamArgumentError: The identifier is not a string.
 
         Source: PyFlink, ``DataStream.print``.
 
@@ -338,14 +338,14 @@ class DataStream:
         return self._sunk(PrintSink(prefix), "Print to Std. Out")
 
     def sink_to(self, sink: FileSink | PrintSink | Sink) -> DataStreamSink:
-        """Has the next ``env.execute()`` write the records somewhere.
+        """Adds a sink to which the next ``env.execute()`` writes the records.
 
         Args:
-            sink: Where to.
+            sink: The sink.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
-            holdfast.errors.InvalidStreamArgumentError: It is no sink.
+            holdfast.errors.InvalidStreamArgumentError: It is not a sink.
 
         Source: PyFlink, ``DataStream.sink_to``.
 
@@ -357,7 +357,7 @@ class DataStream:
         """
         if not isinstance(sink, FileSink | PrintSink | Sink):
             raise InvalidStreamArgumentError(
-                "sink_to()", sink, "a sink: a FileSink, or an object of a subclass of Sink"
+                "sink_to()", sink, "a sink: a FileSink, or an instance of a subclass of Sink"
             )
         return self._sunk(sink, type(sink).__name__)
 
@@ -379,22 +379,22 @@ class DataStream:
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Gives the records of this stream, as a job of its own.
+        """Runs a job and returns the records of this stream.
 
-        Sinks that were added wait for ``env.execute()``. Nothing is computed far ahead of what is
-        read, so a stream that never ends can be read in part.
+        Sinks that were added wait for ``env.execute()``. Little more is computed than what is
+        read, so an infinite stream can be read in part.
 
         Args:
-            job_execution_name: What the job is called.
-            limit: How many records to give at most, from 1.
+            job_execution_name: The name of the job.
+            limit: The maximum number of records, at least 1.
 
         Returns:
-            An iterator to be closed, whose job starts with the first record that is asked for;
-            with a limit, a list.
+            An iterator that should be closed, whose job starts when the first record is
+            requested; with a limit, a list.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
-            holdfast.errors.InvalidStreamArgumentError: The limit is no number from 1.
+            holdfast.errors.InvalidStreamArgumentError: The limit is not an integer >= 1.
 
         Source: PyFlink, ``DataStream.execute_and_collect``.
 
@@ -419,7 +419,7 @@ class DataStream:
     # --- keeping
 
     def cache(self) -> CachedDataStream:
-        """Keeps this stream's records, so that later jobs read them.
+        """Caches this stream's records, so that later jobs read them.
 
         Nothing runs now. The first job that contains this computation leaves its records behind;
         every later job that contains it reads them. They stay until they are invalidated or the

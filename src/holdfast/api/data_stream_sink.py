@@ -9,7 +9,7 @@ from holdfast.graph.stream.transformations import SinkTransformation
 
 
 class DataStreamSink:
-    """What ``print`` and ``sink_to`` give: a sink that the next ``env.execute()`` runs.
+    """A sink that the next ``env.execute()`` runs; returned by ``print`` and ``sink_to``.
 
     Args:
         transformation: The sink.
@@ -28,10 +28,10 @@ class DataStreamSink:
         """Names the sink: in plans, results and error messages.
 
         Args:
-            name: Any text but the empty one.
+            name: A non-empty string.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is no such text.
+            holdfast.errors.InvalidStreamArgumentError: It is empty or not a string.
 
         Source: PyFlink, ``DataStreamSink.name``.
 
@@ -42,13 +42,13 @@ class DataStreamSink:
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Says in how many subtasks the sink runs.
+        """Sets the parallelism of the sink.
 
         Args:
-            parallelism: From 1.
+            parallelism: At least 1.
 
         Raises:
-            holdfast.errors.InvalidTransformationError: It is no such number.
+            holdfast.errors.InvalidTransformationError: It is not an integer >= 1.
 
         Source: PyFlink, ``DataStreamSink.set_parallelism``.
 

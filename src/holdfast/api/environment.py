@@ -1,4 +1,4 @@
-"""Where tables and streams come from, and what runs their jobs."""
+"""The entry point: creates tables and streams, and runs their jobs."""
 
 from __future__ import annotations
 
@@ -80,23 +80,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CachedDataSet:
-    """A line of `Environment.list_cached()`.
+    """A cached computation, as listed by `Environment.list_cached()`.
 
     Attributes:
-        computes: the computation in a few words.
+        computes: a short description of the computation.
         digest: of its plan, 64 hexadecimal digits.
-        dataset_id: of what is kept; None where no job has needed it yet.
+        dataset_id: the kept dataset; None if no job has needed it yet.
         partitions: how many result partitions are kept.
         rows: how many rows they hold.
         bytes: their size.
-        location: the directory that they lie in, on this machine; None where nothing is kept, or
-            with the task executors of a cluster.
-        locations: the directories that they lie in, as paths of this machine or URLs; none where
-            nothing is kept.
+        location: their directory on this machine; None if nothing is kept, or if task executors of
+            a cluster keep them.
+        locations: their directories, as paths on this machine or URLs; empty if nothing is kept.
         since: when they were kept.
         hits: how many jobs have read them.
-        matches_only_itself: why the same query written again is another computation, if it is:
-            each reason once.
+        matches_only_itself: the reasons why the same query written again would be another
+            computation, if any.
     """
 
     computes: str
@@ -113,26 +112,25 @@ class CachedDataSet:
 
 
 class Environment(StreamEnvironment):
-    """The entry to Holdfast: gives Tables and streams, runs their jobs, knows what is kept.
+    """The entry point to Holdfast: creates Tables and streams, runs and caches their jobs.
 
-    With `execution.batch.job-recovery.enabled`, a program that was killed and is started again goes
-    on where its jobs stopped. `close()`, or the end of the program, is then what says that they
-    need not be known any more. A job whose program has been started again meanwhile ends with
-    `StaleEpochError`.
+    With `execution.batch.job-recovery.enabled`, a killed program that is restarted resumes its jobs
+    where they stopped. `close()`, or the end of the program, then removes their records. A job
+    whose program has been restarted meanwhile ends with `StaleEpochError`.
 
     Source: FLIP-36, phase 1 (the TableEnvironment); FLIP-383.
 
     Args:
-        spark: the session to work with; a local one is started when none is given, and stopped by
-            `close()` if it was started here.
+        spark: the session to use; if none is given, a local one is started, and stopped by
+            `close()`.
         config: values by key, see the table in the README. They take precedence over Spark
             configuration under `spark.holdfast.`.
 
     Raises:
-        ConfigurationError: when a key is unknown or a value is not of its type, or jobs are to be
-            recovered without a `high-availability.storageDir` to record them in.
+        ConfigurationError: when a key is unknown, a value is invalid, or job recovery is enabled
+            without a `high-availability.storageDir`.
         UnsupportedSessionError: when `spark` is a Spark Connect session.
-        StorageError: when the directory for kept results can't be used, or the one for jobs.
+        StorageError: when the directory for kept results, or for job records, can't be used.
 
     Example:
         >>> from holdfast import Environment
@@ -217,7 +215,7 @@ class Environment(StreamEnvironment):
             df: any classic DataFrame; a Table of another environment becomes one of this.
 
         Raises:
-            UnsupportedPlanError: when it belongs to another session, whose settings it runs under.
+            UnsupportedPlanError: when it belongs to another session.
 
         Example:
             >>> env.from_dataframe(spark.range(3)).count()
@@ -226,8 +224,8 @@ class Environment(StreamEnvironment):
         if df.sparkSession._jsparkSession != self.spark._jsparkSession:
             raise UnsupportedPlanError(
                 "from_dataframe()",
-                "the DataFrame belongs to another Spark session, with settings of its own; make "
-                "an environment for that one: Environment(df.sparkSession)",
+                "the DataFrame belongs to another Spark session with its own settings; create an "
+                "environment for that session: Environment(df.sparkSession)",
             )
         return self.wrap(df)
 
@@ -270,7 +268,7 @@ class Environment(StreamEnvironment):
     # -- what is kept -----------------------------------------------------------------------------
 
     def list_cached(self) -> list[CachedDataSet]:
-        """Everything that is cached in this environment, kept already or not.
+        """Lists everything cached in this environment, whether already kept or not.
 
         Example:
             >>> hot = env.from_dataframe(spark.range(3)).cache()
@@ -317,7 +315,7 @@ class Environment(StreamEnvironment):
         return listed
 
     def invalidate_all(self) -> None:
-        """Drops everything that is kept, and caches nothing any more.
+        """Invalidates all caches, and stops caching their computations.
 
         Source: FLIP-36, "Step 3: Clean up".
         """
@@ -325,13 +323,13 @@ class Environment(StreamEnvironment):
 
     @property
     def last_job_result(self) -> JobExecutionResult | None:
-        """How the last job went that gave an answer; None before the first one."""
+        """The result of the last successful job; None before the first one."""
         return self._last_job_result
 
     def close(self) -> None:
-        """Releases everything that this environment keeps, and its session if it started it.
+        """Releases everything that this environment keeps, and stops its session if it started it.
 
-        Its tables go on to work as plain DataFrames do. Does nothing the second time.
+        Its tables then behave like plain DataFrames. Closing it again has no effect.
         """
         # A process that was forked off has the environment's memory, but neither files nor Spark.
         if self._closed or os.getpid() != self._owner:
@@ -360,7 +358,7 @@ class Environment(StreamEnvironment):
 
     @property
     def recovers_jobs(self) -> bool:
-        """Whether a job goes on where it stopped, when the program is started again."""
+        """Whether a job resumes where it stopped when the program is restarted."""
         return self._recoverable is not None and not self._closed
 
     def wrap(self, df: ParentDataFrame) -> Table:
@@ -411,7 +409,7 @@ class Environment(StreamEnvironment):
         """Runs an action whose rows come one by one.
 
         Raises:
-            KeptPartitionLostError: when kept data is lost after the first row was given.
+            KeptPartitionLostError: when kept data is lost after the first row was returned.
         """
         request = self._request(table, name)
         if request is None:
@@ -430,7 +428,7 @@ class Environment(StreamEnvironment):
             ) from lost
 
     def prepare(self, table: Table, name: str) -> ParentDataFrame:
-        """Keeps what has to be kept, then gives the plain DataFrame that reads it."""
+        """Keeps cached results, then returns the plain DataFrame that reads them."""
         request = self._request(table, name)
         if request is None:
             return _plain(table)
@@ -439,14 +437,14 @@ class Environment(StreamEnvironment):
         return dataframe
 
     def substituted(self, table: Table) -> ParentDataFrame:
-        """The plain DataFrame in which whatever is kept already is read. Runs nothing."""
+        """The plain DataFrame, with kept results substituted. Runs nothing."""
         request = self._request(table, "substituted")
         if request is None:
             return _plain(table)
         return self._master.substituted(request)
 
     def hand_out(self, table: Table) -> ParentDataFrame:
-        """Like `substituted`, for a DataFrame that goes on to be used. Runs nothing."""
+        """Like `substituted`, for a DataFrame that remains in use. Runs nothing."""
         request = self._request(table, "hand_out")
         if request is None:
             return _plain(table)
@@ -457,7 +455,7 @@ class Environment(StreamEnvironment):
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            UnsupportedPlanError: when the table is a stream of Spark's, which never ends.
+            UnsupportedPlanError: when the table is a streaming one, which is unbounded.
             UnsupportedTypeError: when a column can't be kept.
             UnsupportedSparkError: when plans of the session's Spark can't be read.
         """
@@ -466,8 +464,8 @@ class Environment(StreamEnvironment):
         if table.isStreaming:
             raise UnsupportedPlanError(
                 "cache()",
-                "the table is a streaming one, whose result never is complete; cache what is read "
-                "with env.read instead of readStream",
+                "streaming tables can't be cached, as their results are unbounded; read with "
+                "env.read instead of readStream",
             )
         check_keepable(self.spark, table)
         query = self._bridge.query(table)
@@ -478,7 +476,7 @@ class Environment(StreamEnvironment):
         return cached
 
     def invalidate(self, table: Table) -> None:
-        """Drops what is kept of a table's computation; the next job computes it again."""
+        """Drops what is kept of a table's computation; the next job recomputes it."""
         if not self._closed:
             self._release(self._manager.invalidate(self._bridge.query(table).root.digest))
 
@@ -493,7 +491,7 @@ class Environment(StreamEnvironment):
         self._master.release_collected(thorough=any(entry.readers for entry in dropped))
 
     def explain_kept(self, table: Table) -> str:
-        """What a job of this table would read instead of computing it, and from where."""
+        """Describes which kept results a job of this table would read, and their locations."""
         lines = ["== Holdfast =="]
         request = self._request(table, "explain")
         if request is not None:
@@ -505,7 +503,7 @@ class Environment(StreamEnvironment):
                 kept = reads(match.node)
                 name = computation.name if computation else match.node.operator
                 if match.obstacle is not None:
-                    lines.append(f"computed again: {name}\n  as {match.obstacle.value}")
+                    lines.append(f"recomputed: {name}\n  as {match.obstacle.value}")
                 elif kept is None:
                     lines.append(f"to be kept by the next job: {name}")
                 else:
@@ -535,7 +533,7 @@ class Environment(StreamEnvironment):
             raise
         except Exception:
             logger.warning(
-                "the plan of %s can't be followed, so nothing kept is read for it",
+                "can't analyze the plan of %s; running it without kept results",
                 name,
                 exc_info=True,
             )

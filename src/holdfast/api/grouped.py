@@ -20,7 +20,7 @@ _RELATIONAL_GROUPED_DATASET = "org.apache.spark.sql.classic.RelationalGroupedDat
 
 
 class GroupedTable(GroupedData):
-    """What ``groupBy``, ``rollup``, ``cube`` and ``groupingSets`` of a Table give.
+    """The result of ``groupBy``, ``rollup``, ``cube`` and ``groupingSets`` of a Table.
 
     It has every method of PySpark's GroupedData; their results are Tables.
 
@@ -64,7 +64,7 @@ class GroupedTable(GroupedData):
         """Pivots a column, as PySpark does.
 
         Without ``values``, Spark runs a query for the distinct values of the column when this is
-        called. Here that query is a job, which reads what is kept.
+        called. Here that query is a job, which reads kept results.
 
         Args:
             pivot_col: The column to pivot.
@@ -97,11 +97,11 @@ class GroupedTable(GroupedData):
 
 
 class CogroupedTable(PandasCogroupedOps):
-    """Two grouped tables side by side; what ``GroupedTable.cogroup`` gives.
+    """Two cogrouped tables; the result of ``GroupedTable.cogroup``.
 
     Args:
         left: The grouped table whose ``cogroup`` was called.
-        right: The other one; a plain GroupedData will do.
+        right: The other one; may be a plain GroupedData.
 
     Source: FLIP-36, phase 1 (a cached table is a table like any other).
 

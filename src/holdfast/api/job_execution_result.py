@@ -1,4 +1,4 @@
-"""What a job tells about itself when it has ended."""
+"""The result of a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RECOVERED = "recovered"
 
 @dataclass(frozen=True, repr=False)
 class JobExecutionResult:
-    """How a job went: what it computed, what it read, and where that lies.
+    """The result of a job: what it computed, what it read, and the locations of kept results.
 
     Source: FLINK-12406: the locations of BLOCKING_PERSISTENT result partitions flow from the
     ExecutionGraph to the client in the JobExecutionResult.
@@ -28,12 +28,11 @@ class JobExecutionResult:
         net_runtime: from submission to the end, in seconds.
         persistent_result_partitions: the kept partitions that the job produced or read, with
             location, bytes and rows of each; and the datasets whose locations are incomplete.
-        vertices: what became of each vertex: produced, read from cache, recovered, run; with
-            partitions, bytes, rows and attempts, and how many partitions an earlier start of the
-            job had finished where it is one that is recovered, and how many map tasks it had run.
-            The last one is the one that answered.
-        losses: kept data that turned out to be lost, each with what was wrong with it. The job
-            was resubmitted then, and its caches re-created.
+        vertices: the outcome of each vertex: produced, read from cache, recovered, run; with
+            partitions, bytes, rows and attempts, and for recovered jobs the number of partitions
+            and map tasks that an earlier start had completed. The last one computed the answer.
+        losses: kept data that was lost, each with the reason. The job was then resubmitted, and
+            its caches recreated.
 
     Example:
         >>> hot = env.from_dataframe(spark.range(10)).where("id > 4").cache()
@@ -101,13 +100,13 @@ class JobExecutionResult:
 
     def _notes(self) -> Iterable[str]:
         for loss in self.losses:
-            yield f"lost and computed again: {loss}"
+            yield f"lost and recomputed: {loss}"
         for vertex in self.vertices:
             if vertex.reason is not None:
                 yield f"{vertex.name}: {vertex.reason}"
             if vertex.recovered_tasks:
                 tasks = f"{vertex.recovered_tasks:,} map tasks"
-                yield f"{vertex.name}: {tasks} were run by an earlier start"
+                yield f"{vertex.name}: {tasks} were completed by an earlier start"
         for dataset_id in sorted(self.persistent_result_partitions.incomplete):
             yield f"locations incomplete: {dataset_id}"
 

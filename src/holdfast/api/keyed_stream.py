@@ -1,4 +1,4 @@
-"""A stream whose records meet by key."""
+"""A stream that is partitioned by key."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class KeyedStream(DataStream):
-    """What :meth:`DataStream.key_by` gives: a stream whose records meet by key.
+    """A stream that is partitioned by key, as returned by :meth:`DataStream.key_by`.
 
-    Streams are bounded: what is asked of a key is answered once, when all its records are there.
+    Streams are bounded: each key has one result, computed when all its records have arrived.
 
     Args:
         origin: The stream that is partitioned.
-        key_selector: Gives a record's key.
+        key_selector: Returns a record's key.
         context: The environment that runs its jobs.
 
     Source: PyFlink, ``KeyedStream``; one result for each key as in its execution mode ``BATCH``.
@@ -44,14 +44,14 @@ class KeyedStream(DataStream):
         self._key_selector = key_selector
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Makes one record for each key, of all its records two by two.
+        """Combines all records of each key pairwise into one record.
 
         Args:
-            func: Called with two records, gives one. It is associative: which two records meet
-                first is not fixed.
+            func: Called with two records, returns one. It must be associative: the order of
+                combination is not defined.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with two records.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for two records.
 
         Source: PyFlink, ``KeyedStream.reduce``.
 
@@ -64,13 +64,13 @@ class KeyedStream(DataStream):
         return self._applied(Reduce(self._key_selector, func))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """Gives the first record of each key, with the sum of a field over all its records.
+        """Returns the first record of each key, with the sum of a field over all its records.
 
         Args:
             position_to_sum: A position from 0, or the name of a field or a dict's key.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is neither.
+            holdfast.errors.InvalidStreamArgumentError: It is none of these.
 
         Source: PyFlink, ``KeyedStream.sum``.
 
@@ -82,13 +82,13 @@ class KeyedStream(DataStream):
         return self._aggregated("sum()", AggregateKind.SUM, position_to_sum)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """Gives the first record of each key, with the least value of a field in all its records.
+        """Returns the first record of each key, with the minimum of a field over all its records.
 
         Args:
             position_to_min: A position from 0, or the name of a field or a dict's key.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is neither.
+            holdfast.errors.InvalidStreamArgumentError: It is none of these.
 
         Source: PyFlink, ``KeyedStream.min``.
 
@@ -100,13 +100,13 @@ class KeyedStream(DataStream):
         return self._aggregated("min()", AggregateKind.MIN, position_to_min)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """Gives the first record of each key, with the greatest value of a field in all of them.
+        """Returns the first record of each key, with the maximum of a field over all its records.
 
         Args:
             position_to_max: A position from 0, or the name of a field or a dict's key.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is neither.
+            holdfast.errors.InvalidStreamArgumentError: It is none of these.
 
         Source: PyFlink, ``KeyedStream.max``.
 
@@ -120,16 +120,16 @@ class KeyedStream(DataStream):
     def process(  # type: ignore[override]
         self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Makes any number of records from each, with a state for each key.
+        """Maps each record to any number of records, with keyed state.
 
         Args:
             func: Its ``process_element(value, ctx)`` yields a record for this stream, and
                 ``tag, record`` for the side output of that tag. ``ctx.get_current_key()`` is the
-                key that the state is of.
-            output_type: What the new records are.
+                key of the current state.
+            output_type: The type of the new records.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It is no KeyedProcessFunction.
+            holdfast.errors.InvalidStreamArgumentError: It is not a KeyedProcessFunction.
 
         Source: PyFlink, ``KeyedStream.process``.
 
@@ -153,14 +153,14 @@ class KeyedStream(DataStream):
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Brings the records of each key together by another key instead, see `DataStream.key_by`.
+        """Partitions the records by another key, see `DataStream.key_by`.
 
         Args:
-            key_selector: Called with a record, gives its key, which can be hashed.
-            key_type: What the keys are.
+            key_selector: Called with a record, returns its hashable key.
+            key_type: The type of the keys.
 
         Raises:
-            holdfast.errors.InvalidStreamArgumentError: It can't be called with a record.
+            holdfast.errors.InvalidStreamArgumentError: It is not a callable for a record.
 
         Source: PyFlink, ``KeyedStream.key_by``.
         """

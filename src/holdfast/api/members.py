@@ -1,4 +1,4 @@
-"""Which member of PySpark's classes does what on Holdfast's, and the wrappers that make it so.
+"""How Holdfast treats each member of PySpark's classes, and the wrappers for that.
 
 The tables below are complete: a public member of PySpark that is in none of them fails a test, so
 that a new PySpark can't slip in a member that runs a job behind Holdfast's back.
@@ -115,7 +115,7 @@ MERGE_WRITER_MEMBERS = _classified(
 
 
 def members_of(table: dict[str, MemberKind], *kinds: MemberKind) -> frozenset[str]:
-    """Gives the names of the members of these kinds.
+    """Returns the names of the members of these kinds.
 
     Args:
         table: One of the tables of this module.
@@ -129,7 +129,7 @@ def members_of(table: dict[str, MemberKind], *kinds: MemberKind) -> frozenset[st
 
 
 def as_table(context: TableContext, result: Any) -> Table:
-    """Gives the table of what a method of PySpark returned.
+    """Returns the table of what a method of PySpark returned.
 
     Args:
         context: The environment that the table belongs to.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class TableReader(DataFrameReader):
-    """What ``env.read`` gives: PySpark's reader, whose results are Tables.
+    """PySpark's reader, whose results are Tables, as returned by ``env.read``.
 
-    Reading strings out of a Table (``json``, ``csv``, ``xml``) infers the schema, if none is
+    Reading strings from a Table (``json``, ``csv``, ``xml``) infers the schema, if none is
     given, with a query of Spark's own on the table's original plan.
 
     Args:

@@ -1,4 +1,4 @@
-"""Writes of files that are there exactly once, however often the job is started."""
+"""Exactly-once writes of files, however often the job is started."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _DISCARDING = "noop"
 def sink_of_write(
     name: str, java_writer: Any, target: WriteTarget, calls: tuple[WriterCall, ...]
 ) -> DirectorySink | None:
-    """Gives the sink that writes exactly once.
+    """Returns the sink that writes exactly once.
 
     Args:
-        name: How the write is called, for the log.
+        name: The name of the write, for the log.
         java_writer: Spark's writer, format and mode set.
-        target: Where it goes.
+        target: The target.
         calls: What sets the writer up, and the writing call.
 
     Returns:
-        The sink; None where there is none for such a target, which the log then says.
+        The sink; None if there is none for such a target, which is then logged.
     """
     files = target.files
     if files is None:
         if not _discards(java_writer) and not target.settled:
-            _warn(name, "its target is no directory of files that this machine can rename")
+            _warn(name, "its target is not a directory on a local or shared file system")
         return None
     reason = why_unpublishable(files.directory)
     if reason is not None:
@@ -54,7 +54,7 @@ def sink_of_write(
 
 
 def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, ...]:
-    """Gives the calls that write the same to an empty directory instead.
+    """Returns the calls that write the same to an empty directory instead.
 
     Args:
         calls: What sets the writer up, and the writing call.
@@ -69,7 +69,7 @@ def staged_calls(calls: tuple[WriterCall, ...], path: str) -> tuple[WriterCall, 
 
 
 def calls_to(calls: tuple[WriterCall, ...], place: str) -> tuple[WriterCall, ...]:
-    """Gives the calls that write the same to an empty or a new directory instead.
+    """Returns the calls that write the same to an empty or a new directory instead.
 
     Args:
         calls: What sets the writer up, and the writing call.
@@ -91,8 +91,8 @@ def _discards(java_writer: Any) -> bool:
 
 def _warn(name: str, why: str) -> None:
     logger.warning(
-        "%s writes as Spark does: rows may be written twice if the driver is killed while it "
-        "writes and the program is started again, because %s",
+        "%s is not exactly-once: rows may be written twice if the driver is killed during the "
+        "write and the program is restarted, because %s",
         name,
         why,
     )

@@ -1,4 +1,4 @@
-"""How an environment whose jobs outlive their driver is put together."""
+"""Sets up job recovery of an environment."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from holdfast.spark.recovery.recovery_settings import RecoverySettings
 
 
 def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
-    """Where jobs are recorded; None where they are not to be recovered.
+    """Where jobs are recorded; None if job recovery is disabled.
 
     Raises:
-        ConfigurationError: when they are to be recovered, and it isn't said where to record them.
+        ConfigurationError: when job recovery is enabled without a storage directory.
         StorageError: when that directory can't be used.
     """
     if not configuration.get(JOB_RECOVERY_ENABLED):
@@ -44,7 +44,7 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
         raise ConfigurationError(
             HIGH_AVAILABILITY_STORAGE_DIR.key,
             None,
-            f"{JOB_RECOVERY_ENABLED.key} is set, which takes a place to record jobs in: expected "
+            f"{JOB_RECOVERY_ENABLED.key} is enabled, which requires a storage directory: expected "
             f"{HIGH_AVAILABILITY_STORAGE_DIR.expected}",
         )
     return HighAvailabilityStorage(directory)
@@ -75,10 +75,10 @@ def recoverable_jobs(
     records: HighAvailabilityStorage,
     configuration: Configuration,
 ) -> RecoverableJobs:
-    """What runs the jobs of an environment so that they outlive their driver.
+    """Runs the jobs of an environment with recovery.
 
     Args:
-        engine: what jobs are run with.
+        engine: the engine that runs jobs.
         master: runs jobs.
         records: where jobs are recorded.
         configuration: of the environment.

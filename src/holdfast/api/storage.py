@@ -1,4 +1,4 @@
-"""Which task executors an environment keeps its results with."""
+"""The storage of an environment's results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
     """The storage over the task executors that are configured, or over the embedded one.
 
     Raises:
-        ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
+        ConfigurationError: when there is no token, or the heartbeat interval exceeds the timeout.
         StorageError: when no executor can be reached, or the directory can't be used.
     """
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
@@ -61,15 +61,15 @@ def recovery_storage(
     """The storage for the partitions of one start of a job, where earlier starts left theirs.
 
     Args:
-        configuration: says which task executors there are, and where jobs are recorded. The same
-            job that is recorded elsewhere is another one to the executors.
+        configuration: defines the task executors, and where jobs are recorded. For executors, the
+            same job recorded elsewhere is another job.
         job_id: the job.
         epoch: that of this start, above those of all earlier ones.
-        wait_for: the names of the executors that the earlier starts knew, which are waited for.
+        wait_for: the names of the executors of earlier starts, to wait for.
 
     Raises:
         StaleEpochError: when a newer start of the job has taken over.
-        ConfigurationError: when there is no token, or heartbeats are rarer than their timeout.
+        ConfigurationError: when there is no token, or the heartbeat interval exceeds the timeout.
         StorageError: when no executor can be reached, or a directory can't be used.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
@@ -99,7 +99,9 @@ def _job_there(configuration: Configuration, job_id: JobID) -> JobID:
     try:
         return job_in_storage(directory, job_id)
     except OSError as error:
-        raise StorageError(str(directory), f"jobs can't be told apart by it: {error}") from error
+        raise StorageError(
+            str(directory), f"the storage directory has no usable identity: {error}"
+        ) from error
 
 
 def _heartbeats(configuration: Configuration) -> tuple[timedelta, timedelta]:
@@ -124,8 +126,8 @@ def _gateways(
         raise ConfigurationError(
             TASK_EXECUTOR_TOKEN_FILE.key,
             None,
-            f"task executors are to be used, which takes their token: expected a file that holds "
-            f"it, or the environment variable {TOKEN_VARIABLE}",
+            "task executors are configured, which requires their token: expected a file that "
+            f"holds it, or the environment variable {TOKEN_VARIABLE}",
         )
     timeouts = Timeouts(sign_of_life_seconds=min(_SIGN_OF_LIFE_SECONDS, timeout.total_seconds()))
     return {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses}

@@ -1,4 +1,4 @@
-"""What a DataStream asks of the environment it belongs to."""
+"""The interface of an environment to its streams."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class StreamContext(Protocol):
-    """The side of an environment that its streams see.
+    """The interface of an environment to its streams.
 
-    Every stream belongs to one context. Putting streams together needs it only for the streams of
-    another class than the one at hand; whatever makes Spark run goes through one of the others.
+    Every stream belongs to one context. Combining streams needs it only to create streams of
+    another class; whatever runs Spark uses one of the other methods.
 
     Source: FLIP-205, "DataStream -> Stream Graph".
     """
@@ -27,11 +27,11 @@ class StreamContext(Protocol):
         """The environment."""
 
     def keyed(self, stream: DataStream, key_selector: Any) -> KeyedStream:
-        """Gives a stream whose records meet by key.
+        """Returns a stream that is partitioned by key.
 
         Args:
             stream: The stream to partition.
-            key_selector: A KeySelector, or anything that can be called with a record.
+            key_selector: A KeySelector, or a callable for a record.
         """
 
     def cache(self, stream: DataStream) -> CachedDataStream:
@@ -45,10 +45,10 @@ class StreamContext(Protocol):
         """
 
     def invalidate(self, stream: CachedDataStream) -> None:
-        """Drops what is kept of a stream; the next job that needs it computes it again.
+        """Drops what is kept of a stream; the next job that needs it recomputes it.
 
         Args:
-            stream: The stream, which goes on to be cached.
+            stream: The stream, which remains cached.
         """
 
     def forget(self, stream: CachedDataStream) -> None:
@@ -69,11 +69,11 @@ class StreamContext(Protocol):
         """
 
     def collect(self, stream: DataStream, job_name: str) -> CloseableIterator:
-        """Gives the records of a stream one by one, as one job that starts with the first.
+        """Returns the records of a stream one by one, as one job that starts with the first.
 
         Args:
             stream: The stream to read.
-            job_name: What the job is called.
+            job_name: The name of the job.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.

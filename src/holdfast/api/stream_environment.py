@@ -1,4 +1,4 @@
-"""What an Environment gives for streams."""
+"""The stream API of an Environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StreamEnvironment:
-    """The part of an environment that gives streams and runs them; a base of `Environment`.
+    """Creates and runs streams; a base class of `Environment`.
 
     Source: FLIP-205; names and conventions are those of PyFlink's ``StreamExecutionEnvironment``.
     """
@@ -39,16 +39,15 @@ class StreamEnvironment:
     def from_collection(
         self, collection: Iterable[Any], type_info: TypeInformation | None = None
     ) -> DataStream:
-        """A stream of given records.
+        """Creates a stream of given records.
 
         Args:
-            collection: Any records that can be pickled, as they are now: what is changed in them
-                later is not seen.
-            type_info: What they are.
+            collection: Any picklable records. They are copied: later changes have no effect.
+            type_info: Their type.
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            InvalidStreamArgumentError: when it can't be iterated.
+            InvalidStreamArgumentError: when it is not iterable.
 
         Source: PyFlink, `StreamExecutionEnvironment.from_collection`.
 
@@ -69,19 +68,19 @@ class StreamEnvironment:
         source_name: str | None = None,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A stream of what a source reads.
+        """Creates a stream of the records that a source reads.
 
         Args:
-            source: a NumberSequenceSource, a FileSource, or an object of your own subclass of
+            source: a NumberSequenceSource, a FileSource, or an instance of your own subclass of
                 Source.
-            watermark_strategy: accepted, as PyFlink asks for it; streams are bounded and have no
-                need of one.
-            source_name: what the source is called; its class's name by default.
-            type_info: what its records are.
+            watermark_strategy: accepted for compatibility with PyFlink; streams are bounded and
+                need none.
+            source_name: the name of the source; by default the name of its class.
+            type_info: the type of its records.
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            InvalidStreamArgumentError: when it is no source.
+            InvalidStreamArgumentError: when it is not a source.
 
         Source: PyFlink, `StreamExecutionEnvironment.from_source`.
 
@@ -94,7 +93,7 @@ class StreamEnvironment:
             raise InvalidStreamArgumentError(
                 "from_source()",
                 source,
-                "a source: a NumberSequenceSource, a FileSource, or an object of a subclass of "
+                "a source: a NumberSequenceSource, a FileSource, or an instance of a subclass of "
                 "Source",
             )
         if watermark_strategy is not None and not isinstance(watermark_strategy, WatermarkStrategy):
@@ -112,7 +111,7 @@ class StreamEnvironment:
         return reduce(DataStream.union, streams)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """A stream of the lines of text files, without what ends them.
+        """Creates a stream of the lines of text files, without line endings.
 
         Args:
             file_path: a file, a directory or a pattern of them, on any file system that Spark
@@ -121,7 +120,7 @@ class StreamEnvironment:
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            InvalidStreamArgumentError: when it is no path, or another charset.
+            InvalidStreamArgumentError: when it is not a path, or the charset is not UTF-8.
             pyspark.errors.AnalysisException: when there is no such file.
 
         Source: PyFlink, `StreamExecutionEnvironment.read_text_file`.
@@ -138,7 +137,7 @@ class StreamEnvironment:
         return self._stream_of("read_text_file()", TextFileSource(path), "Text File")
 
     def from_data_stream(self, data_stream: DataStream, schema: StructType | str) -> Table:
-        """The table of a stream's records.
+        """Creates a table of a stream's records.
 
         Args:
             data_stream: a stream of this environment. Its records are tuples or lists, by
@@ -148,7 +147,7 @@ class StreamEnvironment:
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            InvalidStreamArgumentError: when it is no stream of this environment, or no schema.
+            InvalidStreamArgumentError: when it is not a stream of this environment or not a schema.
             pyspark.errors.ParseException: when Spark can't read the schema.
 
         Source: PyFlink, `StreamTableEnvironment.from_data_stream`.
@@ -172,17 +171,17 @@ class StreamEnvironment:
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Runs all the sinks that were added to streams, as one job.
 
-        The sinks are gone then, also when the job fails.
+        The sinks are removed afterwards, even if the job fails.
 
         Args:
-            job_name: what the job is called.
+            job_name: the name of the job.
 
         Returns:
-            How it went, which `last_job_result` tells from now on.
+            The result of the job, also available as `last_job_result`.
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
-            NoSinksError: when no sinks were added since the last time.
+            NoSinksError: when no sinks were added since the last call.
 
         Source: PyFlink, `StreamExecutionEnvironment.execute`.
 
@@ -197,7 +196,7 @@ class StreamEnvironment:
         return self._stream_program.execute(name)
 
     def get_execution_plan(self) -> ExecutionPlan:
-        """What `execute` would run: printed as text, drawn in a notebook. Runs nothing.
+        """Returns the plan of the next `execute`, as text or, in a notebook, drawn. Runs nothing.
 
         Raises:
             EnvironmentClosedError: when the environment has been closed.
@@ -216,16 +215,16 @@ class StreamEnvironment:
         return self._stream_program.execution_plan()
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Says in how many subtasks runs whatever of a stream is not told otherwise.
+        """Sets the default parallelism of streams.
 
         Args:
-            parallelism: from 1; Spark's default parallelism when never set.
+            parallelism: at least 1; if never set, Spark's default parallelism.
 
         Returns:
-            This very environment.
+            This environment.
 
         Raises:
-            InvalidStreamArgumentError: when it is no such number.
+            InvalidStreamArgumentError: when it is not an integer >= 1.
 
         Source: PyFlink, `StreamExecutionEnvironment.set_parallelism`.
 
@@ -238,7 +237,7 @@ class StreamEnvironment:
         return self
 
     def get_parallelism(self) -> int:
-        """In how many subtasks runs whatever of a stream is not told otherwise.
+        """The default parallelism of streams.
 
         Source: PyFlink, `StreamExecutionEnvironment.get_parallelism`.
 

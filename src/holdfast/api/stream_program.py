@@ -1,4 +1,4 @@
-"""The streams' side of an environment: the sinks that were added, and how they are run."""
+"""The streams of an environment: the sinks that were added, and their execution."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class StreamProgram:
-    """What the streams of an environment add up to until the next ``execute``.
+    """The stream program of an environment until the next ``execute``.
 
     Args:
         environment: The environment.
-        executor: What runs the jobs.
-        parallelism: Of what has none of its own; from 1.
+        executor: Runs the jobs.
+        parallelism: The default parallelism, at least 1.
         is_closed: Whether the environment has been closed.
-        on_result: Told how each job went that gave an answer.
+        on_result: Called with the result of each successful job.
 
     Source: FLIP-205, "DataStream -> Stream Graph".
     """
@@ -55,7 +55,7 @@ class StreamProgram:
         """Raises if the environment has been closed.
 
         Args:
-            what: What was to be done.
+            what: The operation.
 
         Raises:
             EnvironmentClosedError: It has.
@@ -66,7 +66,7 @@ class StreamProgram:
     # --- the side that streams see, see holdfast.api.stream_context.StreamContext
 
     def keyed(self, stream: DataStream, key_selector: Any) -> KeyedStream:
-        """Gives a stream whose records meet by key."""
+        """Returns a stream that is partitioned by key."""
         return KeyedStream(stream, key_selector, self)
 
     def cache(self, stream: DataStream) -> CachedDataStream:
@@ -91,7 +91,7 @@ class StreamProgram:
         self._sinks.append(sink)
 
     def collect(self, stream: DataStream, job_name: str) -> CloseableIterator:
-        """Gives the records of a stream one by one, as one job."""
+        """Returns the records of a stream one by one, as one job."""
         self.check_open("execute_and_collect()")
         return CloseableIterator(
             self._executor.collect(
@@ -102,10 +102,10 @@ class StreamProgram:
     # --- the side that the environment sees
 
     def execute(self, job_name: str) -> JobExecutionResult:
-        """Runs all the sinks that were added, as one job; they are gone then, whatever comes of it.
+        """Runs all the sinks that were added, as one job; they are removed, whatever the outcome.
 
         Args:
-            job_name: What the job is called.
+            job_name: The name of the job.
 
         Raises:
             EnvironmentClosedError: The environment has been closed.
@@ -118,7 +118,7 @@ class StreamProgram:
         return self._ended_well(self._executor.execute(job_name, sinks, self.parallelism))
 
     def to_table(self, stream: DataStream, schema: StructType | str) -> Table:
-        """Gives the table of a stream's records.
+        """Returns the table of a stream's records.
 
         Args:
             stream: The stream.
@@ -128,7 +128,7 @@ class StreamProgram:
         return self.environment.wrap(dataframe)
 
     def execution_plan(self) -> ExecutionPlan:
-        """Gives what the next `execute` would run. Runs nothing.
+        """Returns what the next `execute` would run. Runs nothing.
 
         Raises:
             EnvironmentClosedError: The environment has been closed.

@@ -1,4 +1,4 @@
-"""The table: a DataFrame whose jobs read what is kept."""
+"""The table: a DataFrame whose jobs read kept results."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class Table(DataFrame):
-    """A DataFrame of PySpark whose jobs read what is kept.
+    """A PySpark DataFrame whose jobs read kept results.
 
-    It has every method and property of PySpark's DataFrame, with the same arguments and the same
-    answers, and is accepted wherever PySpark takes a DataFrame. What builds a plan gives a Table
-    and runs nothing. What runs Spark runs as a job of the environment: every part of the plan that
-    is kept is read instead of being computed. What a Table shows of its plan (``schema``, views,
-    ``inputFiles``) is the plan as it was written.
+    It has every method and property of PySpark's DataFrame, with the same arguments and results,
+    and is accepted wherever PySpark takes a DataFrame. Transformations return a Table and run
+    nothing. Actions run as a job of the environment: every part of the plan that is kept is read
+    instead of being computed. What a Table shows of its plan (``schema``, views, ``inputFiles``)
+    refers to the plan as it was written.
 
-    A job is started again if kept data were lost while it ran, so a function handed to ``foreach``
-    may see a row twice, as it may when Spark repeats a task.
+    A job is resubmitted if kept data was lost while it ran, so a function passed to ``foreach`` may
+    see a row twice, as it may when Spark reruns a task.
 
     Args:
         df: The DataFrame whose plan this is.
@@ -213,7 +213,7 @@ class Table(DataFrame):
         )
 
     def checkpoint(self, eager: bool = True) -> Table:
-        """Gives this table with its plan cut off, saved in the checkpoint directory.
+        """Returns this table with its plan truncated, saved in the checkpoint directory.
 
         Args:
             eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
@@ -230,7 +230,7 @@ class Table(DataFrame):
     def localCheckpoint(
         self, eager: bool = True, storageLevel: StorageLevel | None = None
     ) -> Table:
-        """Gives this table with its plan cut off, saved in the executors.
+        """Returns this table with its plan truncated, saved in the executors.
 
         Args:
             eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
@@ -271,10 +271,10 @@ class Table(DataFrame):
 
     @property
     def rdd(self) -> RDD[Row]:
-        """This table as an RDD that reads what is kept.
+        """This table as an RDD that reads kept results.
 
-        What has to be kept is computed and kept when this is read. What the RDD reads stays for as
-        long as this one, or one that was made of it, is there, and the environment is open.
+        Cached computations that it needs are computed and kept first. What the RDD reads stays
+        as long as it, or an RDD derived from it, exists and the environment is open.
 
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
 
@@ -288,13 +288,13 @@ class Table(DataFrame):
         return self._holdfast_context.prepare(self, "pandas_api").pandas_api(index_col)
 
     def toJSON(self, use_unicode: bool = True) -> RDD[str] | Table:
-        """Gives each row as a string of JSON.
+        """Returns each row as a JSON string.
 
         Args:
-            use_unicode: Give ``str`` rather than UTF-8 ``bytes``; only for an RDD.
+            use_unicode: Return ``str`` rather than UTF-8 ``bytes``; only for an RDD.
 
         Returns:
-            An RDD that reads what is kept, or a Table, as PySpark's configuration says.
+            An RDD that reads kept results, or a Table, depending on PySpark's configuration.
 
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
 
@@ -308,10 +308,10 @@ class Table(DataFrame):
         return cast("RDD[str]", handed_out.toJSON(use_unicode))
 
     def to_dataframe(self) -> ParentDataFrame:
-        """Gives the plain DataFrame in which whatever is kept already is a read. Runs nothing.
+        """Returns the plain DataFrame, with kept results substituted. Runs nothing.
 
-        Its jobs are Spark's own: nothing is kept by them. What it reads stays for as long as this
-        DataFrame, or one that was made of it, is there, and the environment is open.
+        Its jobs are Spark's own: they keep nothing. What it reads stays as long as this DataFrame,
+        or one derived from it, exists and the environment is open.
 
         Returns:
             A DataFrame with this table's schema.
@@ -325,9 +325,9 @@ class Table(DataFrame):
         return self._holdfast_context.hand_out(self)
 
     def to_data_stream(self) -> DataStream:
-        """Gives this table's rows as a stream of ``Row``. Runs nothing.
+        """Returns this table's rows as a stream of ``Row``. Runs nothing.
 
-        Its jobs are jobs of Holdfast: what is kept of this table is read, what has to be kept is.
+        Its jobs are jobs of Holdfast: they read kept results of this table, and keep cached ones.
 
         Raises:
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
@@ -343,14 +343,14 @@ class Table(DataFrame):
     # --- keeping
 
     def cache(self) -> CachedTable:
-        """Keeps this table's rows, so that later jobs read them.
+        """Caches this table's rows, so that later jobs read them.
 
         Nothing runs now. The first job whose plan contains this computation, on this object or
         not, leaves its rows behind; every later job that contains it reads them. They stay until
         they are invalidated or the environment closes.
 
         Returns:
-            This table, kept.
+            This table, cached.
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
@@ -368,7 +368,7 @@ class Table(DataFrame):
         return cached
 
     def invalidate_cache(self) -> None:
-        """Drops what is kept of this table's computation; the next job computes it again.
+        """Drops what is kept of this table's computation; the next job recomputes it.
 
         Does nothing if nothing is kept.
 
@@ -382,7 +382,7 @@ class Table(DataFrame):
         self._holdfast_context.invalidate(self)
 
     def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
-        """Prints what a job would read instead of computing it, then Spark's plan of that job.
+        """Prints which kept results a job would read, then Spark's plan of that job.
 
         Args:
             extended: As for PySpark's DataFrame.

@@ -1,4 +1,4 @@
-"""Where a write goes, and whether it can be repeated when its first attempt fails half-way.
+"""Targets of writes, and whether a write can be retried after a partial failure.
 
 Measured on Spark 4.3, for each file format and save mode: a write that fails leaves no rows behind,
 because its committer renames them into place at the end; it does leave an empty directory, at which
@@ -49,7 +49,7 @@ class FilesWrite:
 
 
 class WriteTarget:
-    """The target of a write, which a second attempt may simply write again.
+    """The target of a write that may simply be retried.
 
     Attributes:
         settled: Spark answers the write without reading the table, because of what the target is.
@@ -63,12 +63,12 @@ class WriteTarget:
         """Undoes what a failed attempt left behind.
 
         Raises:
-            RetryRefused: It left rows behind that a second attempt would write again.
+            RetryRefused: It left rows behind that a retry would duplicate.
         """
 
 
 class SettledTarget(WriteTarget):
-    """A target that is there, of a write that only makes new ones."""
+    """An existing target, of a write that only creates new ones."""
 
     settled = True
 
@@ -77,7 +77,7 @@ class UnrepeatableTarget(WriteTarget):
     """A target that takes rows one by one and keeps those of a failed attempt.
 
     Args:
-        what: How to call the target in the error message.
+        what: The name of the target in the error message.
     """
 
     def __init__(self, what: str) -> None:
@@ -85,8 +85,8 @@ class UnrepeatableTarget(WriteTarget):
 
     def before_retry(self) -> None:
         raise RetryRefused(
-            f"The write to {self._what} was not repeated: its first attempt may have left rows "
-            "there, which a second one would write again."
+            f"The write to {self._what} was not retried: its first attempt may have left rows "
+            "there, which a retry would duplicate."
         )
 
 
@@ -96,7 +96,7 @@ class DirectoryTarget(WriteTarget):
     Args:
         session: The session that writes.
         path: The directory, as Hadoop's ``Path``.
-        is_new: The write makes the directory; if it is empty, it goes before a second attempt.
+        is_new: The write creates the directory; if empty, it is removed before a retry.
         files_before: How many files it held before the first attempt, where files that a failed
             attempt leaves behind would be written twice; ``None`` where there are none, or they
             are overwritten.
@@ -116,9 +116,8 @@ class DirectoryTarget(WriteTarget):
         files = _file_count(self._file_system, self._path)
         if self._files_before is not None and files > self._files_before:
             raise RetryRefused(
-                f"The write to {self._path.toString()} was not repeated: its first attempt left "
-                f"{files - self._files_before} files there, whose rows a second one would write "
-                "again."
+                f"The write to {self._path.toString()} was not retried: its first attempt left "
+                f"{files - self._files_before} files there, whose rows a retry would duplicate."
             )
         if self._is_new and files == 0:
             self._file_system.delete(self._path, True)
@@ -127,13 +126,13 @@ class DirectoryTarget(WriteTarget):
 class OwnSourceTarget(WriteTarget):
     """A directory that the table is read from, unless what is kept of it can be read instead.
 
-    The rows are written beside it, and take its place when they are all there: until then it may
+    The rows are written next to it, and replace it when all of them are written: until then it may
     have to be read again.
 
     Args:
         session: The session that writes.
         path: The directory, as Hadoop's ``Path``.
-        refused: Spark's error for those who read and overwrite it.
+        refused: Spark's error for overwriting what is read.
     """
 
     def __init__(self, session: SparkSession, path: Any, refused: AnalysisException) -> None:
@@ -143,7 +142,7 @@ class OwnSourceTarget(WriteTarget):
         self._file_system = _file_system(session, path)
 
     def overwrite(self, plan: Any, write: Callable[[str], None]) -> None:
-        """Replaces the directory by what a plan computes.
+        """Replaces the directory by the result of a plan.
 
         Args:
             plan: The plan, analyzed.
@@ -182,7 +181,7 @@ class OwnSourceTarget(WriteTarget):
 
 
 def target_of_save(session: SparkSession, java_writer: Any, path: str | None) -> WriteTarget:
-    """Gives the target of ``DataFrameWriter.save`` and its kin.
+    """Returns the target of ``DataFrameWriter.save`` and similar methods.
 
     Args:
         session: The session that writes.
@@ -190,7 +189,7 @@ def target_of_save(session: SparkSession, java_writer: Any, path: str | None) ->
         path: The path to save to, unless an option gives it or the format needs none.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses the write.
+        pyspark.errors.AnalysisException: Spark rejects the write.
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
     """
@@ -218,7 +217,7 @@ def _target_of_save_command(session: SparkSession, java_writer: Any, command: An
 
 
 def target_of_insert(session: SparkSession, java_writer: Any, table: str) -> WriteTarget:
-    """Gives the target of ``DataFrameWriter.insertInto``.
+    """Returns the target of ``DataFrameWriter.insertInto``.
 
     Args:
         session: The session that writes.
@@ -226,7 +225,7 @@ def target_of_insert(session: SparkSession, java_writer: Any, table: str) -> Wri
         table: The table to insert into.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses the write, for instance because it would
+        pyspark.errors.AnalysisException: Spark rejects the write, for instance because it would
             overwrite a table that the rows are read from.
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
@@ -236,14 +235,14 @@ def target_of_insert(session: SparkSession, java_writer: Any, table: str) -> Wri
 
 
 def target_of_append(session: SparkSession, command: Any) -> WriteTarget:
-    """Gives the target of ``DataFrameWriterV2.append``, ``overwrite`` or ``overwritePartitions``.
+    """Returns the target of ``DataFrameWriterV2.append``, ``overwrite`` or ``overwritePartitions``.
 
     Args:
         session: The session that writes.
         command: Spark's plan of the write.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses the write.
+        pyspark.errors.AnalysisException: Spark rejects the write.
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
     """
@@ -251,7 +250,7 @@ def target_of_append(session: SparkSession, command: Any) -> WriteTarget:
 
 
 def target_of_table(session: SparkSession, java_writer: Any, query: Any, name: str) -> WriteTarget:
-    """Gives the target of ``DataFrameWriter.saveAsTable``.
+    """Returns the target of ``DataFrameWriter.saveAsTable``.
 
     Args:
         session: The session that writes.

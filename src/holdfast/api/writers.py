@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 
 class TableWriter(DataFrameWriter):
-    """What ``table.write`` gives: PySpark's writer, whose writing calls run as jobs.
+    """PySpark's writer, whose writing calls run as jobs; returned by ``table.write``.
 
-    If kept data are lost while it writes, the write starts again from nothing. It does not where
-    rows of the first attempt stay behind and would be written twice (JDBC, sources that take rows
-    one by one, Hadoop's committer version 2): there the first attempt's error surfaces.
+    If kept data is lost during a write, the write is rerun from scratch, unless rows of the first
+    attempt remain and would be duplicated (JDBC, sources that take rows one by one, Hadoop's
+    committer version 2): then the first attempt's error is raised.
 
-    Where jobs are recovered, files of any format that go to a directory of a local or shared file
-    system are written beside it, and are made its contents in one step, exactly once, however often
-    the program is killed and started again.
+    With job recovery, files of any format that go to a directory of a local or shared file system
+    are written next to it and published in one step, exactly once, however often the program is
+    killed and restarted.
 
     Args:
         table: The table to write.
 
     Raises:
-        pyspark.errors.AnalysisException: A writing call would overwrite what the table is read
-            from, which isn't kept, or Spark refuses it for another reason.
+        pyspark.errors.AnalysisException: A writing call would overwrite a source of the table
+            that isn't kept, or Spark rejects it for another reason.
 
     Source: FLIP-36, phase 1 (a sink is a job like any other).
 
@@ -77,14 +77,14 @@ class TableWriter(DataFrameWriter):
 
 
 class TableWriterV2(DataFrameWriterV2):
-    """What ``table.writeTo(name)`` gives: PySpark's writer, whose writing calls run as jobs.
+    """PySpark's writer, whose writing calls run as jobs; returned by ``table.writeTo(name)``.
 
     Args:
         table: The table to write.
         name: The table to write to.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses a writing call.
+        pyspark.errors.AnalysisException: Spark rejects a writing call.
 
     Source: FLIP-36, phase 1 (a sink is a job like any other).
 
@@ -105,15 +105,15 @@ class TableWriterV2(DataFrameWriterV2):
 
 
 class TableMergeWriter(MergeIntoWriter):
-    """What ``table.mergeInto(name, condition)`` gives: PySpark's, whose ``merge`` runs as a job.
+    """PySpark's merge writer, whose ``merge`` runs as a job; returned by ``table.mergeInto``.
 
     Args:
         table: The table whose rows are merged.
         name: The table to merge into.
-        condition: Which rows of the two match.
+        condition: The condition on which rows match.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark refuses the merge.
+        pyspark.errors.AnalysisException: Spark rejects the merge.
 
     Source: FLIP-36, phase 1 (a sink is a job like any other).
 
@@ -170,7 +170,7 @@ class _JobWriter:
         )
 
     def continued(self, result: Any, asked: Any, calls: tuple[WriterCall, ...]) -> Any:
-        """Gives what the caller goes on with after these calls: this writer, a clause, a value."""
+        """Returns the result of these calls: this writer, a clause or a value."""
         if type(result) is not type(asked):
             return result
         kind = result.getClass().getName()

@@ -24,5 +24,5 @@ def path_argument(text: str) -> Path:
         return local_path(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"expected a path of this machine, or file:///path; found {text!r}"
+            f"expected a path on this machine, or file:///path; found {text!r}"
         ) from None

@@ -24,16 +24,16 @@ def add_to(commands: Any) -> None:
     """
     command = commands.add_parser(
         "taskexecutor",
-        help="keep partitions on this machine for environments that run elsewhere",
+        help="keep partitions on this machine for environments on other machines",
         description="Keeps the partitions that Spark's tasks write on this machine, and serves "
-        "them to Spark. One runs beside each worker, with the same --dir everywhere.",
+        "them to Spark. Run one per worker node, with the same --dir everywhere.",
     )
     actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
     start = actions.add_parser(
         "start",
         help="run a task executor until SIGTERM or Ctrl-C",
-        description="Runs a task executor. It prints its address once it serves. What it keeps "
-        "stays in DIR when it ends, and is served again by the next one that starts there.",
+        description="Runs a task executor. It prints its address once it is ready. Its partitions "
+        "stay in DIR when it stops, and are served by the next one started there.",
     )
     start.add_argument(
         "--dir", type=path_argument, metavar="DIR", required=True, help="where partitions are kept"
@@ -41,10 +41,10 @@ def add_to(commands: Any) -> None:
     start.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen on (default: 127.0.0.1, for this machine alone)",
+        help="the address to listen on (default: 127.0.0.1, this machine only)",
     )
     start.add_argument(
-        "--port", type=_port, default=0, help="where to listen (default: 0, any that is free)"
+        "--port", type=_port, default=0, help="the port to listen on (default: 0, any free port)"
     )
     start.add_argument(
         "--public-host",
@@ -56,22 +56,22 @@ def add_to(commands: Any) -> None:
         "--token-file",
         type=path_argument,
         metavar="FILE",
-        help="the secret that callers must have (default: $HOLDFAST_TOKEN, or one that is made "
-        "and kept in DIR/token)",
+        help="the secret that clients must present (default: $HOLDFAST_TOKEN, or one generated "
+        "in DIR/token)",
     )
     start.add_argument(
         "--lease",
         type=_seconds,
         metavar="SECONDS",
         default=60.0,
-        help="how long what is found in DIR at the start waits for its environment (default: 60)",
+        help="how long partitions found in DIR wait for their environment (default: 60)",
     )
     start.add_argument(
         "--grace",
         type=_seconds,
         metavar="SECONDS",
         default=GRACE_SECONDS,
-        help="how long nothing must happen in a directory that nobody knows before it is removed "
+        help="how long an orphaned directory must be idle before it is removed "
         f"(default: {GRACE_SECONDS:g})",
     )
 

@@ -113,7 +113,7 @@ class BackgroundWriter:
                 self._waiting = False
                 self._work.notify()
         if over:
-            self._warn(f"the disk is {self._pending_limit:,} bytes behind")
+            self._warn(f"more than {self._pending_limit:,} bytes are waiting to be written")
         return not over
 
     def flush(self, timeout: timedelta) -> bool:
@@ -157,7 +157,7 @@ class BackgroundWriter:
             if late:
                 self._end(RecordingState.FAILED)
         if late:
-            self._warn(f"the disk didn't take the last events within {timeout}")
+            self._warn(f"the last events were not written within {timeout}")
         return self._state is RecordingState.STOPPED
 
     def _run(self) -> None:
@@ -237,8 +237,8 @@ class BackgroundWriter:
 
     def _warn(self, why: str) -> None:
         logger.warning(
-            "%s has ended (%s). The job goes on; after a crash it would be recovered as of what is "
-            "recorded by now.",
+            "%s stopped (%s). The job continues; after a crash it resumes from what has been "
+            "recorded so far.",
             self._what,
             why,
         )

@@ -75,7 +75,7 @@ def checked_epoch(epoch: int) -> int:
         ValueError: when it is below one, or beyond 63 bits.
     """
     if not 1 <= epoch <= _LATEST_EPOCH:
-        raise ValueError(f"an epoch is from 1 below 2^63, got {epoch}")
+        raise ValueError(f"expected an epoch from 1 to 2^63 - 1, got {epoch}")
     return epoch
 
 
@@ -109,15 +109,15 @@ def read_header(name: EventFileName, data: bytes) -> tuple[int, int]:
         ValueError: when no whole header of this name stands there.
     """
     if len(data) < HEADER_SIZE:
-        raise ValueError(f"its header is cut off after {len(data)} bytes")
+        raise ValueError(f"its header is truncated after {len(data)} bytes")
     magic, version, *numbers, before = _HEADER.unpack_from(data)
     if magic != _MAGIC:
-        raise ValueError("it doesn't start as a file of events does")
+        raise ValueError("it is not an event file")
     if version != FORMAT_VERSION:
-        raise ValueError(f"it is of version {version}, expected {FORMAT_VERSION}")
+        raise ValueError(f"it has version {version}, expected {FORMAT_VERSION}")
     (checksum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if crc32(data[: _HEADER.size]) != checksum:
         raise ValueError("its header is damaged")
     if EventFileName(*numbers) != name:
-        raise ValueError("its header belongs to a file of another name")
+        raise ValueError("its header does not match its file name")
     return before, checksum

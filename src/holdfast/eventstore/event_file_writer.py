@@ -68,7 +68,7 @@ class EventFileWriter:
                 raise FileNotFoundError(errno.ENOENT, "the file was replaced by another", path)
         newest = max((name.epoch for name in event_files(self._directory)), default=0)
         if newest > self._epoch:
-            raise StaleEpochError(f"recording in {self._directory}", self._epoch, newest)
+            raise StaleEpochError(f"recording events in {self._directory}", self._epoch, newest)
 
     def _begin(self, name: EventFileName) -> None:
         self.sync()

@@ -61,7 +61,7 @@ class ExecutionJobVertexInitialized:
 
     def __post_init__(self) -> None:
         if not 1 <= self.parallelism <= PARTITIONS_LIMIT:
-            raise ValueError(f"a parallelism is from 1 to 2^31, got {self.parallelism}")
+            raise ValueError(f"expected a parallelism from 1 to 2^31, got {self.parallelism}")
         if self.output is not None and self.output.dataset_id != self.dataset_id:
             raise ValueError(f"expected an output of {self.dataset_id}, got {self.output}")
 
@@ -103,17 +103,17 @@ class ExecutionVertexFinished:
     def __post_init__(self) -> None:
         if not (0 <= self.subtask < PARTITIONS_LIMIT and 0 <= self.attempt < PARTITIONS_LIMIT):
             raise ValueError(
-                "a subtask and its attempt are from 0 below 2^31, "
+                "expected a subtask and an attempt from 0 to 2^31 - 1, "
                 f"got {self.subtask} and {self.attempt}"
             )
         if (self.output is None) is not (self.metrics is None):
             raise ValueError(
-                f"expected an output with its metrics, got {self.output} with {self.metrics}"
+                f"expected an output and its metrics, got {self.output} with {self.metrics}"
             )
         snapshot = self.coordinator_snapshot
         if snapshot is not None and len(snapshot) >= SNAPSHOT_LIMIT:
             raise ValueError(
-                f"a coordinator's snapshot is below {SNAPSHOT_LIMIT} bytes, got {len(snapshot)}"
+                f"expected a coordinator snapshot below {SNAPSHOT_LIMIT} bytes, got {len(snapshot)}"
             )
 
     @property
@@ -144,7 +144,7 @@ class ExecutionVertexReset:
 
     def __post_init__(self) -> None:
         if not self.subtasks or not all(0 <= each < PARTITIONS_LIMIT for each in self.subtasks):
-            raise ValueError(f"expected subtasks from 0 below 2^31, got {self.subtasks!r:.100}")
+            raise ValueError(f"expected subtasks from 0 to 2^31 - 1, got {self.subtasks!r:.100}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class RecordEncoder:
             code = _STATUS_CODES[event.status]
             record = _JOB_FINISHED.pack(_JOB_FINISHED.size - LENGTH.size, JOB_FINISHED, code)
         else:
-            raise TypeError(f"expected an event of a job, got {event!r:.100}")
+            raise TypeError(f"expected a job event, got {event!r:.100}")
         return record + CHECKSUM.pack(crc32(record, checksum))
 
     def _finished(self, event: ExecutionVertexFinished) -> bytes:
@@ -122,7 +122,7 @@ class RecordEncoder:
 
     def _learned(self, digits: str) -> bytes:
         if len(digits) > _LONGEST_ID:
-            raise ValueError(f"an id has at most {_LONGEST_ID} digits, got {digits!r:.100}")
+            raise ValueError(f"expected an id of at most {_LONGEST_ID} digits, got {digits!r:.100}")
         return self._digits.setdefault(digits, digits.encode())
 
 
@@ -153,7 +153,7 @@ class RecordDecoder:
         """
         decode = self._kinds.get(data[start + LENGTH.size])
         if decode is None:
-            raise ValueError(f"a record is of unknown kind {data[start + LENGTH.size]}")
+            raise ValueError(f"a record has unknown kind {data[start + LENGTH.size]}")
         try:
             return decode(data, start, end)
         except struct.error as error:
@@ -174,7 +174,7 @@ class RecordDecoder:
         if flags & _HAS_SNAPSHOT:
             snapshot = data[at:end]
         elif at != end:
-            raise ValueError("the record of a finished subtask has another length than it says")
+            raise ValueError("the length of a finished-subtask record is inconsistent")
         return ExecutionVertexFinished(vertex_id, subtask, attempt, output, metrics, snapshot)
 
     def _initialized(self, data: bytes, start: int, end: int) -> ExecutionJobVertexInitialized:
@@ -198,13 +198,13 @@ class RecordDecoder:
         vertex_id = self._vertex(data[at : at + digits])
         subtasks = data[at + digits : end]
         if len(subtasks) != count * LENGTH.size:
-            raise ValueError("the record of a reset has another length than it says")
+            raise ValueError("the length of a reset record is inconsistent")
         return ExecutionVertexReset(vertex_id, struct.unpack(f"<{count}I", subtasks))
 
     def _job_finished(self, data: bytes, start: int, end: int) -> JobFinished:
         _, _, code = _JOB_FINISHED.unpack_from(data, start)
         if code not in _STATUSES or end != start + _JOB_FINISHED.size:
-            raise ValueError(f"a job ended in an unknown way, {code}")
+            raise ValueError(f"unknown job end status {code}")
         return JobFinished(_STATUSES[code])
 
     def _vertex(self, digits: bytes) -> JobVertexID:

@@ -84,10 +84,10 @@ def replay_files(directory: Path, names: Mapping[EventFileName, Path]) -> Replay
             data = names[name].read_bytes()
             before, checksum = read_header(name, data)
         except (OSError, ValueError) as error:
-            damage.append(f"{name} doesn't count: {error}")
+            damage.append(f"ignoring {name}: {error}")
             continue
         if before != position.checksum:
-            damage.append(f"{name} doesn't count: it goes on from another log")
+            damage.append(f"ignoring {name}: it continues another log")
             continue
         found, checksum, flaw = _records(data, checksum, limit - len(events), decoder)
         if found:
@@ -95,7 +95,7 @@ def replay_files(directory: Path, names: Mapping[EventFileName, Path]) -> Replay
             epochs.append((name.epoch, len(found)))
             position = LogPosition(len(events), checksum, name.epoch)
         if flaw:
-            damage.append(f"{name} ends after {len(found)} events: {flaw}")
+            damage.append(f"{name} is valid up to event {len(found)}: {flaw}")
     newest = max((name.epoch for name in names), default=0)
     return ReplayedLog(tuple(events), position, _joined(epochs), newest, tuple(damage))
 
@@ -134,15 +134,15 @@ def _records(
     last_checksum_at = len(data) - CHECKSUM.size
     while at < len(data) and len(events) < wanted:
         if at > last_length_at:
-            flaw = "a record is cut off"
+            flaw = "truncated record"
             break
         end = at + LENGTH.size + length_at(data, at)[0]
         if end > last_checksum_at:
-            flaw = "a record is cut off, or its length is damaged"
+            flaw = "truncated record, or corrupt length"
             break
         found = crc32(data[at:end], checksum)
         if found != checksum_at(data, end)[0]:
-            flaw = "a record is damaged"
+            flaw = "corrupt record"
             break
         try:
             events.append(decode(data, at, end))

@@ -1,4 +1,4 @@
-"""What a person's own functions on streams are made from."""
+"""The base classes of user functions on streams."""
 
 from holdfast.functions.encoder import Encoder
 from holdfast.functions.file_source import FileSource, StreamFormat

@@ -1,4 +1,4 @@
-"""Encoder: makes the line of a record that a file sink writes."""
+"""Encoder: converts a record to the line that a file sink writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Encoder"]
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Makes the line of a record, as `str` does.
+    """Converts a record to a line by `str`.
 
     Source: PyFlink, `pyflink.common.serialization.Encoder`.
 
@@ -20,13 +20,13 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """The encoder that writes what `str` makes of a record.
+        """The encoder that converts records by `str`.
 
         Args:
             charset_name: only UTF-8.
 
         Raises:
-            ValueError: when it is another charset.
+            ValueError: when it is not UTF-8.
         """
         if charset_name.upper() not in ("UTF-8", "UTF8"):
             raise ValueError(f"charset_name is {charset_name!r}: expected UTF-8")

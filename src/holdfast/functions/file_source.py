@@ -9,20 +9,20 @@ __all__ = ["FileSource", "FileSourceBuilder", "StreamFormat"]
 
 @dataclass(frozen=True, slots=True)
 class StreamFormat:
-    """How the records of a file follow each other.
+    """The format of the records of a file.
 
     Source: PyFlink, `pyflink.datastream.connectors.file_system.StreamFormat`.
     """
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Each line is a record, without what ends it.
+        """Each line is a record, without its line ending.
 
         Args:
             charset_name: only UTF-8.
 
         Raises:
-            ValueError: when it is another charset.
+            ValueError: when it is not UTF-8.
 
         >>> StreamFormat.text_line_format()
         StreamFormat()
@@ -30,7 +30,7 @@ class StreamFormat:
         if charset_name.upper() not in ("UTF-8", "UTF8"):
             raise ValueError(
                 f"charset_name is {charset_name!r}: expected UTF-8. Convert the files, or read "
-                "them by a Source of your own"
+                "them with your own Source"
             )
         return StreamFormat()
 
@@ -56,18 +56,18 @@ class FileSource:
         """Begins a source that reads record by record.
 
         Args:
-            stream_format: how records follow each other.
+            stream_format: the format of the records.
             *paths: what to read, at least one.
 
         Raises:
-            ValueError: when it is no format, or there is no path, or one is no text.
+            ValueError: when it is not a format, or there is no path, or one is not a string.
         """
         if not isinstance(stream_format, StreamFormat):
             raise ValueError(
                 f"stream_format is {stream_format!r}: expected StreamFormat.text_line_format()"
             )
         if not paths or not all(isinstance(path, str) and path for path in paths):
-            raise ValueError(f"paths are {paths!r}: expected at least one path, as text")
+            raise ValueError(f"paths are {paths!r}: expected at least one path, as a string")
         return FileSourceBuilder(paths)
 
 
@@ -84,7 +84,7 @@ class FileSourceBuilder:
     paths: tuple[str, ...]
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Reads the files that are there when the job starts, as all file sources do here."""
+        """Reads the files that exist when the job starts, as all file sources do here."""
         return self
 
     def build(self) -> FileSource:

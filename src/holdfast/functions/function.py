@@ -1,4 +1,4 @@
-"""Function: what all functions on streams have in common."""
+"""Function: the base class of functions on streams."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ __all__ = ["Function"]
 
 
 class Function:
-    """The base of all functions on streams.
+    """The base class of all functions on streams.
 
-    Each subtask works with a copy of its own. `open` is called once on it, before the first record;
-    `close` once, after the last record or after whatever went wrong, if `open` was called.
+    Each subtask has its own copy. `open` is called once, before the first record; `close` once,
+    after the last record or after a failure, if `open` was called.
 
     Source: PyFlink, `pyflink.datastream.functions.Function`.
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Gets ready for records.
+        """Initializes the function.
 
         Args:
-            runtime_context: tells where the function runs, and gives keyed state.
+            runtime_context: describes the subtask, and gives access to keyed state.
         """
 
     def close(self) -> None:
-        """Gives back what `open` took."""
+        """Releases resources of `open`."""

@@ -1,4 +1,4 @@
-"""KeyedProcessFunction: a ProcessFunction that remembers a state for each key."""
+"""KeyedProcessFunction: a ProcessFunction with keyed state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["KeyedProcessFunction"]
 
 
 class KeyedProcessFunction(Function, ABC):
-    """Any number of records from each, with a state for each key.
+    """Maps each record to any number of records, with keyed state.
 
     All records of a key are processed one after the other. State comes from the runtime context
     that `open` gets.
@@ -32,7 +32,7 @@ class KeyedProcessFunction(Function, ABC):
     """
 
     class Context(ProcessFunction.Context):
-        """What can be asked about the record at hand."""
+        """The context of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -42,11 +42,11 @@ class KeyedProcessFunction(Function, ABC):
     def process_element(
         self, value: Any, ctx: KeyedProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """Makes records of a record.
+        """Processes a record.
 
         Args:
             value: a record.
-            ctx: what can be asked about it.
+            ctx: the context of the record.
 
         Returns:
             records, each as it is for the main output or as `tag, record` for a side output; None

@@ -17,11 +17,11 @@ class OutputTag:
     Tags of the same name are equal and name the same side output.
 
     Args:
-        tag_id: the name; any text but the empty one.
-        type_info: what the records there are; only descriptive.
+        tag_id: the name; a non-empty string.
+        type_info: the type of its records; only descriptive.
 
     Raises:
-        ValueError: when the name is empty or not a text.
+        ValueError: when the name is empty or not a string.
 
     Source: PyFlink, `pyflink.datastream.OutputTag`.
 
@@ -37,6 +37,6 @@ class OutputTag:
     def __post_init__(self) -> None:
         if not isinstance(self.tag_id, str) or not self.tag_id:
             raise ValueError(
-                f"tag_id of an OutputTag is {self.tag_id!r}: expected a text that isn't empty, "
+                f"tag_id of an OutputTag is {self.tag_id!r}: expected a non-empty string, "
                 "such as OutputTag('late')"
             )

@@ -12,7 +12,7 @@ __all__ = ["ProcessFunction"]
 
 
 class ProcessFunction(Function, ABC):
-    """Any number of records from each, for the main output and for side outputs.
+    """Maps each record to any number of records, for the main output and for side outputs.
 
     Source: PyFlink, `pyflink.datastream.functions.ProcessFunction`.
 
@@ -29,15 +29,15 @@ class ProcessFunction(Function, ABC):
     """
 
     class Context(ABC):
-        """What can be asked about the record at hand."""
+        """The context of the current record."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds. None: no records have any here."""
+            """The record's timestamp in milliseconds. Always None here."""
 
         @abstractmethod
         def timer_service(self) -> NoReturn:
-            """There are no timers here.
+            """Not supported: there are no timers here.
 
             Raises:
                 UnsupportedFeatureError: always.
@@ -45,11 +45,11 @@ class ProcessFunction(Function, ABC):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """Makes records of a record.
+        """Processes a record.
 
         Args:
             value: a record.
-            ctx: what can be asked about it.
+            ctx: the context of the record.
 
         Returns:
             records, each as it is for the main output or as `tag, record` for a side output; None

@@ -12,7 +12,7 @@ __all__ = ["FilterFunction", "FlatMapFunction", "KeySelector", "MapFunction", "R
 
 
 class MapFunction(Function, ABC):
-    """One record from each.
+    """Maps each record to one record.
 
     Source: PyFlink, `pyflink.datastream.functions.MapFunction`.
 
@@ -25,7 +25,7 @@ class MapFunction(Function, ABC):
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Makes a record of a record.
+        """Maps a record to another.
 
         Args:
             value: a record.
@@ -33,7 +33,7 @@ class MapFunction(Function, ABC):
 
 
 class FlatMapFunction(Function, ABC):
-    """Any number of records from each.
+    """Maps each record to any number of records.
 
     Source: PyFlink, `pyflink.datastream.functions.FlatMapFunction`.
 
@@ -46,7 +46,7 @@ class FlatMapFunction(Function, ABC):
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Makes records of a record.
+        """Maps a record to any number of records.
 
         Args:
             value: a record.
@@ -58,7 +58,7 @@ class FlatMapFunction(Function, ABC):
 
 
 class FilterFunction(Function, ABC):
-    """The records that it says yes to.
+    """Selects records.
 
     Source: PyFlink, `pyflink.datastream.functions.FilterFunction`.
 
@@ -71,7 +71,7 @@ class FilterFunction(Function, ABC):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether a record goes on.
+        """Returns whether to keep a record.
 
         Args:
             value: a record.
@@ -79,10 +79,10 @@ class FilterFunction(Function, ABC):
 
 
 class ReduceFunction(Function, ABC):
-    """One record from all records of a key, two by two.
+    """Combines all records of a key pairwise into one.
 
-    Records may be combined in any grouping, partly before they are sent to where their key is at
-    home: the function must be associative.
+    Records may be combined in any grouping, partly before the shuffle: the function must be
+    associative.
 
     Source: PyFlink, `pyflink.datastream.functions.ReduceFunction`.
 
@@ -95,16 +95,16 @@ class ReduceFunction(Function, ABC):
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Makes one record of two of the same key.
+        """Combines two records of the same key into one.
 
         Args:
-            value1: a record, or what has been made of several.
+            value1: a record, or the combination of several.
             value2: another one.
         """
 
 
 class KeySelector(Function, ABC):
-    """Tells the key of a record.
+    """Returns the key of a record.
 
     Source: PyFlink, `pyflink.datastream.functions.KeySelector`.
 
@@ -117,7 +117,7 @@ class KeySelector(Function, ABC):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key of a record: hashable, and equal for all records that belong together.
+        """Returns the key of a record: hashable, and equal for all records of one group.
 
         Args:
             value: a record.

@@ -1,4 +1,4 @@
-"""RuntimeContext: what a function can ask about where it runs."""
+"""RuntimeContext: the context in which a function runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RuntimeContext"]
 
 
 class RuntimeContext(ABC):
-    """Tells a function where it runs, and gives it keyed state. Handed to `Function.open`.
+    """The context of a function, with access to keyed state. Passed to `Function.open`.
 
     Source: PyFlink, `pyflink.datastream.functions.RuntimeContext`.
     """
@@ -28,11 +28,11 @@ class RuntimeContext(ABC):
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """How many subtasks the operator has."""
+        """The number of subtasks of the operator."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """Which of them this is, from 0."""
+        """The index of this subtask, from 0."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
@@ -69,7 +69,7 @@ class RuntimeContext(ABC):
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """A value for each key to which others are added by a reduce function.
+        """A value for each key, aggregated by a reduce function.
 
         Args:
             state_descriptor: names the state and its function.

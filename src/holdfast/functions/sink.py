@@ -1,4 +1,4 @@
-"""Sink: where the records of a stream go."""
+"""Sink: the target of a stream."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MODES = ("error", "overwrite", "append")
 
 
 class Sink(Function, ABC):
-    """Takes records in the tasks: each subtask writes through a copy of its own.
+    """Writes records in the tasks: each subtask has its own copy.
 
     `open` is called once on it, before the first record; `close` once, after the last record or
-    after whatever went wrong. Where Spark runs a task again, records are written again.
+    after a failure. If Spark reruns a task, its records are written again.
 
     Source: FLIP-143, "Unified Sink API", without transactions.
 
@@ -47,7 +47,7 @@ class PrintSink:
     """Prints each record as a line of this process's standard output.
 
     Attributes:
-        prefix: stands before each record, as `prefix> record`; empty: nothing does.
+        prefix: printed before each record, as `prefix> record`, unless empty.
 
     Source: PyFlink, `DataStream.print`.
     """
@@ -71,12 +71,12 @@ class FileSink:
 
     Attributes:
         path: a directory on any file system that Spark writes to.
-        encoder: makes the line of a record, without what ends it.
-        mode: what happens where the directory is there already: `error`, `overwrite` or `append`.
+        encoder: converts a record to a line, without line ending.
+        mode: what to do if the directory exists: `error`, `overwrite` or `append`.
         compression: `gzip`, `bzip2`, `lz4`, `snappy`, `deflate` or None.
 
     Raises:
-        ValueError: when the path is empty or no text, or the mode is none of these.
+        ValueError: when the path is empty or not a string, or the mode is none of these.
 
     Source: PyFlink, `pyflink.datastream.connectors.file_system.FileSink`.
 
@@ -91,15 +91,17 @@ class FileSink:
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not self.path:
-            raise ValueError(f"path of a FileSink is {self.path!r}: expected a directory, as text")
+            raise ValueError(
+                f"path of a FileSink is {self.path!r}: expected a directory, as a string"
+            )
         if self.mode not in _MODES:
             raise ValueError(
                 f"mode of a FileSink is {self.mode!r}: expected one of {', '.join(_MODES)}"
             )
         if not callable(self.encoder):
             raise ValueError(
-                f"encoder of a FileSink is {self.encoder!r}: expected a function that makes a line "
-                "of a record"
+                f"encoder of a FileSink is {self.encoder!r}: expected a function that converts a "
+                "record to a line"
             )
 
     @staticmethod
@@ -108,10 +110,10 @@ class FileSink:
 
         Args:
             base_path: a directory on any file system that Spark writes to.
-            encoder: makes the line of a record, such as `Encoder.simple_string_encoder()`.
+            encoder: converts a record to a line, such as `Encoder.simple_string_encoder()`.
 
         Raises:
-            ValueError: when the path is empty or no text, or the encoder can't be called.
+            ValueError: when the path is empty or not a string, or the encoder is not callable.
 
         >>> FileSink.for_row_format("words", str).build() == FileSink("words")
         True

@@ -1,4 +1,4 @@
-"""Source: where the records of a stream come from."""
+"""Source: reads the records of a stream."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ __all__ = ["NumberSequenceSource", "Source"]
 
 
 class Source(ABC):
-    """Reads records from somewhere, in splits that tasks read each by itself.
+    """Reads records in splits, each of which one task reads.
 
-    What a source reads is told by its class's code, its attributes and its `version()`: streams
-    from sources that agree in all of them are the same, so that what is kept of one is read for
-    the other.
+    A source is identified by its class's code, its attributes and its `version()`: streams from
+    sources that agree in all of them are the same computation, and share kept results.
 
     Source: FLIP-27, "Separating Split Enumerator from Readers", for bounded data.
 
@@ -33,18 +32,18 @@ class Source(ABC):
 
     @abstractmethod
     def enumerate_splits(self, parallelism: int) -> Sequence[Any]:
-        """What there is to read, in parts. Called where the job is started.
+        """Returns the splits to read. Called in the driver.
 
         Args:
-            parallelism: how many subtasks are going to read.
+            parallelism: the number of reading subtasks.
 
         Returns:
-            splits that can be pickled, in the order of the records. Subtasks get neighbouring ones.
+            picklable splits, in the order of the records. A subtask gets adjacent ones.
         """
 
     @abstractmethod
     def read(self, split: Any) -> Iterator[Any]:
-        """Reads a part. Called in a task, with a copy of this source.
+        """Reads a split. Called in a task, on a copy of this source.
 
         Args:
             split: one of `enumerate_splits`.
@@ -54,13 +53,12 @@ class Source(ABC):
         """
 
     def version(self) -> Any:
-        """What tells the content that is there now from what was there before.
+        """Returns the version of the content.
 
-        Called where the job is started, each time that the stream is computed anew.
+        Called in the driver, each time that the stream is recomputed.
 
         Returns:
-            for example a time of modification, or a snapshot's number. None: what is read never
-            changes.
+            for example a modification time or a snapshot id. None: the content never changes.
         """
         return None
 
@@ -86,17 +84,17 @@ class NumberSequenceSource(Source):
         for number in (start, end):
             if type(number) is not int:
                 raise ValueError(
-                    f"NumberSequenceSource({start!r}, {end!r}): expected the first integer and the "
-                    "last one"
+                    f"NumberSequenceSource({start!r}, {end!r}): expected the first and the last "
+                    "integer"
                 )
         self.start = start
         self.end = end
 
     def enumerate_splits(self, parallelism: int) -> Sequence[Any]:
-        """A range for each subtask, equally long or nearly so.
+        """A range of about equal length for each subtask.
 
         Args:
-            parallelism: how many subtasks are going to read.
+            parallelism: the number of reading subtasks.
         """
         count = max(0, self.end - self.start + 1)
         bounds = [self.start + count * index // parallelism for index in range(parallelism + 1)]

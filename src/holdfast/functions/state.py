@@ -1,4 +1,4 @@
-"""Keyed state: what a function remembers for each key."""
+"""Keyed state: state of a function for each key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ V = TypeVar("V")
 
 
 class State(ABC):
-    """A state, always that of the record's key.
+    """A state, scoped to the key of the current record.
 
     Source: PyFlink, `pyflink.datastream.state`.
     """
 
     @abstractmethod
     def clear(self) -> None:
-        """Forgets what the state holds for the current key."""
+        """Clears the state for the current key."""
 
 
 class ValueState(State, Generic[T]):
@@ -36,7 +36,7 @@ class ValueState(State, Generic[T]):
         """Sets the value.
 
         Args:
-            value: the new one; None is as if there were none.
+            value: the new one; None clears it.
         """
 
 
@@ -105,7 +105,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Forgets a key, if it is there.
+        """Removes a key, if present.
 
         Args:
             key: the mapping's key.
@@ -152,7 +152,7 @@ class MapState(State, Generic[K, V]):
 
 
 class ReducingState(State, Generic[T]):
-    """A value that others are added to by a reduce function."""
+    """A value that is aggregated by a reduce function."""
 
     @abstractmethod
     def get(self) -> T | None:

@@ -1,4 +1,4 @@
-"""What names a keyed state."""
+"""Descriptors of keyed state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ValueStateDescriptor(StateDescriptor):
 
     Args:
         name: the state's name, unique in its function.
-        value_type_info: what the value is; only descriptive.
+        value_type_info: the type of the value; only descriptive.
 
     >>> ValueStateDescriptor("seen").name
     'seen'
@@ -50,7 +50,7 @@ class ListStateDescriptor(StateDescriptor):
 
     Args:
         name: the state's name, unique in its function.
-        elem_type_info: what its elements are; only descriptive.
+        elem_type_info: the type of its elements; only descriptive.
     """
 
     elem_type_info: TypeInformation | None = None
@@ -62,8 +62,8 @@ class MapStateDescriptor(StateDescriptor):
 
     Args:
         name: the state's name, unique in its function.
-        key_type_info: what its keys are; only descriptive.
-        value_type_info: what its values are; only descriptive.
+        key_type_info: the type of its keys; only descriptive.
+        value_type_info: the type of its values; only descriptive.
     """
 
     key_type_info: TypeInformation | None = None
@@ -72,12 +72,12 @@ class MapStateDescriptor(StateDescriptor):
 
 @dataclass(frozen=True)
 class ReducingStateDescriptor(StateDescriptor):
-    """Names a state that combines whatever is added to it.
+    """Names a state that aggregates the values added to it.
 
     Args:
         name: the state's name, unique in its function.
-        reduce_function: a ReduceFunction, or anything that can be called with two values.
-        type_info: what the value is; only descriptive.
+        reduce_function: a ReduceFunction, or a callable for two values.
+        type_info: the type of the value; only descriptive.
     """
 
     reduce_function: Any

@@ -10,13 +10,13 @@ __all__ = ["TypeInformation", "Types"]
 
 @dataclass(frozen=True, slots=True)
 class TypeInformation:
-    """What the records of a stream are, for whoever reads the program.
+    """The type of the records of a stream, for documentation.
 
-    Records travel as pickles, so any picklable record goes with any type information.
+    Records are pickled, so any type information accepts any picklable record.
 
     Args:
         name: the type's name.
-        arguments: the types that it is made of.
+        arguments: its type arguments.
         field_names: the names of a row's fields, or none.
 
     Source: PyFlink, `pyflink.common.typeinfo`.
@@ -40,7 +40,7 @@ class TypeInformation:
 
 
 class Types:
-    """Makes type information, by PyFlink's names.
+    """Creates type information, by PyFlink's names.
 
     Source: PyFlink, `pyflink.common.typeinfo.Types`.
 

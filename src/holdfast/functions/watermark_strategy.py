@@ -1,4 +1,4 @@
-"""WatermarkStrategy: accepted where PyFlink takes it; bounded streams have no need of one."""
+"""WatermarkStrategy: accepted for compatibility with PyFlink; bounded streams need none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["WatermarkStrategy"]
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
-    """How a source tells how far time has gone. All streams are bounded here, so it doesn't.
+    """The watermark strategy of a source. All streams are bounded here, so there are none.
 
     Source: PyFlink, `pyflink.common.WatermarkStrategy`.
 
@@ -19,5 +19,5 @@ class WatermarkStrategy:
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """The strategy of not telling."""
+        """The strategy without watermarks."""
         return WatermarkStrategy()

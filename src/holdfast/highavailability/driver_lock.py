@@ -34,7 +34,7 @@ class DriverLock:
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
-            logger.debug("%s is not held: %s", path, error)
+            logger.debug("can't lock %s: %s", path, error)
             return
         # Whoever looks whether it is held holds it for the moment of looking.
         _lock(self._descriptor, _LOOKED_AT_SECONDS)
@@ -99,4 +99,4 @@ def _lock(descriptor: int, patience_seconds: float) -> None:
     try:
         try_lock(descriptor, patience_seconds=patience_seconds)
     except OSError as error:
-        logger.debug("this file system has no locks: %s", error)
+        logger.debug("this file system does not support locks: %s", error)

@@ -98,7 +98,7 @@ class HighAvailabilityStorage:
             self._forget_old_jobs()
         except OSError as error:
             raise StorageError(
-                str(root), f"no job can be recorded here: {error.strerror or error}"
+                str(root), f"can't be used to record jobs: {error.strerror or error}"
             ) from error
 
     def begin(self, identity: JobIdentity, name: str = "") -> JobStart:
@@ -134,7 +134,7 @@ class HighAvailabilityStorage:
         try:
             return seal_key(self.root / _SEAL_KEY)
         except OSError as error:
-            raise StorageError(str(self.root), f"no key can be kept here: {error}") from error
+            raise StorageError(str(self.root), f"can't store the seal key: {error}") from error
 
     def jobs(self) -> tuple[KnownJob, ...]:
         """All jobs that are recorded, of all programs.
@@ -185,11 +185,11 @@ class HighAvailabilityStorage:
                 interrupted = not self._run.end()
                 if interrupted:
                     logger.warning(
-                        "%s: another driver has taken this program's jobs over, and ends them",
+                        "%s: another driver has taken over this program's jobs and will end them",
                         self.root,
                     )
             except OSError as error:
-                logger.warning("%s: the program's end can't be recorded: %s", self.root, error)
+                logger.warning("%s: can't record the end of the program: %s", self.root, error)
                 interrupted = True
         for start in starts:
             if start.ended and not interrupted:
@@ -251,11 +251,13 @@ class HighAvailabilityStorage:
                     with suppress(FileExistsError):
                         path.mkdir(mode=0o700)
                 return self._begin_in(directory, identity, name)
-        raise FileNotFoundError(f"{directory.path} is removed again and again")
+        raise FileNotFoundError(f"{directory.path} is repeatedly removed by another process")
 
     def _overtaken(self) -> StaleEpochError:
         newest = max(self.newest_anywhere(), self._epoch + 1)
-        return StaleEpochError(f"a job of this program in {self.root}", self._epoch, newest)
+        return StaleEpochError(
+            f"starting a job of this program in {self.root}", self._epoch, newest
+        )
 
     def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
         epoch = self._epoch = self.next_epoch(directory)
@@ -384,7 +386,9 @@ class HighAvailabilityStorage:
         for job in known_jobs(self.root):
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
-                logger.info("job %s is forgotten, since nobody has started it again", job.job_id)
+                logger.info(
+                    "removed the record of job %s, which was not restarted in time", job.job_id
+                )
                 JobDirectory(job.directory).remove(job.epoch)
 
 
@@ -393,7 +397,7 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
         return directory.record()
     except (OSError, ValueError) as error:
         logger.warning(
-            "job %s starts anew, since its record in %s is damaged: %s",
+            "job %s cannot be resumed, its record in %s is damaged; rerunning from scratch: %s",
             directory.job_id,
             directory.path,
             why(error),
@@ -427,7 +431,7 @@ def _make_usable(root: Path) -> None:
     if status.st_uid != os.getuid():
         raise PermissionError("it belongs to another user")
     if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise PermissionError("others can write to it: `chmod go-w` ends that")
+        raise PermissionError("it is writable by other users: run `chmod go-w` on it")
     # Found out now rather than in the middle of a job.
     write_durably(root / _TRIED, b"")
     for name in (_EPOCHS, ASIDE):

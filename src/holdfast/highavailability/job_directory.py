@@ -144,7 +144,9 @@ class JobDirectory:
             epoch: of the start.
             newest: the newest one that is known. One that is gone was higher than `epoch`, too.
         """
-        return StaleEpochError(f"job {self.job_id} in {self.path}", epoch, max(newest, epoch + 1))
+        return StaleEpochError(
+            f"running job {self.job_id} in {self.path}", epoch, max(newest, epoch + 1)
+        )
 
     def is_driven(self, epoch: int) -> bool:
         """Whether the driver of one of its starts lives."""
@@ -162,7 +164,7 @@ class JobDirectory:
             return None
         record = JobRecord.model_validate_json(text)
         if record.job_id != self.job_id.hex or record.epoch != newest:
-            raise ValueError(f"it is of job {record.job_id} and epoch {record.epoch}")
+            raise ValueError(f"it belongs to job {record.job_id} and epoch {record.epoch}")
         return record
 
     def sources(self, record: JobRecord) -> JsonValue:
@@ -174,7 +176,7 @@ class JobDirectory:
             return _JSON.validate_json(path.read_bytes())
         except (OSError, ValueError) as error:
             logger.warning(
-                "a job lists its sources anew, since %s is damaged: %s", path, why(error)
+                "relisting the sources of a job, because %s is damaged: %s", path, why(error)
             )
             return None
 
@@ -273,7 +275,9 @@ class JobDirectory:
             # A newer start that has written its own removes what was the newest.
             with suppress(FileNotFoundError):
                 return newest, b"" if newest is None else self._path(kind, newest).read_bytes()
-        raise FileNotFoundError(errno.ENOENT, "it is removed again and again", str(self.path))
+        raise FileNotFoundError(
+            errno.ENOENT, "it is repeatedly removed by another process", str(self.path)
+        )
 
     def _written(self) -> list[tuple[str, int]]:
         found = map(_OF_AN_EPOCH.fullmatch, _names(self.path))

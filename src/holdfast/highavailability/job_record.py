@@ -110,7 +110,9 @@ class JobRecord(BaseModel):
     def _says_how_it_ended(self) -> Self:
         ended = self.status is RecordStatus.ENDED
         if (self.job_status is not None) is not ended or (self.ended is not None) is not ended:
-            raise ValueError(f"expected how and when a job ended if it has, got {self.status}")
+            raise ValueError(
+                f"expected the status and time of a job's end together, got {self.status}"
+            )
         return self
 
     @property

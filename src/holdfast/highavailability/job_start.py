@@ -133,7 +133,7 @@ class JobStart:
         except OSError as error:
             raise StorageError(
                 str(self._directory.path),
-                f"whether another driver has taken the job over can't be told: {error}",
+                f"can't determine whether another driver has taken over the job: {error}",
             ) from error
 
     def take_fresh_epoch(self) -> int:
@@ -157,7 +157,7 @@ class JobStart:
                 self._directory.forget_events(epoch)
             except OSError as error:
                 raise StorageError(
-                    str(self._directory.path), f"the job can't be started anew: {error}"
+                    str(self._directory.path), f"can't rerun the job from scratch: {error}"
                 ) from error
             before, self._alive = self._alive, DriverLock(epoch_file(self._directory.epochs, epoch))
             before.release()
@@ -256,7 +256,9 @@ class JobStart:
                 if self._released or self._directory.release(self.epoch):
                     self._directory.remove(self.epoch)
             except OSError as error:
-                logger.warning("job %s has ended, and its record stays: %s", self.job_id, error)
+                logger.warning(
+                    "job %s has ended, but its record can't be removed: %s", self.job_id, error
+                )
             self.let_go()
 
     def let_go(self) -> None:
@@ -301,7 +303,7 @@ class JobStart:
     def _note(self, error: Exception) -> None:
         if self._recording:
             logger.warning(
-                "job %s goes on without being recorded, and can't be recovered: %s",
+                "job %s continues unrecorded and can't be recovered: %s",
                 self.job_id,
                 error,
             )

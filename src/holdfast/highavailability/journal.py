@@ -30,7 +30,7 @@ class Journal:
             return self._directory.journal()
         except OSError as error:
             raise StorageError(
-                str(self._directory.path), f"the sink's journal can't be read: {error}"
+                str(self._directory.path), f"can't read the sink's journal: {error}"
             ) from error
 
     def write(self, text: str) -> None:
@@ -45,5 +45,5 @@ class Journal:
             self._directory.write_journal(epoch, text)
         except OSError as error:
             raise StorageError(
-                str(self._directory.path), f"the sink's journal can't be written: {error}"
+                str(self._directory.path), f"can't write the sink's journal: {error}"
             ) from error

@@ -38,7 +38,7 @@ def storage_identity(root: Path) -> str:
         write_once(file, uuid.uuid4().hex.encode())
     identity = file.read_bytes().decode("ascii", errors="replace")
     if not _IDENTITY.fullmatch(identity):
-        raise OSError(f"{file} is not what was written there: remove the directory to start anew")
+        raise OSError(f"{file} is corrupt: remove the directory to start from scratch")
     return identity
 
 

@@ -18,8 +18,8 @@ _ONE_TO_ONE = frozenset(
 class Obstacle(Enum):
     """Why a node is computed although its rows are kept."""
 
-    SCAN_OBSERVED = "input_file_name() or the like above it tells what files it reads"
-    BARRIER = "a barrier stage above it depends on its partitions, or on the order that it promises"
+    SCAN_OBSERVED = "input_file_name() or a similar function above it exposes the files it reads"
+    BARRIER = "a barrier stage above it depends on its partitioning or ordering"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from holdfast.runtime.partitions import (
 
 
 class VertexOutcome(Enum):
-    """What became of a vertex."""
+    """The outcome of a vertex."""
 
     CREATED = "created"
     PRODUCED = "produced"
@@ -26,19 +26,19 @@ class VertexOutcome(Enum):
     RUN = "run"
     """Computed for the answer; nothing was to be kept."""
     NOT_KEPT = "not kept"
-    """Its result could not be kept; whoever needed it computed it."""
+    """Its result could not be kept; the vertices that needed it computed it."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionVertex:
-    """A vertex of a job with what is known of its execution.
+    """A vertex of a job with the state of its execution.
 
     Attributes:
         vertex_id: identifies the vertex within its job.
-        name: what it does, for people.
+        name: a short description.
         dataset_id: the dataset that it stands for; None for the vertex that answers.
-        outcome: what became of it.
+        outcome: its outcome.
         partitions: how many result partitions it has; None where none are kept.
         bytes: their size; None where none are kept.
         rows: how many rows they hold; None where none are kept.

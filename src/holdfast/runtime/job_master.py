@@ -165,7 +165,7 @@ class JobMaster(Generic[Q, D]):
             except KeptDataLost as lost:
                 job.lost(lost.damages)
                 if job.acted and before_retry is not None:
-                    job.reporting("can't be resubmitted", before_retry)
+                    job.reporting("can't be retried", before_retry)
             except SubstitutionRefusedError as refused:
                 job.go_without_caches(refused)
                 if job.acted and before_retry is not None:
@@ -210,7 +210,7 @@ class JobMaster(Generic[Q, D]):
                     request.query, request.root, reads, hand_out.name, hand_out.form
                 )
             except SubstitutionRefusedError as refused:
-                logger.warning("nothing kept is read by what is handed out: %s", refused)
+                logger.warning("kept results are not used by the returned plan: %s", refused)
                 return self._runner.substituted(request.query, request.root, lambda node: None)
             self._handed_out.hold(hand_out.name, stack.pop_all())
             return handed_out
@@ -266,7 +266,7 @@ class JobMaster(Generic[Q, D]):
             except KeptDataLost as lost:
                 job.lost(lost.damages)
                 if given:
-                    job.report("has to be run again")
+                    job.report("must be rerun")
                     raise
             except SubstitutionRefusedError as refused:
                 if given:
@@ -406,9 +406,9 @@ class _Job(Generic[Q, D]):
         self._execution.attach(graph)
         self.lost(damages)
         self.report(
-            "computes it again"
+            "recomputes it"
             if self._attempts <= self._WITH_CACHES
-            else "is resubmitted without keeping anything"
+            else "is resubmitted without caching"
         )
         for dataset_id in graph.reads:
             kept_dataset = lease.entries[dataset_id].kept
@@ -439,14 +439,15 @@ class _Job(Generic[Q, D]):
         if not found.differs:
             return True
         difference = (
-            f"{found.only_kept:,} of {entry.kept.rows:,} kept rows are not computed, and "
-            f"{found.only_computed:,} computed rows are not kept"
+            f"{found.only_kept:,} of {entry.kept.rows:,} kept rows were not computed, and "
+            f"{found.only_computed:,} computed rows were not kept"
         )
         self._losses.append(f"{dataset_id}: {difference}")
         self._reported = len(self._losses)
         logger.warning(
-            "job %s (%s) found that %s (%s) holds other rows than its plan gives: %s. It is "
-            "removed, with what was made of it, and not kept any more; the job computes it",
+            "job %s (%s): verification of %s (%s) failed, its rows differ from those of its plan: "
+            "%s. It and the results derived from it are invalidated and no longer kept; "
+            "recomputing",
             self._execution.job_id,
             self._request.name,
             dataset_id,
@@ -540,7 +541,7 @@ class _Job(Generic[Q, D]):
         for dataset_id, (why, seconds) in self._failed_productions.items():
             self._master._failures.add(dataset_id, seconds)
             logger.warning(
-                "job %s (%s) has an answer, but a result that was to be kept has none: %s",
+                "job %s (%s) succeeded, but a result could not be kept: %s",
                 self._execution.job_id,
                 self._request.name,
                 f"{dataset_id}: {why}",
@@ -548,7 +549,7 @@ class _Job(Generic[Q, D]):
         # Had it failed without caches as well, the fault would not have been theirs.
         if self._refused is not None:
             logger.warning(
-                "job %s (%s) was run without reading what is kept: %s",
+                "job %s (%s) ran without kept results: %s",
                 self._execution.job_id,
                 self._request.name,
                 self._refused,
@@ -574,8 +575,8 @@ class _Job(Generic[Q, D]):
             changed = self._outdated[files] = self._master._changed_source(files)
             if changed is not None:
                 logger.warning(
-                    "job %s (%s) reads nothing that is kept of a catalog's table, and keeps "
-                    "nothing: %s changed after the catalog listed it. REFRESH TABLE lists it anew",
+                    "job %s (%s) neither reads nor keeps results of a catalog table: %s changed "
+                    "after the catalog listed it. Run REFRESH TABLE to list it again",
                     self._execution.job_id,
                     self._request.name,
                     changed,
@@ -633,7 +634,7 @@ class _Job(Generic[Q, D]):
             return
         if not self._master._failures.may_be_tried(dataset_id):
             self._manager.abandon(dataset_id)
-            why = "it could not be computed a short time ago"
+            why = "a recent attempt to compute it failed"
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
             return
         published = False

@@ -112,7 +112,8 @@ class JobMasterPartitionTracker:
         """
         if executor_id in self._executors:
             raise DuplicateRegistrationError(
-                f"task executor {executor_id}", "When it has started again, it was lost before."
+                f"task executor {executor_id}",
+                "Report the previous one as lost first if it has restarted.",
             )
         self._registrations += 1
         executor = _Executor(executor_id, self._registrations)

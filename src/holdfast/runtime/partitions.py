@@ -1,4 +1,4 @@
-"""Where kept result partitions lie, as it is reported back to the client."""
+"""The locations of kept result partitions, as reported to the client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ResultPartitionDescriptor:
     Attributes:
         dataset_id: the dataset that it is a part of.
         index: which subtask wrote it, from 0.
-        location: where it lies, as a path or URL that Spark and any Parquet reader open.
+        location: its path or URL, readable by Spark and any Parquet reader.
         bytes: its size.
         rows: how many rows it holds.
     """
@@ -38,7 +38,7 @@ class BlockingPersistentResultPartitionMeta:
     Attributes:
         descriptors: for each dataset the locations of its partitions, by index. A dataset
             without rows may have no partition.
-        incomplete: datasets of which some location could not be collected; not to be read.
+        incomplete: datasets with unknown locations; not to be read.
     """
 
     descriptors: Mapping[IntermediateDataSetID, tuple[ResultPartitionDescriptor, ...]] = field(

@@ -96,7 +96,7 @@ def _connect(connection: RecoveryConnection, answers: _Answers) -> None:
             answers.note(connection.name, error)
             return
         except Exception as error:
-            logger.exception("task executor %s can't be connected to", connection.name)
+            logger.exception("can't connect to task executor %s", connection.name)
             answers.note(connection.name, error)
         else:
             answers.note(connection.name, None)

@@ -70,7 +70,9 @@ class RecoveryConnection(TaskExecutorConnection):
     def leave(self) -> None:
         """Makes no call any more, and releases nothing."""
         self._closed = True
-        self._unreachable = TaskExecutorUnreachableError(self.name, "this start has let go of it")
+        self._unreachable = TaskExecutorUnreachableError(
+            self.name, "this start has disconnected from it"
+        )
 
     def connect(self) -> None:
         """Registers the start, if it isn't.

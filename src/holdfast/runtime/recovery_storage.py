@@ -315,11 +315,11 @@ class RecoveryStorage(TaskExecutorStorage):
             self._tracker.executor_registered(connection.name)
         failures = await_previous_workers(self._starts, self._wait_for, self._timeout_seconds)
         for name, failure in failures.items():
-            logger.warning("task executor %s is gone on without: %s", name, failure)
+            logger.warning("continuing without task executor %s: %s", name, failure)
         if len(failures) == len(self._connections):
             raise StorageError(
                 ", ".join(failures),
-                f"no task executor can be used: {next(iter(failures.values()))}",
+                f"no task executor is available: {next(iter(failures.values()))}",
             )
         self._take_in(
             productions(
@@ -379,7 +379,7 @@ class RecoveryStorage(TaskExecutorStorage):
     def _production(self, output: OutputID) -> FoundProduction:
         production = self._found.get(output)
         if production is None:
-            raise StorageError(str(output), "expected an output that was recovered")
+            raise StorageError(str(output), "expected a recovered output")
         return production
 
     def _number_of_whole(self, kept: KeptDataSet) -> int:
@@ -392,7 +392,9 @@ class RecoveryStorage(TaskExecutorStorage):
                     return len(self._tracker.locations(output))
             except (UnknownDataSetError, ValueError) as error:
                 raise StorageError(name, "expected a dataset that is kept for this job") from error
-        raise LocationsIncompleteError(name, "a task executor that held some of it was lost")
+        raise LocationsIncompleteError(
+            name, "a task executor that held some of its partitions was lost"
+        )
 
     def _lying(self, kept: KeptDataSet) -> list[LyingPartition]:
         """For each partition that has a file, of which output it is and who has it."""
@@ -437,11 +439,14 @@ class RecoveryStorage(TaskExecutorStorage):
         originals, number = part.originals or (), part.number_of_partitions or 0
         production = self._production(part.of)
         if description.position_column is not None:
-            raise StorageError(str(part.of), "the order of its rows goes by where they were made")
+            raise StorageError(
+                str(part.of), "the order of its rows depends on the tasks that produced them"
+            )
         if written is not None:
             if sorted(each.index for each in written) != list(range(len(originals))):
                 raise StorageError(
-                    str(part.of), f"{len(written)} tasks wrote, expected {len(originals)}"
+                    str(part.of),
+                    f"{len(written)} tasks wrote partitions, expected {len(originals)}",
                 )
             written = [replace(each, index=originals[each.index]) for each in written]
         found = self._finish_all(staged, written, number, first=None)

@@ -150,7 +150,7 @@ class TaskExecutorConnection:
             try:
                 self.call(lambda gateway: gateway.end_job(self.application, job_id))
             except TaskExecutorError as error:
-                logger.debug("%s: job %s is not ended there: %s", self.name, job_id, error)
+                logger.debug("%s: can't end job %s: %s", self.name, job_id, error)
 
     def release(self, outputs: Collection[OutputID]) -> None:
         """Releases outputs; where the executor can't be reached, as soon as it is."""
@@ -173,7 +173,7 @@ class TaskExecutorConnection:
         except (TaskExecutorError, StorageError) as error:
             # Once: the next heartbeats will hear the same.
             if str(error) != self._refused:
-                logger.warning("task executor %s refuses a heartbeat: %s", self.name, error)
+                logger.warning("task executor %s rejected a heartbeat: %s", self.name, error)
             self._refused = str(error)
 
     def close(self) -> None:
@@ -184,12 +184,12 @@ class TaskExecutorConnection:
         was_up = self._unreachable is None
         self._unreachable = TaskExecutorUnreachableError(self.name, "the environment is closed")
         if not was_up:
-            logger.debug("%s: left to its lease: it is out of reach", self.name)
+            logger.debug("%s: unreachable, its lease will expire", self.name)
             return
         try:
             self.gateway.unregister_application(self.application)
         except TaskExecutorError as error:
-            logger.debug("%s: left to its lease: %s", self.name, error)
+            logger.debug("%s: can't unregister, its lease will expire: %s", self.name, error)
 
     def _register(self) -> None:
         try:
@@ -252,4 +252,6 @@ class TaskExecutorConnection:
         except TaskExecutorError as error:
             with self._lock:
                 self._owed |= owed
-            logger.debug("%s: %d outputs are released later: %s", self.name, len(owed), error)
+            logger.debug(
+                "%s: the release of %d outputs is postponed: %s", self.name, len(owed), error
+            )

@@ -110,7 +110,7 @@ class TaskExecutorStorage(IntermediateResultStorage):
             if failures and not directories:
                 raise StorageError(str(output), str(failures[0])) from failures[0]
             raise StorageError(
-                str(output), f"task executors would keep it under different paths: {directories}"
+                str(output), f"expected the same directory on all task executors, got {directories}"
             )
         directory = Path(next(iter(directories.values())))
         return StagedDataSet(job_id, output.dataset_id, output.name, directory)
@@ -215,7 +215,7 @@ class TaskExecutorStorage(IntermediateResultStorage):
     ) -> KeptDataSet:
         if not any(found.values()):
             raise StorageError(
-                str(staged.directory), "no task has left a partition, not even an empty one"
+                str(staged.directory), "no task wrote a partition, not even an empty one"
             )
         created = datetime.now(UTC).isoformat(timespec="seconds")
         manifests = {
@@ -246,7 +246,7 @@ class TaskExecutorStorage(IntermediateResultStorage):
         with self._lock:
             try:
                 if not self._tracker.is_complete(output):
-                    return "a task executor that held some of it was lost"
+                    return "a task executor that held some of its partitions was lost"
                 holders = set(self._tracker.locations(output).values())
             except UnknownDataSetError:
                 return "it has been released"
@@ -325,12 +325,12 @@ class TaskExecutorStorage(IntermediateResultStorage):
                 connection.connect()
             except (TaskExecutorError, StorageError) as error:
                 failures.append(error)
-                logger.warning("%s; it is tried again with each heartbeat", error)
+                logger.warning("%s; retrying with each heartbeat", error)
         if len(failures) == len(self._connections):
             self.close()
             raise StorageError(
                 ", ".join(connection.name for connection in self._connections),
-                f"no task executor can be used: {failures[0]}",
+                f"no task executor is available: {failures[0]}",
             ) from failures[0]
 
     def _finish(
@@ -361,8 +361,8 @@ class TaskExecutorStorage(IntermediateResultStorage):
             if expected is not None and expected[partition.index].rows != partition.rows:
                 raise StorageError(
                     f"partition {partition.index} on {connection.name}",
-                    f"its task wrote {expected[partition.index].rows} rows, and "
-                    f"{partition.rows} lie there",
+                    f"its task wrote {expected[partition.index].rows} rows, but its file has "
+                    f"{partition.rows}",
                 )
         return found
 
@@ -384,7 +384,7 @@ class TaskExecutorStorage(IntermediateResultStorage):
                 raise LocationsIncompleteError(
                     str(staged.dataset_id),
                     f"partition {partition.index} was written on {partition.host}, where no task "
-                    f"executor answers (those that do: {sorted(beside) or 'none'})",
+                    f"executor responds (responding: {sorted(beside) or 'none'})",
                 )
             parts[connection][partition.index] = partition
         return parts
@@ -454,7 +454,7 @@ class TaskExecutorStorage(IntermediateResultStorage):
                 )
             except TaskExecutorError as error:
                 logger.debug(
-                    "%s: %s is left to the job's end there: %s", connection.name, output, error
+                    "%s: can't release %s before the job ends: %s", connection.name, output, error
                 )
 
     def _release(self, output: OutputID) -> None:
@@ -514,7 +514,7 @@ def _partition_directory(kept: KeptDataSet) -> PartitionDirectory:
 
     def root() -> Path:
         if not application.is_dir():
-            raise FileNotFoundError(f"{application} is gone")
+            raise FileNotFoundError(f"application {application} was removed")
         return application
 
     return PartitionDirectory(root)

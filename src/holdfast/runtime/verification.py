@@ -133,7 +133,7 @@ class Verification(Generic[Q]):
         dataset_id = IntermediateDataSetID.from_digest(kept.manifest.dataset.dataset_id)
         why = why_unverifiable(root, kept)
         if why is not None:
-            logger.info("%s is read without being verified: %s", dataset_id, why)
+            logger.info("reading %s unverified: %s", dataset_id, why)
             return Comparison()
         rounding = adds_up(root)
         try:
@@ -141,13 +141,13 @@ class Verification(Generic[Q]):
             if found is None:
                 found = self.verifier.compare(made_from, [root], kept, rounding=rounding)
         except VerificationError as error:
-            logger.warning("%s is read without being verified: %s", dataset_id, error)
+            logger.warning("can't verify %s, reading it unverified: %s", dataset_id, error)
             return Comparison()
         if found is None:
-            logger.info("%s is read without being verified: no plan of it stands alone", dataset_id)
+            logger.info("reading %s unverified: no plan computes it on its own", dataset_id)
             return Comparison()
         if found.rounded:
-            logger.info("%s agrees with its plan but for numbers' last digits", dataset_id)
+            logger.info("%s agrees with its plan up to floating-point rounding", dataset_id)
         return found
 
 

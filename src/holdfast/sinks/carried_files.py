@@ -114,8 +114,8 @@ class CarriedFiles:
                 return None
             raise SinkError(
                 str(self._target),
-                f"it holds a file {path!r} of the name of one that was written. Nothing was "
-                "changed: rename one of them, or use another path.",
+                f"it already contains a file {path!r}, and the write has one of the same name. "
+                "Nothing was changed: rename one of them, or use another path.",
             )
         source, link = self._target / path, self._into / path
         try:

@@ -102,7 +102,7 @@ class CommitMarker(BaseModel):
         try:
             return cls.model_validate(json.loads(text))
         except ValueError:
-            logger.warning("%s is damaged; the rows beside it count as published", path)
+            logger.warning("%s is damaged; treating the rows next to it as published", path)
             return cls(epoch=0)
 
     @classmethod

@@ -207,7 +207,7 @@ class DirectorySink:
         opened = self._opened
         if opened is None:
             raise SinkError(
-                str(self.target), "nothing was opened: expected a call of open() before"
+                str(self.target), "the sink is not open: expected a preceding call of open()"
             )
         try:
             with self._locked(opened) as is_alone:
@@ -229,7 +229,7 @@ class DirectorySink:
         try:
             marker = CommitMarker.read(opened.names.target, opened.token)
         except OSError:
-            logger.warning("what was written beside %s stays", self.target, exc_info=True)
+            logger.warning("can't remove what was staged next to %s", self.target, exc_info=True)
             return
         # It may have been published right before whatever went wrong.
         mine = marker is not None and marker.epoch == opened.epoch
@@ -259,9 +259,9 @@ class DirectorySink:
                 CommitMarker.remove(target, opened.token)
             stages.sweep(start.epoch)
         except StaleEpochError:
-            logger.debug("%s is left to the start that has taken over", self.target)
+            logger.debug("leaving the cleanup of %s to the start that has taken over", self.target)
         except (OSError, StorageError):
-            logger.warning("hidden files in or beside %s stay", self.target, exc_info=True)
+            logger.warning("can't remove hidden files in or next to %s", self.target, exc_info=True)
 
     def _entry(self) -> SinkEntry:
         return SinkEntry(target=str(self.target.resolve()), mode=self.mode)
@@ -329,9 +329,9 @@ class DirectorySink:
             if exists and keeps and not carried.takes_all_back():
                 raise SinkError(
                     str(self.target),
-                    "others have changed what an earlier start had written there, which is to be "
-                    "replaced. Nothing was changed: remove these rows, and the job's directory "
-                    "under high-availability.storageDir, and start the program again.",
+                    "another writer has changed the rows of an earlier start, which are to be "
+                    "replaced. Nothing was changed: remove these rows and the job's directory "
+                    "under high-availability.storageDir, and restart the program.",
                 )
             marker = CommitMarker(
                 epoch=opened.epoch,
@@ -357,8 +357,8 @@ class DirectorySink:
             return marker
         raise SinkError(
             str(self.target),
-            "others change it all the time, so that nothing could be published. Stop them, and "
-            "start the program again.",
+            "it is constantly changed by other writers, so nothing could be published. Stop them "
+            "and restart the program.",
         )
 
     def _locked(self, opened: _Opened) -> AbstractContextManager[bool]:
@@ -374,4 +374,4 @@ class DirectorySink:
                 opened.stages.discard(opened.epoch, state)
         except OSError:
             # The rows are where they belong, or nowhere; the next start or forget() tries again.
-            logger.warning("hidden files in or beside %s stay", self.target, exc_info=True)
+            logger.warning("can't remove hidden files in or next to %s", self.target, exc_info=True)

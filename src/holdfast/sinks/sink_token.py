@@ -81,8 +81,8 @@ def token_of(journal: SinkJournal, ordinal: int, sink: SinkEntry) -> JournalEntr
     except (OSError, HoldfastError) as error:
         raise SinkError(
             sink.target,
-            f"whether an earlier start has written them can't be told: {error}. Make "
-            "high-availability.storageDir readable, and start the program again.",
+            f"can't determine whether an earlier start has written the rows: {error}. Make "
+            "high-availability.storageDir readable, and restart the program.",
         ) from error
     if entry is None:
         entry = JournalEntry(token=uuid.uuid4().hex)
@@ -93,8 +93,8 @@ def token_of(journal: SinkJournal, ordinal: int, sink: SinkEntry) -> JournalEntr
         write_entry(journal, entry)
     except OSError as error:
         logger.warning(
-            "the write to %s can't be recorded: a crash while it is published would have it "
-            "written twice: %s",
+            "can't record the write to %s: a crash during its publication would write the rows "
+            "twice: %s",
             sink.target,
             error,
         )

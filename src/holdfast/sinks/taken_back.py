@@ -64,9 +64,9 @@ def take_back(journal: SinkJournal) -> None:
         if not _is_there(each, published):
             raise SinkError(
                 each.target,
-                "rows of an earlier start, from inputs that have changed since, can't be told from "
-                "others there any more. Remove them, and the job's directory under "
-                "high-availability.storageDir, and start the program again.",
+                "rows that an earlier start wrote from inputs that have changed since can't be "
+                "distinguished from others. Remove them and the job's directory under "
+                "high-availability.storageDir, and restart the program.",
             )
         sinks[ordinal] = each.model_copy(update={"published": None, "replaces": published})
     # Under another token: what says now that the rows are there means those that are to go.

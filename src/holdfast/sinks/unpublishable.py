@@ -21,18 +21,18 @@ def why_unpublishable(target: Path) -> str | None:
         The reason; None where it can.
 
     >>> why_unpublishable(Path("/"))
-    'it is where a file system is mounted'
+    'it is a mount point'
     """
     target = target.resolve()
     if os.path.lexists(target) and not target.is_dir():
         return "it is not a directory"
     if target.exists() and (os.path.ismount(target) or _is_bound(target)):
-        return "it is where a file system is mounted"
+        return "it is a mount point"
     parent = target.parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        return f"{parent}, in which it lies, can't be written to"
+        return f"its parent directory {parent} is not writable"
     return None
 
 

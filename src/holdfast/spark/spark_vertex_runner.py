@@ -236,7 +236,7 @@ class SparkVertexRunner:
         shared = session == self._spark._jsparkSession
         now = session_inputs(self._spark)
         if now != inputs if shared else of_hadoop(now) != of_hadoop(inputs):
-            raise NotKeptError("a setting was changed while the job ran")
+            raise NotKeptError("a setting changed while the job ran")
 
     def _write(
         self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
@@ -330,14 +330,14 @@ class SparkVertexRunner:
         indices = [partition.index for partition in kept.manifest.partitions]
         if indices != list(range(len(indices))):
             raise SubstitutionRefusedError(
-                "a barrier stage has a task for each partition, and empty ones are not kept"
+                "a barrier stage has one task per partition, and empty partitions are not kept"
             )
         context: Any = self._spark.sparkContext._jsc.sc()
         profile = context.resourceProfileManager().defaultResourceProfile()
         slots = context.maxNumConcurrentTasks(profile)
         if len(indices) > slots:
             raise SubstitutionRefusedError(
-                f"a barrier stage over {len(indices)} kept partitions finds {slots} slots"
+                f"a barrier stage over {len(indices)} kept partitions has only {slots} slots"
             )
 
     @contextmanager

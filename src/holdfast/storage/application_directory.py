@@ -94,7 +94,7 @@ class ApplicationDirectory:
             if try_lock(lock.fileno()):
                 return cls(path.parent, path, lock)
         except OSError as error:
-            logger.debug("%s has no locks: %s", path, error)
+            logger.debug("%s does not support locks: %s", path, error)
         lock.close()
         return None
 
@@ -158,7 +158,7 @@ def _create(root: Path, application: ApplicationID) -> tuple[Path, IO[bytes]]:
     try:
         # Whoever looks for garbage may hold it for the moment of looking.
         if not try_lock(lock.fileno(), patience_seconds=_GRACE_SECONDS):
-            raise BlockingIOError(errno.EAGAIN, "somebody else holds it", str(making / LOCK))
+            raise BlockingIOError(errno.EAGAIN, "another process holds it", str(making / LOCK))
         path = root / f"{_APPLICATION}{name}"
         _rename(making, path)
     except OSError:
@@ -201,7 +201,7 @@ def remove_garbage(root: Path) -> list[Path]:
         if _OURS.fullmatch(path.name) and _is_abandoned(path):
             _remove(path)
             removed.append(path)
-            logger.info("removed %s, left behind by an application that has ended", path)
+            logger.info("removed %s of an application that has ended", path)
     return removed
 
 
@@ -221,7 +221,7 @@ def _is_abandoned(path: Path) -> bool:
     except FileNotFoundError:
         return _is_old(path)
     except OSError as error:
-        logger.warning("can't tell whether %s is in use, so it stays: %s", path, error)
+        logger.warning("can't determine whether %s is in use, keeping it: %s", path, error)
         return False
 
 

@@ -102,7 +102,7 @@ class PartitionDirectory:
             for partition in manifest.partitions:
                 link_partition(directory / partition.file, pinned / partition.file)
         except OSError as error:
-            logger.debug("%s is read unpinned: %s", directory, error)
+            logger.debug("reading %s without pinning it: %s", directory, error)
             self.remove(pinned)
             return None
         return pinned
@@ -113,7 +113,7 @@ class PartitionDirectory:
             path.mkdir(mode=0o700, parents=True)
         except OSError as error:
             raise StorageError(
-                kind, f"no directory can be made to keep results in: {error}"
+                kind, f"can't create a directory to keep results in: {error}"
             ) from error
         return path
 
@@ -131,9 +131,7 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
                 continue
             match = _PART_FILE.fullmatch(path.name)
             if match is None:
-                raise StorageError(
-                    str(path), "this is not what a task calls the partition it writes"
-                )
+                raise StorageError(str(path), "expected the name of a partition that a task writes")
             index = int(match[1])
             if index in partitions:
                 raise StorageError(str(path), f"two attempts left a file for partition {index}")
@@ -146,7 +144,7 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
                 modified_ns=status.st_mtime_ns,
             )
     except (OSError, pyarrow.ArrowException) as error:
-        raise StorageError(str(staged), f"its partitions can't be told: {error}") from error
+        raise StorageError(str(staged), f"can't determine its partitions: {error}") from error
     return tuple(partitions[index] for index in sorted(partitions))
 
 
@@ -166,14 +164,14 @@ def damage(directory: Path, manifest: Manifest) -> str | None:
     for partition in manifest.partitions:
         status = found.pop(partition.file, None)
         if status is None:
-            return f"partition {partition.index} is gone"
+            return f"partition {partition.index} is missing"
         change = how_changed(partition, status)
         if change is not None:
             return change
     if found:
-        return f"{len(found)} unknown files lie in {directory}"
+        return f"{len(found)} unknown files are in {directory}"
     if not explained:
-        return "its manifest is gone"
+        return "its manifest is missing"
     return None
 
 
@@ -201,7 +199,7 @@ def note_hits(directory: Path, count: int) -> None:
         finally:
             os.close(file)
     except OSError as error:
-        logger.debug("that %s has been read %d times is not noted: %s", directory, count, error)
+        logger.debug("can't update the hit count of %s to %d: %s", directory, count, error)
 
 
 def noted_hits(directory: Path) -> int | None:
@@ -228,11 +226,11 @@ def how_changed(partition: KeptPartition, status: os.stat_result) -> str | None:
     if status.st_size != partition.bytes:
         return f"partition {partition.index} has {status.st_size} of {partition.bytes} bytes"
     if status.st_mtime_ns != partition.modified_ns:
-        return f"partition {partition.index} has been written to"
+        return f"partition {partition.index} was modified"
     return None
 
 
 def _remove(directory: Path) -> None:
     if not remove_at_once(directory, directory.with_name(f".removed-{directory.name}")):
         # Whoever had the answer must not lose it over garbage.
-        logger.warning("%s could not be removed; the next start will", directory)
+        logger.warning("can't remove %s; the next start will", directory)

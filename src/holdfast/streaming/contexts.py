@@ -84,7 +84,7 @@ class RecordContext(ProcessFunction.Context):
 
     def timer_service(self) -> NoReturn:
         raise UnsupportedFeatureError(
-            "A timer", "Streams are bounded here: do at the last record, or after it, what is due."
+            "A timer", "Streams are bounded here: do the work at the last record, or after it."
         )
 
 

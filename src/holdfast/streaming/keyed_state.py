@@ -42,7 +42,7 @@ class KeyedState:
         known = self._kinds.setdefault(name, kind)
         if known is not kind:
             raise KeyedStateError(
-                name, f"it is a {known.__name__} already: expected another name for another state"
+                name, f"it is already a {known.__name__}: expected a different name for each state"
             )
 
     def values(self, name: str) -> dict[str, Any]:
@@ -55,9 +55,7 @@ class KeyedState:
             KeyedStateError: when there is no key at hand.
         """
         if self._values is None:
-            raise KeyedStateError(
-                name, "there is no key at hand: use it in process_element(), where a record is"
-            )
+            raise KeyedStateError(name, "there is no current key: access it in process_element()")
         return self._values
 
 

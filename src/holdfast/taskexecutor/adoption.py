@@ -25,16 +25,16 @@ def why_not_whole(
     try:
         output_id = OutputID.parse(directory.name)
     except ValueError:
-        return "its name is not an output's"
+        return "its name is not that of an output"
     if manifest is None or record is None:
         return "it has no valid manifest"
     if manifest.dataset.dataset_id != output_id.dataset_id.hex:
-        return "its manifest is another dataset's"
+        return "its manifest belongs to another dataset"
     indices = [partition.index for partition in manifest.partitions]
     if not indices or indices != sorted(set(indices)):
-        return "its manifest has no partitions, or the same one twice"
+        return "its manifest has no partitions or duplicate ones"
     if not 0 <= indices[0] <= indices[-1] < record.number_of_partitions:
-        return "its manifest has partitions beyond their number"
+        return "its manifest has partitions out of range"
     return _other_kinds(directory) or damage(directory, manifest)
 
 
@@ -42,11 +42,11 @@ def _other_kinds(directory: Path) -> str | None:
     """Links could lead anywhere, so nothing but plain files is served."""
     try:
         if not stat.S_ISDIR(os.lstat(directory).st_mode):
-            return "it is no directory"
+            return "it is not a directory"
         with os.scandir(directory) as entries:
             for entry in entries:
                 if not entry.is_file(follow_symlinks=False):
-                    return f"{entry.name} in it is no file"
+                    return f"{entry.name} in it is not a file"
     except OSError as error:
         return f"it can't be listed: {error.strerror}"
     return None

@@ -104,7 +104,7 @@ class ApplicationPartitions:
             if why is None and manifest is not None and record is not None:
                 self._take_in(directory, manifest, record)
             else:
-                logger.warning("removed %s, which is not whole: %s", directory, why)
+                logger.warning("removed incomplete output %s: %s", directory, why)
                 self._files.remove(directory)
 
     def _take_in(self, directory: Path, manifest: Manifest, record: OutputRecord) -> Output:
@@ -171,7 +171,7 @@ class ApplicationPartitions:
         except OSError as error:
             self._files.remove(output.directory)
             raise StorageError(
-                str(output.directory), f"what is written there can't be noted: {error}"
+                str(output.directory), f"can't record the output: {error}"
             ) from error
 
     def finish(
@@ -281,7 +281,7 @@ class ApplicationPartitions:
         with output.working:
             if output.state is not OutputState.FINISHED or self.book.get(output_id) is not output:
                 raise UnknownDataSetError(
-                    output_id.name, "an output that is finished and not promoted yet"
+                    output_id.name, "a finished output that is not promoted yet"
                 )
             kept = self._backing.partitions(output_id)
             refuse_other_manifest(output_id, manifest, kept)
@@ -349,14 +349,14 @@ class ApplicationPartitions:
                 lying[key] = PublishedPartition(directory, partition)
         missing = next((each for each in ids if each not in lying), None)
         if missing is not None:
-            raise UnknownPartitionError(str(missing), "one that lies here and is published")
+            raise UnknownPartitionError(str(missing), "a published partition of this task executor")
         return [lying[each] for each in ids]
 
     def _published(self, output_id: OutputID) -> tuple[Path, Manifest]:
         output = self.promoted(output_id)
         manifest = None if output is None else output.manifest
         if output is None or manifest is None:
-            raise UnknownDataSetError(output_id.name, "an output that is promoted and not released")
+            raise UnknownDataSetError(output_id.name, "a promoted output that is not released")
         return output.directory, manifest
 
     def promoted(self, output_id: OutputID) -> Output | None:

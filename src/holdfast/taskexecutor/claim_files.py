@@ -101,7 +101,7 @@ class ClaimFiles:
         newest = self.newest(claim.job_id)
         if newest > claim.epoch or (newest == claim.epoch and self._has_ended(claim)):
             raise StaleEpochError(
-                f"to keep partitions of job {claim.job_id.hex} in {self._root.parent}",
+                f"keeping partitions of job {claim.job_id.hex} in {self._root.parent}",
                 claim.epoch,
                 newest,
             )

@@ -126,6 +126,6 @@ class RemoteTaskExecutor:
             pass
         raise refused or TaskExecutorUnreachableError(
             self.address,
-            f"it answers {call.name} with status {response.status}, and not as a task executor of "
-            "this version does",
+            f"it responds to {call.name} with status {response.status}, unlike a task executor of "
+            "this version",
         )

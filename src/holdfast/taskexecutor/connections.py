@@ -195,14 +195,14 @@ class JobConnections:
     def _register_job(self, application: ApplicationID, job_id: JobID) -> tuple[Instruction, ...]:
         self._application(application)
         if job_id in self._jobs:
-            raise DuplicateRegistrationError(f"job {job_id.hex}", "Use an id of its own.")
+            raise DuplicateRegistrationError(f"job {job_id.hex}", "Use a unique id.")
         self._jobs[job_id] = _Job(application)
         return (MarkJobActive(job_id),)
 
     def _open(self, job: _Job, job_id: JobID, output: OutputID) -> tuple[Instruction, ...]:
         if output in job.slots:
             raise DuplicateRegistrationError(
-                f"slot of job {job_id.hex} for output {output}", "Produce it as another attempt."
+                f"slot of job {job_id.hex} for output {output}", "Produce it as a new attempt."
             )
         job.slots[output] = None
         return ()

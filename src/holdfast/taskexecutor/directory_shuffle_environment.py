@@ -173,4 +173,4 @@ def remove_file(file: Path) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             # It is garbage: the sweep comes by again.
-            logger.warning("%s could not be removed: %s", path, error)
+            logger.warning("can't remove %s: %s", path, error)

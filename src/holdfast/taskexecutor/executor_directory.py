@@ -58,7 +58,7 @@ def _refuse_a_strangers(path: Path) -> None:
     if status.st_uid != os.getuid():
         raise PermissionError("it belongs to another user")
     if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise PermissionError("others can write to it: `chmod go-w` ends that")
+        raise PermissionError("it is writable by other users: run `chmod go-w` on it")
 
 
 def _locked(path: Path) -> int:
@@ -72,8 +72,8 @@ def _locked(path: Path) -> int:
     os.close(opened)
     raise StorageError(
         str(path),
-        "another task executor serves this directory: expected a directory for each. Stop the "
-        "other one, or give another --dir",
+        "another task executor serves this directory: expected a separate one for each. Stop the "
+        "other one, or use another --dir",
     )
 
 
@@ -86,7 +86,7 @@ def _executor_id(path: Path) -> str:
         pass
     except (ValidationError, UnicodeDecodeError) as error:
         raise StorageError(
-            str(file), "this is not what a task executor wrote there; remove it to start anew"
+            str(file), "not written by a task executor, or corrupt; remove it to start from scratch"
         ) from error
     record = _Record(executor_id=ApplicationID.random().hex)
     write_atomically(file, record.model_dump_json().encode())

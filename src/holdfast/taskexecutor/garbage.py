@@ -65,14 +65,14 @@ class Garbage:
                 if application_of(path) is not None and not (path / LOCK).exists()
             ]
         except OSError as error:
-            logger.warning("%s can't be swept: %s", self._root, error)
+            logger.warning("can't clean up %s: %s", self._root, error)
             return []
 
     def _clear(self, directory: Path) -> None:
         if directory.parent.name != DATASETS:
             _remove_committed(directory)
         if self.is_forsaken(directory):
-            logger.info("removed %s, which nobody knows", directory)
+            logger.info("removed orphaned directory %s", directory)
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -55,7 +55,7 @@ class JobAwareShuffleEnvironment:
         """
         with self._active_jobs_lock:
             if job_id in self._active_jobs:
-                raise DuplicateRegistrationError(f"job {job_id.hex}", "Use an id of its own.")
+                raise DuplicateRegistrationError(f"job {job_id.hex}", "Use a unique id.")
             self._active_jobs.add(job_id)
 
     def mark_job_inactive(self, job_id: JobID) -> None:

@@ -39,7 +39,7 @@ def refuse_bad_links(output: OutputID, partitions: Sequence[ResultPartitionID]) 
     if not partitions:
         raise MalformedRequestError("link_output", "expected at least one partition")
     if len({each.index for each in partitions}) != len(partitions):
-        raise MalformedRequestError("link_output", "a partition is given twice")
+        raise MalformedRequestError("link_output", "duplicate partition")
     for each in partitions:
         if each.dataset_id != output.dataset_id:
             raise MalformedRequestError(
@@ -79,7 +79,7 @@ def link_published(found: Sequence[PublishedPartition], directory: Path) -> None
             remove_file(link)
         if isinstance(error, StorageError):
             raise
-        raise StorageError(str(directory), f"what lies here can't be linked: {error}") from error
+        raise StorageError(str(directory), f"can't link the partitions: {error}") from error
 
 
 def _link(found: PublishedPartition, link: Path) -> None:
@@ -89,6 +89,6 @@ def _link(found: PublishedPartition, link: Path) -> None:
     status = link.lstat()
     changed = how_changed(found.partition, status)
     if not stat.S_ISREG(status.st_mode):
-        changed = "it is no file"
+        changed = "it is not a file"
     if changed is not None:
-        raise StorageError(str(file), f"it is not as it was published: {changed}")
+        raise StorageError(str(file), f"it was modified after publication: {changed}")

@@ -103,7 +103,7 @@ class NotifyingResultPartitionWriter:
         """
         if self._state is not _State.IN_PROGRESS:
             raise UnknownPartitionError(
-                str(self.partition_id), "one that is set up, and not finished and not failed"
+                str(self.partition_id), "one that is set up and neither finished nor failed"
             )
         metrics = self._writer.finish()
         self._state = _State.FINISHED

@@ -81,7 +81,7 @@ class OutputBook:
         with self._lock:
             if output.output_id in self._outputs:
                 raise DuplicateRegistrationError(
-                    f"output {output.output_id}", "Produce it as another attempt."
+                    f"output {output.output_id}", "Produce it as a new attempt."
                 )
             self._outputs[output.output_id] = output
 

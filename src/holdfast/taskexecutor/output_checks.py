@@ -24,10 +24,10 @@ def refuse_bad_indices(
         )
     given = indices or ()
     if len(set(given)) != len(given):
-        raise MalformedRequestError("finish_output", "a partition is given twice")
+        raise MalformedRequestError("finish_output", "duplicate partition")
     if any(not 0 <= index < limit for index in given):
         raise MalformedRequestError(
-            "finish_output", f"partitions of {output_id} are from 0 below {limit}"
+            "finish_output", f"expected partitions of {output_id} from 0 to {limit - 1}"
         )
 
 
@@ -59,7 +59,7 @@ def refuse_other_manifest(
     if differing:
         raise UnknownPartitionError(
             str(ResultPartitionID(output_id, min(differing))),
-            "a manifest that describes each partition that lies here as it is, and no other",
+            "a manifest that describes exactly the partitions stored here",
         )
     if not held or len(manifest.partitions) != len(held):
         raise UnknownPartitionError(

@@ -75,7 +75,7 @@ class ReadingService:
             return self._directory_answer(reading, output)
         partition = output.files.get(reading.file)
         if partition is None:
-            raise webhdfs.missing("no such partition lies here")
+            raise webhdfs.missing("no such partition is stored here")
         if reading.operation == "GETFILESTATUS":
             return _json({"FileStatus": webhdfs.file_status(partition)})
         if reading.operation == "LISTSTATUS":
@@ -91,7 +91,7 @@ class ReadingService:
                 self._threads, open_partition, self._root, output, partition
             )
         except OSError as error:
-            logger.warning("%s can't be served: %s", output.output_id, error)
+            logger.warning("can't serve %s: %s", output.output_id, error)
             raise webhdfs.missing(str(error)) from error
         with file:
             return await _send(request, file, start, count)
@@ -129,11 +129,11 @@ async def _send(
         sent = await asyncio.get_running_loop().sendfile(transport, file, start, count)
     except (ConnectionError, RuntimeError) as error:
         # Spark hangs up as soon as it has what it wanted.
-        logger.debug("a reader has gone: %s", error)
+        logger.debug("a reader disconnected: %s", error)
         transport.abort()
         return response
     if sent != count:
         # The reader must not take what follows for the rest of the file.
-        logger.warning("%s has become shorter while it was read", file.name)
+        logger.warning("%s was truncated while it was read", file.name)
         transport.abort()
     return response

@@ -78,7 +78,7 @@ class RecoveryDirectory:
             FileNotFoundError: when a newer start has taken it over, or somebody has removed it.
         """
         if not self.exists():
-            raise FileNotFoundError(f"{self._path} is gone")
+            raise FileNotFoundError(f"{self._path} was removed")
         return self._path
 
     def take_over(self, earlier: RecoveryClaim) -> None:
@@ -132,7 +132,7 @@ def start_directories(root: Path) -> Iterator[Path]:
 def remove_start(path: Path) -> None:
     """Removes a start's directory, as far as that can be done."""
     if not remove_at_once(path, path.with_name(_REMOVED + path.name.removeprefix(_PREFIX))):
-        logger.warning("%s could not be removed; the next start will", path)
+        logger.warning("can't remove %s; the next start will", path)
 
 
 def remove_half_removed(root: Path) -> None:

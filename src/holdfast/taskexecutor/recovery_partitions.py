@@ -139,8 +139,10 @@ class RecoveryPartitions(ApplicationPartitions):
             except OSError as error:
                 changed = str(error)
             if changed is not None:
-                raise StorageError(str(file), f"it is not as it was found: {changed}")
+                raise StorageError(str(file), f"it was modified after recovery: {changed}")
 
 
 def _not_left(output_id: OutputID) -> UnknownDataSetError:
-    return UnknownDataSetError(output_id.name, "an output that an earlier start has left here")
+    return UnknownDataSetError(
+        output_id.name, "an output of an earlier start on this task executor"
+    )

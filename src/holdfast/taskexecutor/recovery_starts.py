@@ -68,7 +68,7 @@ class RecoveryStarts:
             return self._assembled(claim)
         except OSError as error:
             raise StorageError(
-                str(self._root), f"job {claim.job_id.hex} can't be taken over: {error}"
+                str(self._root), f"can't take over job {claim.job_id.hex}: {error}"
             ) from error
 
     def adopted(self) -> Iterator[AdoptedStart]:
@@ -119,13 +119,13 @@ class RecoveryStarts:
             for path in lying:
                 # Tasks of an earlier start that still write there write for nobody.
                 if application_of_directory(path) not in claimed | known:
-                    logger.info("removed %s, which no start of a job claims", path)
+                    logger.info("removed %s, which is not claimed by any start of a job", path)
                     remove_start(path)
         except FileNotFoundError:
             # Nobody has kept anything here yet.
             return
         except OSError as error:
-            logger.warning("%s can't be swept: %s", self._root, error)
+            logger.warning("can't clean up %s: %s", self._root, error)
 
     def _newest_claims(self) -> list[RecoveryClaim]:
         newest = ((job_id, self._claims.newest(job_id)) for job_id in self._claims.jobs())

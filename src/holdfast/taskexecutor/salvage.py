@@ -114,7 +114,7 @@ def _published(directory: Path) -> SalvagedOutput | None:
     part, record = OutputPart.read(directory), OutputRecord.read(directory)
     why = why_not_whole(directory, manifest, record)
     if manifest is None or part is None or record is None or why is not None:
-        logger.warning("%s is not whole: %s", directory, why or "what it is isn't noted")
+        logger.warning("%s is incomplete: %s", directory, why or "it has no record")
         return None
     output = OutputID.parse(directory.name)
     return SalvagedOutput(output, directory, part, manifest.partitions, record, manifest)

@@ -34,9 +34,9 @@ def open_partition(root: Path, output: Output, partition: KeptPartition) -> IO[b
             opened = inner
         status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode):
-            raise FileNotFoundError(f"partition {partition.index} is no file")
+            raise FileNotFoundError(f"partition {partition.index} is not a file")
         if (status.st_size, status.st_mtime_ns) != (partition.bytes, partition.modified_ns):
-            raise FileNotFoundError(f"partition {partition.index} has been written to")
+            raise FileNotFoundError(f"partition {partition.index} was modified")
         return open(opened, "rb", buffering=0)
     except BaseException:
         os.close(opened)

@@ -163,7 +163,7 @@ async def _tick(executor: TaskExecutor) -> None:
             await asyncio.to_thread(executor.tick)
         except Exception:
             # The next one comes; an executor that forgets no lease would fill its disk.
-            logger.exception("a tick failed")
+            logger.exception("periodic maintenance failed")
 
 
 def _allow_open_files() -> None:
@@ -180,8 +180,8 @@ def _listening(options: ServerOptions) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise StorageError(
             f"{options.host}:{options.port}",
-            f"can't be listened on: {error}. Stop what listens there, or give another --host or "
-            "--port",
+            f"can't listen on this address: {error}. Stop the process that uses it, or choose "
+            "another --host or --port",
         ) from error
 
 

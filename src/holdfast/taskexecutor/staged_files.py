@@ -35,7 +35,7 @@ def committed_files(directory: Path) -> dict[int, list[str]]:
                 if match is not None and int(match[1]) < PARTITIONS_LIMIT:
                     files[int(match[1])].append(entry.name)
     except OSError as error:
-        raise StorageError(str(directory), f"what lies there can't be told: {error}") from error
+        raise StorageError(str(directory), f"can't list its files: {error}") from error
     return dict(files)
 
 
@@ -79,7 +79,7 @@ def take_over(
         return found
     placed = [each.model_copy(update={"index": made.get(each.index)}) for each in found]
     if any(each.index is None for each in placed):
-        raise StorageError(str(directory), "a task has written that was not to run")
+        raise StorageError(str(directory), "a task that was not scheduled has written a partition")
     return tuple(sorted(placed, key=attrgetter("index")))
 
 
@@ -92,4 +92,4 @@ def _refuse_links(directory: Path) -> None:
                 ):
                     raise StorageError(entry.path, "expected a file that a task has written")
     except OSError as error:
-        raise StorageError(str(directory), f"what lies there can't be told: {error}") from error
+        raise StorageError(str(directory), f"can't list its files: {error}") from error

@@ -379,7 +379,7 @@ class TaskExecutor:
         """
         found = self._registered(application).promoted(output)
         if found is None:
-            raise UnknownDataSetError(output.name, "an output that is promoted and not released")
+            raise UnknownDataSetError(output.name, "a promoted output that is not released")
         return found
 
     def promoted_outputs(self, application: ApplicationID) -> list[Output]:
@@ -478,7 +478,7 @@ class TaskExecutor:
             # Who asks is registered, and would take it for a word about itself.
             raise UnknownDataSetError(
                 partitions[0].output.name,
-                f"one of an application that is registered, which {application.hex} is not",
+                f"one of a registered application, and {application.hex} is not registered",
             ) from error
 
     def _start(self, application: ApplicationID) -> RecoveryPartitions:
@@ -541,7 +541,7 @@ class TaskExecutor:
                     continue
                 case CancelTasks(job_id, outputs):
                     # Spark's tasks are Spark's to cancel: what they still leave is swept up.
-                    logger.info("job %s is over, with %d outputs open", job_id, len(outputs))
+                    logger.info("job %s has ended with %d open outputs", job_id, len(outputs))
                 case ReleaseFinishedPartitions(job_id):
                     with self._lock:
                         partitions = self._jobs.get(job_id)
@@ -614,4 +614,6 @@ def _refuse_bad_registration(
     if version != __version__:
         raise VersionMismatchError(f"application {application.hex}", version, __version__)
     if math.isnan(lease_seconds) or lease_seconds <= 0:
-        raise MalformedRequestError(call, f"a lease lasts more than 0 seconds, not {lease_seconds}")
+        raise MalformedRequestError(
+            call, f"expected a lease of more than 0 seconds, got {lease_seconds}"
+        )

@@ -57,7 +57,7 @@ def given_token(token_file: Path | None, environ: Mapping[str, str]) -> str | No
             return _checked(token_file.read_text(encoding="ascii").strip(), str(token_file))
         except (OSError, UnicodeDecodeError) as error:
             raise StorageError(
-                str(token_file), f"no token can be read from this file: {error}"
+                str(token_file), f"can't read a token from this file: {error}"
             ) from error
     if TOKEN_VARIABLE in environ:
         return _checked(environ[TOKEN_VARIABLE].strip(), TOKEN_VARIABLE)
@@ -80,14 +80,14 @@ def own_token(directory: Path) -> str:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii") as file:
             return _checked(file.read().strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(str(path), f"no token can be kept here: {error}") from error
+        raise StorageError(str(path), f"can't store a token here: {error}") from error
 
 
 def _checked(token: str, where: str) -> str:
     if len(token) < _SHORTEST or not _TOKEN.fullmatch(token):
         raise StorageError(
             where,
-            f"a token is of at least {_SHORTEST} printable ASCII characters without spaces; "
-            "`openssl rand -hex 32` makes one",
+            f"expected a token of at least {_SHORTEST} printable ASCII characters without spaces; "
+            "`openssl rand -hex 32` generates one",
         )
     return token

@@ -17,7 +17,7 @@ def another_owner(output: OutputID) -> DuplicateRegistrationError:
         output: whose partition was to be tracked.
     """
     return DuplicateRegistrationError(
-        f"output {output}", "Its partitions are another job's: produce them as another attempt."
+        f"output {output}", "Its partitions belong to another job: produce them as a new attempt."
     )
 
 
@@ -28,7 +28,7 @@ def tracked_already(partition_id: ResultPartitionID) -> DuplicateRegistrationErr
         partition_id: which one.
     """
     return DuplicateRegistrationError(
-        f"partition {partition_id}", "Release it first, or produce it as another attempt."
+        f"partition {partition_id}", "Release it first, or produce it as a new attempt."
     )
 
 

@@ -1,24 +1,24 @@
-"""The form of `--json`, which stays as it is: keys may be added, and mean the same for ever.
+"""The format of `--json`, which is stable: keys may be added, but never change their meaning.
 
-Each command prints a list of objects. Numbers are plain, times are in ISO 8601, and null stands
-where something can't be told. An object of `ls` has
+Each command prints a list of objects. Numbers are plain, times are in ISO 8601, and null means
+unknown. An object of `ls` has
 
     id                    `<dataset>-<attempt>`, which `show` and `rm` take
     dataset               64 digits, derived from the computation
     application           32 digits
-    computes              the computation in a few words
-    state                 complete, incomplete, damaged; or unclear: what was not found has no rows,
-                          or lies with task executors that have not answered
+    computes              a short description of the computation
+    state                 complete, incomplete, damaged; or unclear: the missing partitions are
+                          empty, or on task executors that did not respond
     damage                what is wrong with it
-    partitions_found      how many partitions are there
-    number_of_partitions  of how many
-    rows, bytes           in what is there
+    partitions_found      how many partitions were found
+    number_of_partitions  how many partitions the dataset has
+    rows, bytes           of the partitions found
     created, age_seconds
     hits                  how many jobs have read it
     places                objects of host, executor (address), executor_id, directory, partitions,
                           bytes, damage
 
-An object of `show` (one, in a list as well) also has
+An object of `show` (also in a list) additionally has
 
     spark_version
     columns               objects of name, type, nullable

@@ -29,8 +29,8 @@ _MARKS = {
     DataSetState.UNCLEAR: "?",
 }
 _MEANING = {
-    "!": "! incomplete or damaged: a job that needs it computes it again",
-    "?": "? the others have no rows, or lie with task executors that have not answered",
+    "!": "! incomplete or damaged: recomputed by the next job that needs it",
+    "?": "? the missing partitions are empty, or on task executors that did not respond",
 }
 
 
@@ -82,16 +82,16 @@ def show_one(
     """Shows everything about a dataset."""
     created = dataset.created
     facts = {
-        "computes": dataset.computes or "can't be told",
+        "computes": dataset.computes or "unknown",
         "state": _state(dataset),
         "partitions": f"{dataset.partitions_found} of {dataset.number_of_partitions or 'unknown'}",
         "rows": f"{dataset.rows:,}",
         "size": f"{size(dataset.bytes)} ({dataset.bytes:,} bytes)",
-        "created": "can't be told"
+        "created": "unknown"
         if created is None
         else f"{created.isoformat()} ({age(created, now)} ago)",
-        "hits": "not noted" if dataset.hits is None else f"{dataset.hits:,}",
-        "Spark": (contents.spark_version if contents is not None else None) or "can't be told",
+        "hits": "unknown" if dataset.hits is None else f"{dataset.hits:,}",
+        "Spark": (contents.spark_version if contents is not None else None) or "unknown",
         "application": dataset.application.hex,
     }
     show(console, as_text(dataset.output.name))
@@ -127,7 +127,7 @@ def show_released(console: Console, dataset: ListedDataSet, released: Released) 
             as_text(_where(place)),
         )
     show(console, table)
-    show(console, Text("A job that needs it computes it again."))
+    show(console, Text("The next job that needs it recomputes it."))
 
 
 def _parts(dataset: ListedDataSet) -> str:
@@ -147,7 +147,7 @@ def _state(dataset: ListedDataSet) -> str:
 
 def _columns(contents: Contents | None) -> RenderableType:
     if contents is None:
-        return Text("Its columns can't be told.")
+        return Text("Its columns are unknown.")
     if not contents.columns:
         return Text("It has no columns.")
     table = plain_table()

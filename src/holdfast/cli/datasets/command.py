@@ -42,21 +42,21 @@ def add_to(commands: Any) -> None:
         command = commands.add_parser(name, help=text, description=description)
         if name != "ls":
             command.add_argument(
-                "id", metavar="ID", help="a dataset's id, or its first digits, at least four"
+                "id", metavar="ID", help="a dataset's id, or at least its first four digits"
             )
         where = command.add_mutually_exclusive_group()
         where.add_argument(
             "--directory",
             type=path_argument,
             metavar="DIR",
-            help="what environments on this machine keep here, which is their "
+            help="the storage directory of environments on this machine, their "
             f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
             f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
         )
         where.add_argument(
             "--executors",
             metavar="ADDRESSES",
-            help="what these task executors keep: HOST:PORT of each, with commas in between",
+            help="task executors to query instead: a comma-separated list of HOST:PORT",
         )
         command.add_argument(
             "--token-file",
@@ -147,14 +147,14 @@ def _chosen(arguments: argparse.Namespace, source: DataSetSource, found: Found) 
     if not found.failures:
         return chosen(arguments.id, found.datasets, source.name)
     if not found.datasets:
-        raise DataSetsError("nobody has answered who keeps anything")
-    return chosen(arguments.id, found.datasets, f"{source.name}, as far as they answered")
+        raise DataSetsError("no task executor responded")
+    return chosen(arguments.id, found.datasets, f"{source.name} that responded")
 
 
 def _source(arguments: argparse.Namespace) -> DataSetSource:
     if arguments.executors is None:
         if arguments.token_file is not None:
-            raise BadInputError("--token-file is for --executors, and none are given")
+            raise BadInputError("--token-file requires --executors")
         given: Path | None = arguments.directory
         directory = given or Path(INTERMEDIATE_RESULT_DIRECTORY.default())
         return DirectorySource(directory.absolute(), may_be_missing=given is None)
@@ -164,8 +164,8 @@ def _source(arguments: argparse.Namespace) -> DataSetSource:
         addresses = ()
     if not addresses:
         raise BadInputError(
-            f"--executors {arguments.executors!r}: expected the addresses of different task "
-            "executors, each HOST:PORT, with commas in between"
+            f"--executors {arguments.executors!r}: expected a comma-separated list of distinct "
+            "task executor addresses, each HOST:PORT"
         )
     try:
         token = given_token(arguments.token_file, os.environ)
@@ -173,7 +173,7 @@ def _source(arguments: argparse.Namespace) -> DataSetSource:
         raise BadInputError(str(error)) from error
     if token is None:
         raise BadInputError(
-            f"task executors ask for their token: give it by --token-file or ${TOKEN_VARIABLE}"
+            f"task executors require a token: set it by --token-file or ${TOKEN_VARIABLE}"
         )
     return ExecutorSource(addresses, token)
 
@@ -189,17 +189,17 @@ def _print_json(objects: list[dict[str, Any]]) -> None:
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, DataSetSource], int], str, str]] = {
     "ls": (
         _list,
-        "show what is kept",
-        "Shows every dataset that running environments on this machine, or task executors, keep.",
+        "list kept datasets",
+        "Lists the datasets that running environments on this machine, or task executors, keep.",
     ),
     "show": (
         _show,
         "show everything about one dataset",
-        "Shows a dataset's columns, its partitions, and where they lie.",
+        "Shows a dataset's columns, its partitions and their locations.",
     ),
     "rm": (
         _remove,
         "release one dataset",
-        "Releases a dataset wherever it lies. A job that needs it computes it again.",
+        "Releases a dataset everywhere. The next job that needs it recomputes it.",
     ),
 }

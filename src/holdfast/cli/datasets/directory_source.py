@@ -53,12 +53,12 @@ class DirectorySource:
                 return Found(())
             if (self._root / _OF_AN_EXECUTOR).exists():
                 raise BadInputError(
-                    f"{self._root}: a task executor keeps its partitions here; ask it instead: "
+                    f"{self._root}: this directory belongs to a task executor; query it instead: "
                     f"--executors HOST:PORT --token-file {self._root}/token"
                 )
             paths = sorted(self._root.iterdir())
         except FileNotFoundError:
-            raise BadInputError(f"{self._root}: there is no such directory") from None
+            raise BadInputError(f"{self._root}: no such directory") from None
         except OSError as error:
             raise BadInputError(f"{self._root}: can't be listed: {error.strerror}") from error
         running = [path for path in paths if application_of(path) is not None and is_running(path)]
@@ -81,7 +81,9 @@ class DirectorySource:
         directory = Path(place.directory)
         _files(directory.parent.parent).remove(directory)
         if directory.exists():
-            return Released((), (f"{directory}: can't be removed; whose is it?",))
+            return Released(
+                (), (f"{directory}: can't be removed; check its owner and permissions",)
+            )
         return Released((place,))
 
 
@@ -134,7 +136,7 @@ def _listed(path: Path) -> Iterator[ListedDataSet]:
 
 def _damage(directory: Path, manifest: Manifest | None) -> str | None:
     if manifest is None:
-        return "its manifest is gone, or is none"
+        return "its manifest is missing or invalid"
     return damage(directory, manifest)
 
 

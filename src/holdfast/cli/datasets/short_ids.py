@@ -48,7 +48,7 @@ def chosen(given: str, datasets: Sequence[ListedDataSet], where: str) -> ListedD
     match = _PREFIX.fullmatch(given.lower())
     if match is None:
         raise BadInputError(
-            f"{given!r} is no id of a dataset: expected at least {_SHORTEST} hexadecimal digits, "
+            f"{given!r} is not a dataset id: expected at least {_SHORTEST} hexadecimal digits, "
             "as `holdfast ls` shows them"
         )
     dataset, attempt = match[1], match[2] or ""
@@ -61,7 +61,9 @@ def chosen(given: str, datasets: Sequence[ListedDataSet], where: str) -> ListedD
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise BadInputError(f"{given} means {len(meant)} datasets:{_lines(meant)}")
+        raise BadInputError(
+            f"{given} is ambiguous, it matches {len(meant)} datasets:{_lines(meant)}"
+        )
     there_are = f", but:{_lines(datasets)}" if datasets else "; nothing is"
     raise BadInputError(f"no dataset {given} is kept in {where}{there_are}")
 

@@ -17,9 +17,9 @@ from holdfast.cli.demo.story import Question, Story
 
 _MEASURED = """\
 Measured: from asking a question until the last row of its answer has arrived. Both sides run in
-the same Spark session, plain Spark first, and nothing is persisted for it. Neither pays for
-warming up: each has answered every question once before, unmeasured. What was kept then is
-deleted; of the measured questions, the first one computes and keeps, and the others read.\
+the same Spark session, plain Spark first, and nothing is persisted for it. Both are warmed up:
+each has answered every question once before, unmeasured. What was kept then is deleted; of the
+measured questions, the first one computes and keeps, and the others read.\
 """
 
 

@@ -29,10 +29,10 @@ _ATTEMPTS = 3
 _SECONDS_BETWEEN_LOOKS = 0.01
 
 _MEASURED = """\
-The program is a driver of its own: a process with Spark in it, on all cores of this machine. Its
-joins shuffle, and execution.batch.job-recovery.min-vertex-input is a sixth of lineitem, so that it
-has something to keep of small data too. A program's time is all of its process, the start of Spark
-included; its job's is from building the query until the rows are written, in a JVM that is new.\
+The program is a separate driver: a process with Spark, on all cores of this machine. Its joins
+shuffle, and execution.batch.job-recovery.min-vertex-input is a sixth of lineitem, so that it keeps
+results of small data too. The program's time is that of its process, including the start of Spark;
+the job's time is from building the query until the rows are written, in a new JVM.\
 """
 
 
@@ -76,7 +76,7 @@ def _play(stage: Stage, data: Path, folder: Path) -> bool | None:
     for attempt in range(_ATTEMPTS):
         home = DriverHome(folder / f"recovered-{attempt}")
         if not _kill_half_way(stage, data, home):
-            stage.say("The job was done before it was killed, so there is nothing to recover.")
+            stage.say("The job finished before it was killed, so there is nothing to recover.")
             continue
         _show_jobs(stage, home)
         again = _run(stage, "started again", data, home)
@@ -86,9 +86,7 @@ def _play(stage: Stage, data: Path, folder: Path) -> bool | None:
             style="green" if same else "bold red",
         )
         if again.report.seconds >= plain.report.seconds:
-            stage.say(
-                "That is no faster than starting over on plain Spark: this job is a short one."
-            )
+            stage.say("That is no faster than a rerun on plain Spark, because this job is short.")
         show_job_result(stage, again.report.result)
         _show_jobs(stage, home)
         return same

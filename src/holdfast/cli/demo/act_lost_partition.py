@@ -29,7 +29,7 @@ def play(stage: Stage, env: Environment, hot: DataFrame, asked: AnswerComparison
     stage.headline("Act 2: a kept partition is lost")
     partition = _largest_partition(env)
     if partition is None:
-        stage.say("Nothing is kept that could be lost.")
+        stage.say("There is no kept data to lose.")
         return True
     stage.say(f"The question: {asked.question.title}")
     file = Path(partition.location)

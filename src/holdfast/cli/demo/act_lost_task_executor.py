@@ -36,7 +36,7 @@ def play(
     stage.headline("Act 2: a node's task executor is lost")
     hosts = partition_hosts(env)
     if not hosts:
-        stage.say("Nothing is kept that could be lost.")
+        stage.say("There is no kept data to lose.")
         return True
     lost = max(hosts, key=lambda each: each.bytes)
     (index,) = (place for place, node in enumerate(cluster.workers) if node.host == lost.host)

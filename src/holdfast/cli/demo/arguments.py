@@ -25,8 +25,8 @@ def add_to(commands: Any) -> None:
         "demo",
         help="an analyst's session on plain Spark and with cache(), side by side",
         description="Plays an analyst's session first on plain Spark and then with cache(), "
-        "compares answers and times, and shows what becomes of a lost partition, and of the job "
-        "of a driver that is killed.",
+        "compares answers and times, and shows recovery from a lost partition and from a killed "
+        "driver.",
     )
     data = demo.add_mutually_exclusive_group()
     data.add_argument(
@@ -39,19 +39,19 @@ def add_to(commands: Any) -> None:
         "--data",
         type=path_argument,
         metavar="DIR",
-        help="a folder of your own Parquet files, or of TPC-H tables, instead of generated data",
+        help="a folder of your own Parquet files or TPC-H tables, instead of generated data",
     )
     demo.add_argument(
         "--output",
         type=path_argument,
         metavar="DIR",
         default=Path("holdfast-demo"),
-        help="where data, kept results and the chart go (default: ./holdfast-demo)",
+        help="where to store data, kept results and the chart (default: ./holdfast-demo)",
     )
     demo.add_argument(
         "--cluster",
         action="store_true",
-        help="play on a Spark cluster of two nodes, started here, and lose a task executor",
+        help="run on a local Spark cluster of two nodes, and lose a task executor",
     )
 
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"holdfast demo: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("holdfast demo: interrupted, everything is stopped", file=sys.stderr)
+        print("holdfast demo: interrupted, all processes were stopped", file=sys.stderr)
         return _INTERRUPTED
 
 

@@ -34,7 +34,7 @@ def refuse_without_namespaces(output: Path) -> None:
     try:
         unshare_command(output)
     except NamespacesUnavailableError as error:
-        raise DemoError(f"--cluster can't be had here: {error}") from error
+        raise DemoError(f"--cluster is not supported here: {error}") from error
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def on_cluster(output: Path, log: Path) -> Iterator[Place]:
         raise
     except LocalClusterError as error:
         kept_of_home = _LOGS
-        raise DemoError(f"the cluster does not start: {error}") from error
+        raise DemoError(f"the cluster failed to start: {error}") from error
     except DemoError:
         kept_of_home = _LOGS
         raise

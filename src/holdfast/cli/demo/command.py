@@ -95,7 +95,7 @@ def run_demo(options: DemoOptions) -> int:
             )
         except (PySparkException, Py4JError) as error:
             reason = str(error).strip().partition("\n")[0]
-            raise DemoError(f"Spark failed: {reason}\nMore of it is in {place.logs}") from error
+            raise DemoError(f"Spark failed: {reason}\nSee {place.logs} for details") from error
         except HoldfastError as error:
             raise DemoError(str(error)) from error
     # The session has ended by now, so that the next act has the machine to itself.
@@ -103,7 +103,7 @@ def run_demo(options: DemoOptions) -> int:
     if can_be_asked(tables):
         recovered = act_killed_driver.play(stage, folder, options.output)
     else:
-        stage.say("A driver is killed, too, where the data are TPC-H's: play it with --scale.")
+        stage.say("The killed driver is shown on TPC-H data only: run it with --scale.")
     picture = options.output / "times.png"
     draw_chart(session.comparisons, f"{session.title}: an analyst's session", picture)
     return _close(stage, session, recovered, picture)
@@ -166,7 +166,7 @@ def _prepare(output: Path) -> None:
             f"{output} can't be used as --output: {error.strerror or error}"
         ) from error
     if not os.access(output, os.W_OK | os.X_OK):
-        raise BadDemoInputError(f"{output} can't be used as --output: it can't be written to")
+        raise BadDemoInputError(f"{output} can't be used as --output: it is not writable")
 
 
 def _story(
@@ -211,5 +211,5 @@ def _close(stage: Stage, session: _Session, recovered: bool | None, picture: Pat
         stage.say(f"Every answer agreed, also after {after}.", style="green")
     else:
         stage.say("Answers differ: this is a bug in Holdfast.", style="bold red")
-    stage.say(f"The times as a picture: {picture}")
+    stage.say(f"Chart of the times: {picture}")
     return 0 if agreed and recovered is not False else 1

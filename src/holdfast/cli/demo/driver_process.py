@@ -81,7 +81,7 @@ class DriverProcess:
         code = self._process.wait()
         if code != 0:
             raise DemoError(
-                f"the driver of the third act failed with code {code}. The end of what it wrote:\n"
+                f"the driver of the third act failed with code {code}. The end of its log:\n"
                 f"{end_of_log(self._home.log)}"
             )
         return DriverReport.model_validate_json(self._home.report.read_text(encoding="utf-8"))

@@ -19,8 +19,8 @@ _PART_OF_LINEITEM = 6
 def main() -> None:
     """Runs the job once, to its end or to that of its process, and tells how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path, help="the folder of TPC-H's tables")
-    parser.add_argument("home", type=Path, help="what is written, recorded and kept goes here")
+    parser.add_argument("data", type=Path, help="the folder of the TPC-H tables")
+    parser.add_argument("home", type=Path, help="the folder for output, records and kept results")
     parser.add_argument("--plain", action="store_true", help="without Holdfast")
     arguments = parser.parse_args()
     home = DriverHome(arguments.home)

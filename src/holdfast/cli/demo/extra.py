@@ -20,5 +20,5 @@ def chart() -> ModuleType:
         return importlib.import_module("holdfast.cli.demo.chart")
     except ModuleNotFoundError as error:
         raise DemoError(
-            f"{error.name}, which draws the chart, is not installed; install it with `{INSTALL}`"
+            f"{error.name}, required for the chart, is not installed; install it with `{INSTALL}`"
         ) from error

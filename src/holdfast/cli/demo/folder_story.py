@@ -39,11 +39,11 @@ def folder_story(
     spark.conf.set("spark.sql.caseSensitive", "true")
     fact, *others = sorted(tables.values(), key=lambda table: table.rows, reverse=True)
     if fact.rows == 0:
-        raise BadDemoInputError(f"{title}: there is no row in any table")
+        raise BadDemoInputError(f"{title}: all tables are empty")
     if not simple_columns(fact.read(spark).schema):
         raise BadDemoInputError(
-            f"{title}: the largest table, {fact.name}, has no column of numbers, text, dates or "
-            "booleans, so there is nothing to ask"
+            f"{title}: the largest table, {fact.name}, has no numeric, text, date or boolean "
+            "column to query"
         )
     with stage.progress("looking", 2) as progress:
         progress.now("what can be joined")

@@ -20,7 +20,7 @@ def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
     """
     if result is None:
         return
-    stage.say("What env.last_job_result says:")
+    stage.say("env.last_job_result:")
     stage.say(f"  job {result.job_id} {result.name!r}: {seconds(result.net_runtime)}")
     recovers = any(vertex.recovered is not None for vertex in result.vertices)
     table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -42,6 +42,6 @@ def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
     for vertex in result.vertices:
         if vertex.recovered_tasks:
             tasks = f"{vertex.recovered_tasks:,} map tasks"
-            stage.say(f"  {vertex.name}: {tasks} were run by an earlier start")
+            stage.say(f"  {vertex.name}: {tasks} were completed by an earlier start")
     for loss in result.losses:
-        stage.say(f"  lost and computed again: {loss}")
+        stage.say(f"  lost and recomputed: {loss}")

@@ -71,22 +71,24 @@ def tables_of(folder: Path) -> dict[str, ParquetTable]:
     refuse_patterns(folder)
     try:
         if not folder.exists():
-            raise BadDemoInputError(f"{folder}: there is no such folder")
+            raise BadDemoInputError(f"{folder}: no such folder")
         if not folder.is_dir():
             raise BadDemoInputError(
-                f"{folder} is not a folder; give the folder that holds the files"
+                f"{folder} is not a folder; specify the folder that contains the files"
             )
         tables = list(_tables(folder))
     except OSError as error:
         raise BadDemoInputError(f"{folder} can't be read: {error.strerror or error}") from error
     if not tables:
         raise BadDemoInputError(
-            f"{folder} holds no Parquet: expected files named *.parquet, or folders of them"
+            f"{folder} contains no Parquet: expected files named *.parquet, or folders of them"
         )
     named = {table.name: table for table in tables}
     if len(named) < len(tables):
         twice = next(name for name in named if sum(table.name == name for table in tables) > 1)
-        raise BadDemoInputError(f"{folder} holds two tables called {twice!r}; rename or remove one")
+        raise BadDemoInputError(
+            f"{folder} contains two tables named {twice!r}; rename or remove one"
+        )
     return named
 
 
@@ -95,7 +97,7 @@ def refuse_patterns(path: Path) -> None:
     found = sorted(_PATTERN_LETTERS.intersection(str(path)))
     if found:
         raise BadDemoInputError(
-            f"{path}: Spark takes {' '.join(found)} in a path for a pattern; rename the folder"
+            f"{path}: Spark takes {' '.join(found)} in a path as a pattern; rename the folder"
         )
 
 
@@ -145,7 +147,7 @@ def _table(name: str, files: tuple[Path, ...], folder: Path | None) -> ParquetTa
     if not shared and folder is not None:
         raise BadDemoInputError(
             f"the files in {folder} have no column in common, so they aren't one table; if each is "
-            f"one, give {folder} itself as --data"
+            f"a table, use {folder} itself as --data"
         )
     rows = sum(footer.num_rows for footer in footers)
     return ParquetTable(name, files, folder, rows, sum(file.stat().st_size for file in files))

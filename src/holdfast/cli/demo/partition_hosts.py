@@ -77,5 +77,5 @@ def show_hosts(stage: Stage, cluster: LocalCluster, env: Environment) -> None:
             f"{held.rows:,}",
             size(held.bytes),
         )
-    stage.say("Where the kept partitions lie:")
+    stage.say("Locations of the kept partitions:")
     stage.show(table)

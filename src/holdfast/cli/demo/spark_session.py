@@ -147,7 +147,7 @@ def _started(log: Path, start: Callable[[], SparkSession]) -> SparkSession:
             return start()
     except (PySparkException, Py4JError, OSError) as error:
         raise DemoError(
-            f"Spark does not start: {error}\nIt needs Java 17 or later, at JAVA_HOME or on the "
+            f"Spark failed to start: {error}\nIt needs Java 17 or later, at JAVA_HOME or on the "
             f"PATH. The end of {log}:\n{end_of_log(log)}"
         ) from error
 

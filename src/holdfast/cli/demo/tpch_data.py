@@ -54,7 +54,7 @@ def tpch_tables(stage: Stage, output: Path, scale: float) -> dict[str, ParquetTa
     folder = tpch_folder(output, scale)
     tables = _whole(folder)
     if tables is not None:
-        stage.say(f"TPC-H at scale {scale_name(scale)} is there already: {folder}")
+        stage.say(f"TPC-H at scale {scale_name(scale)} already exists: {folder}")
         return tables
     _refuse_too_large(output, scale)
     generator = _generator()
@@ -93,7 +93,7 @@ def _generator() -> str:
     found = str(beside) if beside.is_file() else shutil.which(_GENERATOR)
     if found is None:
         raise DemoError(
-            f"{_GENERATOR}, which generates the data, is neither beside {sys.executable} nor on "
+            f"{_GENERATOR}, which generates the data, is neither next to {sys.executable} nor on "
             f"the PATH; install it with `{INSTALL}`"
         )
     return found

@@ -1,12 +1,12 @@
-"""The form of `--json`, which stays as it is: keys may be added, and mean the same for ever.
+"""The format of `--json`, which is stable: keys may be added, but never change their meaning.
 
-The command prints a list of objects. Numbers are plain, times are in ISO 8601, and null stands
-where something isn't known. An object has
+The command prints a list of objects. Numbers are plain, times are in ISO 8601, and null means
+unknown. An object has
 
     id                    32 digits
-    name                  what people see
-    state                 running, recoverable (its driver is gone), ended (kept until its program
-                          ends, lest it is done again); or damaged: it starts anew
+    name                  the name of the job
+    state                 running, recoverable (its driver has died), ended (kept until its program
+                          ends, so that it is not rerun); or damaged: it reruns from scratch
     status                how it ended: FINISHED, FAILED or CANCELED
     action, sink          what is done with the result, and where it is written to
     epoch                 of its newest start
@@ -16,16 +16,16 @@ where something isn't known. An object has
     ended                 when it ended
     age_seconds           since the first start
     driver                object of host and pid
-    driver_lives          whether it does
-    vertices_done         how many of its vertices are there
-    vertices_all          of how many
-    partitions_done       how many partitions of those are there
-    partitions_all        of how many; null while that isn't decided for each vertex
-    map_tasks_done        how many map tasks of its shuffles are done, whose output is kept; null
-                          where none is, or that can't be told, as it lies on another machine
+    driver_lives          whether the driver is alive
+    vertices_done         how many of its vertices are finished
+    vertices_all          how many vertices it has
+    partitions_done       how many of their partitions are finished
+    partitions_all        how many partitions they have; null until known for each vertex
+    map_tasks_done        how many shuffle map tasks are finished and their output kept; null if
+                          none is, or if unknown because it is on another machine
     vertices              objects of dataset (64 digits), name, partitions_done, partitions_all
     task_executors        those that may hold partitions
-    directory             where this is recorded
+    directory             the directory of its record
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from holdfast.highavailability.job_record import JobRecord
 
 _DIGITS = 8
 _MEANING = {
-    JobState.RECOVERABLE: "recoverable: its program goes on with it when it is started again",
-    JobState.ENDED: "ended: it is not done again before its program has ended",
-    JobState.DAMAGED: "damaged: its record can't be read, so it starts anew",
+    JobState.RECOVERABLE: "recoverable: resumes when its program is restarted",
+    JobState.ENDED: "ended: not rerun until its program has ended",
+    JobState.DAMAGED: "damaged: its record is unreadable, it will rerun from scratch",
 }
 
-_TASKS = "TASKS: map tasks of shuffles that need not be run again"
+_TASKS = "TASKS: completed shuffle map tasks that need not be rerun"
 
 
 def show_jobs(console: Console, jobs: Sequence[KnownJob], now: datetime, root: Path) -> None:

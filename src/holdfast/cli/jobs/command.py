@@ -34,12 +34,12 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "jobs",
         help="show running, recoverable and ended jobs",
-        description="Shows every job that is recorded for recovery, and how far it got.",
+        description="Shows the jobs recorded for recovery and their progress.",
     )
     command.add_argument(
         "--storage-dir",
         metavar="DIR",
-        help=f"the environments' `{HIGH_AVAILABILITY_STORAGE_DIR.key}`, as they are given it "
+        help=f"the environments' `{HIGH_AVAILABILITY_STORAGE_DIR.key}` "
         f"(default: ${STORAGE_DIR_VARIABLE})",
     )
     command.add_argument(
@@ -79,7 +79,7 @@ def _show(root: Path, as_objects: bool) -> None:
     try:
         jobs = known_jobs(root)
     except FileNotFoundError:
-        raise ValueError(f"{root}: there is no such directory") from None
+        raise ValueError(f"{root}: no such directory") from None
     except OSError as error:
         raise ValueError(f"{root}: can't be listed: {error.strerror}") from error
     now = datetime.now(UTC)
@@ -101,7 +101,7 @@ def _root(given: str | None, environment: Mapping[str, str]) -> Path:
     uri = environment.get(STORAGE_DIR_VARIABLE) if given is None else given
     if uri is None:
         raise ValueError(
-            f"give --storage-dir DIR or ${STORAGE_DIR_VARIABLE}: the environments' "
+            f"set --storage-dir DIR or ${STORAGE_DIR_VARIABLE} to the environments' "
             f"`{HIGH_AVAILABILITY_STORAGE_DIR.key}`"
         )
     try:

@@ -1,4 +1,4 @@
-"""What a job of streams will do, to be looked at before it runs."""
+"""The plan of a stream job."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ExecutionPlan:
     Source: FLIP-205, "Translation Process".
 
     Attributes:
-        transformations: what was asked for, to be printed or drawn.
-        stream_graph: the operators, and the ways of records between them.
+        transformations: the transformations, to be printed or drawn.
+        stream_graph: the operators, and the edges between them.
         job_graph: the operators chained into vertices.
 
     >>> from holdfast.graph.stream.transformations import SinkTransformation, SourceTransformation

@@ -66,7 +66,7 @@ class StreamGraphGenerator:
         if type(default_parallelism) is not int or default_parallelism < 1:
             raise InvalidTransformationError(
                 self._transformations[-1].name,
-                f"the default parallelism is {default_parallelism!r}: expected a number from 1",
+                f"the default parallelism is {default_parallelism!r}: expected an integer >= 1",
             )
 
     def generate(self) -> StreamGraph:
@@ -103,7 +103,6 @@ class _Translators:
             known = ", ".join(each.__name__ for each in self._by_type)
             raise InvalidTransformationError(
                 transformation.name,
-                f"there is no translator for a {type(transformation).__name__}: expected one of "
-                f"{known}",
+                f"no translator for {type(transformation).__name__}: expected one of {known}",
             )
         return found

@@ -44,7 +44,7 @@ class Transformation:
         for each in inputs:
             if isinstance(each, SinkTransformation):
                 raise InvalidTransformationError(
-                    name, f"its input {each.name!r} is a sink: expected what the sink takes from"
+                    name, f"its input {each.name!r} is a sink: expected the input of that sink"
                 )
 
     @property
@@ -62,12 +62,12 @@ class Transformation:
         if not self._has_subtasks:
             raise InvalidTransformationError(
                 self.name,
-                "it runs in its input's subtasks: expected a parallelism on a source, a function "
-                "or a sink. Set it there",
+                "it runs in its input's subtasks and has no parallelism of its own: set the "
+                "parallelism on a source, a function or a sink",
             )
         if parallelism is not None and (type(parallelism) is not int or parallelism < 1):
             raise InvalidTransformationError(
-                self.name, f"its parallelism is {parallelism!r}: expected a number from 1"
+                self.name, f"its parallelism is {parallelism!r}: expected an integer >= 1"
             )
         self._parallelism = parallelism
 
@@ -146,8 +146,8 @@ class OneInputTransformation(PhysicalTransformation):
         if isinstance(operator, KeyedOperator) and not _is_keyed_by(input, operator.key_selector):
             raise InvalidTransformationError(
                 self.name,
-                f"its input {input.name!r} is not partitioned by its key, so that records of one "
-                "key would not meet: expected a stream from key_by()",
+                f"its input {input.name!r} is not partitioned by key, so records of one key would "
+                "not meet: expected a stream from key_by()",
             )
 
     @property
@@ -242,8 +242,8 @@ class SideOutputTransformation(Transformation):
         if not (isinstance(input, OneInputTransformation) and input.operator.has_side_outputs):
             raise InvalidTransformationError(
                 self.name,
-                f"its input {input.name!r} has no side outputs: expected what process() returns. "
-                "Take the side output of that, before anything else is done with it",
+                f"its input {input.name!r} has no side outputs: expected the stream returned by "
+                "process(). Call get_side_output() on that stream directly",
             )
 
     @property

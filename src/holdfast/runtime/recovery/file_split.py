@@ -27,6 +27,6 @@ class FileSplit:
     def __post_init__(self) -> None:
         if self.start < 0 or self.length < 0:
             raise ValueError(
-                f"a split of {self.path} starts at a byte and has a length, "
+                f"expected a start and a length of a split of {self.path}, "
                 f"got {self.start} and {self.length}"
             )

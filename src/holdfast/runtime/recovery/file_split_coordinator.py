@@ -94,7 +94,7 @@ class FileSplitCoordinator:
         try:
             record = _Snapshot.model_validate_json(snapshot)
         except ValidationError as error:
-            raise ValueError(f"this is no snapshot of files' splits: {error}") from error
+            raise ValueError(f"not a snapshot of file splits: {error}") from error
         if any(not 0 <= subtask < len(record.subtasks) for subtask in record.finished):
             raise ValueError(f"{record.finished} are not all among {len(record.subtasks)} subtasks")
         self._listed = tuple(

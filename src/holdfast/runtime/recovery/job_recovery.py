@@ -188,7 +188,7 @@ class JobRecovery:
             return self._coordinators.add(dataset_id, coordinator, recovered)
         except ValueError as error:
             logger.warning(
-                "job %s: the source of %s begins anew, since its state can't be restored: %s",
+                "job %s: can't restore the source of %s; restarting it from the beginning: %s",
                 self._start.job_id,
                 dataset_id,
                 error,
@@ -256,7 +256,7 @@ class JobRecovery:
         self._check()
         partitions = finished_partitions(kept)
         if partitions is None:
-            raise ValueError(f"a dataset of {dataset_id} has no name to be found again by")
+            raise ValueError(f"dataset {dataset_id} has no name by which to find it again")
         vertex = self._decided(vertex_id, dataset_id, partitions.number)
         number = vertex.parallelism
         run = set(range(number) if run_subtasks is None else run_subtasks)
@@ -328,7 +328,7 @@ class JobRecovery:
     @property
     def _log(self) -> JobLog:
         if self._opened is None:
-            raise RuntimeError("a job's events are recorded after recover() has been called")
+            raise RuntimeError("recording events requires a preceding call of recover()")
         return self._opened
 
     def _take(self, history: JobHistory) -> dict[ResultPartitionID, PartitionMetrics]:
@@ -351,7 +351,7 @@ class JobRecovery:
 
     def _begin_anew(self, why: Exception) -> None:
         logger.warning(
-            "job %s can't be recovered and begins anew: %s: %s",
+            "job %s cannot be resumed; rerunning from scratch: %s: %s",
             self._start.job_id,
             type(why).__name__,
             why,
@@ -365,7 +365,7 @@ class JobRecovery:
             raise
         except (OSError, HoldfastError) as error:
             # A log that begins anew needs none.
-            logger.debug("job %s goes on in its epoch: %s", self._start.job_id, error)
+            logger.debug("job %s continues in its epoch: %s", self._start.job_id, error)
 
     def _open(self, position: LogPosition, history: JobHistory) -> None:
         self._opened = JobLog(
@@ -399,4 +399,6 @@ class JobRecovery:
         except (OSError, HoldfastError) as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("job %s goes on unchecked: %s", self._start.job_id, error)
+                logger.warning(
+                    "job %s continues without checking its epoch: %s", self._start.job_id, error
+                )

@@ -200,7 +200,7 @@ class BlockingVertices:
             raise
         except Exception:
             # It is there to be read, and only this start will know.
-            logger.warning("that %s is kept is not recorded", name, exc_info=True)
+            logger.warning("can't record that %s is kept", name, exc_info=True)
         return kept
 
     def _attempts(self, dataset_id: IntermediateDataSetID) -> int:

@@ -121,7 +121,7 @@ class OptimizedQueries:
         except PySparkException:
             raise
         except Exception:
-            logger.warning("a plan can't be followed, so it is run whole", exc_info=True)
+            logger.warning("can't analyze a plan; running it without recovery", exc_info=True)
             return None
 
     def part(self, query: Query, node: CanonicalNode) -> Query:

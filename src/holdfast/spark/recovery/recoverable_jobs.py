@@ -168,7 +168,7 @@ class RecoverableJobs:
                 raise
             except Exception:
                 logger.warning(
-                    "job %s (%s) is run whole, since it can't be gone on with",
+                    "job %s (%s) cannot be resumed; rerunning from scratch",
                     record.job_id,
                     request.name,
                     exc_info=True,
@@ -213,8 +213,8 @@ class RecoverableJobs:
         identity = self._identity(request.name, digest, sink, vertices)
         if identity is None:
             logger.warning(
-                "job %s can't be recovered, since nothing tells it when its program starts again: "
-                "%s. Give the program a name by the key pipeline.name",
+                "job %s can't be recovered, as it would not be recognized after a restart: %s. "
+                "Name the program by the key pipeline.name",
                 request.name,
                 "; ".join(request.root.all_doubts()) or "it reads an RDD",
             )
@@ -222,7 +222,7 @@ class RecoverableJobs:
         try:
             start = self._records.begin(identity, request.name)
         except StorageError as error:
-            logger.warning("job %s goes on without being recorded: %s", request.name, error)
+            logger.warning("job %s continues unrecorded: %s", request.name, error)
             return None
         settings = self._settings
         if stream is not None:
@@ -269,7 +269,9 @@ class RecoverableJobs:
     ) -> bool:
         """Whether a job that an earlier start of the program has done is done again."""
         start = recoverable.start
-        what = f"job {start.job_id} ({request.name}) was done by an earlier run of this program"
+        what = (
+            f"job {start.job_id} ({request.name}) was completed by an earlier run of this program"
+        )
         assert start.previous is not None
         try:
             reason = self._inputs.change(request.query, start.previous)
@@ -281,18 +283,18 @@ class RecoverableJobs:
             raise
         except Exception:
             logger.warning(
-                "whether the inputs of job %s have changed can't be told",
+                "can't determine whether the inputs of job %s have changed",
                 start.job_id,
                 exc_info=True,
             )
             reason = None
         if reason is None:
-            logger.warning("%s that was killed before it ended, so it is not done again", what)
+            logger.warning("%s, which was killed before it ended; not rerunning it", what)
             return False
         logger.warning(
-            "%s from other inputs (%s), and is not done again, since what the program has written "
-            "can't be told from other rows or was read by it: all that is left to do reads the "
-            "files that were read so far. Run the program once more to have the others",
+            "%s from other inputs (%s). It can't be rerun, because its output can't be "
+            "distinguished from other rows or has been read by the program: the remaining jobs "
+            "read the files of the earlier run. Run the program once more to process the others",
             what,
             reason,
         )

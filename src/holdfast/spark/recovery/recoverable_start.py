@@ -101,8 +101,8 @@ class RecoverableStart:
             else:
                 if reason is not None and sinks:
                     logger.warning(
-                        "job %s (%s) and those that follow read the files that it has read so far: "
-                        "%s, and is read by the next run of the program",
+                        "job %s (%s) and the following jobs read the files of the earlier start: "
+                        "%s; the next run of the program reads the current files",
                         self.start.job_id,
                         request.name,
                         reason,
@@ -129,7 +129,9 @@ class RecoverableStart:
             MixedInputsError: when what it has written can't be taken back.
         """
         logger.warning(
-            "job %s starts anew, and replaces what it had written: %s", self.start.job_id, reason
+            "job %s is rerun from scratch and replaces its earlier output: %s",
+            self.start.job_id,
+            reason,
         )
         start = SinkStart(self.start.job_id, self.start.epoch, self.start.journal)
         try:
@@ -167,7 +169,7 @@ class RecoverableStart:
             raise
         except HoldfastError as error:
             logger.warning(
-                "job %s goes on without keeping what it could be recovered from: %s",
+                "job %s continues without keeping results for recovery: %s",
                 self.start.job_id,
                 error,
             )
@@ -246,7 +248,9 @@ class RecoverableStart:
             raise
         except (HoldfastError, OSError):
             # It goes when the retention is over.
-            logger.warning("job %s leaves partitions behind", self.start.job_id, exc_info=True)
+            logger.warning(
+                "can't release the partitions of job %s", self.start.job_id, exc_info=True
+            )
         # The last step: a job that ends half-way is one that goes on.
         return self.start.end(status, keep=keep_record)
 
@@ -265,7 +269,7 @@ class RecoverableStart:
                 self._shuffles.close()
         except (Py4JError, OSError):
             # Spark is gone, and keeps nothing any more.
-            logger.info("what shuffles write was kept up to the end of Spark")
+            logger.info("shuffle files were retained until Spark stopped")
 
     def _record_progress(self) -> None:
         assert self._recovery is not None and self._vertices is not None

@@ -147,7 +147,7 @@ class RecoveringVertexRunner:
         try:
             retaining = self._shuffles.over(frame, answer, self._inputs)
         except Py4JError:
-            logger.warning("what the shuffles of a job write is not kept", exc_info=True)
+            logger.warning("can't retain the shuffle files of a job", exc_info=True)
             return frame
         self._answer = answer
         return retaining

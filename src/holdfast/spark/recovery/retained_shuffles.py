@@ -107,7 +107,7 @@ class RetainedShuffles:
         try:
             return cls(spark, directory)
         except UnsupportedSparkError as error:
-            logger.warning("what shuffles write is not kept: %s", error)
+            logger.warning("can't retain shuffle files: %s", error)
             return None
 
     def query(
@@ -154,8 +154,8 @@ class RetainedShuffles:
         self._in_jvm.close(self._id)
         for trouble in filter(None, str(self._job.troubles()).split("\n")):
             logger.warning(
-                "some of what shuffles wrote is not kept in %s, which must be on the file system "
-                "of spark.local.dir: %s",
+                "some shuffle files could not be retained in %s, which must be on the same file "
+                "system as spark.local.dir: %s",
                 self.directory,
                 trouble,
             )

@@ -118,7 +118,7 @@ def _can_be_done_again(job: DoneJob, done: Sequence[DoneJob]) -> bool:
         if not can_be_taken_back(job.journal):
             return False
     except OSError as error:
-        logger.warning("what job %s has written can't be looked at: %s", job.record.job_id, error)
+        logger.warning("can't inspect the output of job %s: %s", job.record.job_id, error)
         return False
     if job.record.sources is None:
         return False

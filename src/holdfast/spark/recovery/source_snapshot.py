@@ -99,7 +99,7 @@ class SourceSnapshots:
         """
         before, now = self.listings(snapshot), self._listings(query)
         if [each.source for each in before] != [each.source for each in now]:
-            return "the sources are others than before"
+            return "the sources differ from those of the earlier start"
         for old, new in zip(before, now, strict=True):
             if old.content == new.content:
                 continue
@@ -108,9 +108,9 @@ class SourceSnapshots:
                 continue
             come = sorted({path for path, *_ in new.files} - {path for path, *_ in old.files})
             return _changed(old, new) or (
-                f"{len(come)} files have come since, such as {come[0]}"
+                f"{len(come)} files were added since, such as {come[0]}"
                 if come
-                else "the files are read in another way than before"
+                else "the files are read differently than before"
             )
         return None
 
@@ -139,10 +139,10 @@ class SourceSnapshots:
         try:
             before = [SourceListing.model_validate(each) for each in _listed(snapshot)]
         except ValidationError:
-            return SourcesChanged("what was recorded of the sources can't be read")
+            return SourcesChanged("the recorded sources can't be read")
         now = self._listings(query)
         if [each.source for each in before] != [each.source for each in now]:
-            return SourcesChanged("the sources are others than before")
+            return SourcesChanged("the sources differ from those of the earlier start")
         replacements = {}
         for leaf, old, new in zip(file_sources(query.reading.operators), before, now, strict=True):
             if old.content == new.content:
@@ -158,7 +158,7 @@ class SourceSnapshots:
         restored = self._bridge.read(self._bridge.substitute(query, replacements))
         # What Spark makes of the files is compared, not what was meant.
         if [each.content for each in self._listings(restored)] != [each.content for each in before]:
-            return SourcesChanged("the files are read in another way than before")
+            return SourcesChanged("the files are read differently than before")
         return restored
 
     def _listings(self, query: Query) -> list[SourceListing]:
@@ -204,7 +204,7 @@ def _changed(old: SourceListing, new: SourceListing) -> str | None:
     there = {file.path: file for file in new.files}
     for file in old.files:
         if file.path not in there:
-            return f"{file.path} is gone"
+            return f"{file.path} was removed"
         if there[file.path] != file:
             return f"{file.path} has changed"
     return None

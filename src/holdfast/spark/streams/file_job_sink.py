@@ -44,13 +44,13 @@ def job_sink_of(
     path = getattr(jvm, _HADOOP_PATH)(sink.path)
     file_system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     location = file_system.makeQualified(path).toUri()
-    reason: str | None = f"{location.getScheme()}: is no file system of this machine"
+    reason: str | None = f"{location.getScheme()}: is not a local or shared file system"
     if location.getScheme() == "file":
         reason = why_unpublishable(Path(location.getPath()))
     if reason is not None:
         logger.warning(
-            "sink %r writes to %s as Spark does: records may be written twice if the driver is "
-            "killed while it writes and the program is started again, because %s",
+            "sink %r to %s is not exactly-once: records may be written twice if the driver is "
+            "killed during the write and the program is restarted, because %s",
             name,
             sink.path,
             reason,

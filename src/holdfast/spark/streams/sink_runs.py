@@ -187,7 +187,7 @@ def run_of(spark: SparkSession, sink: object, name: str) -> SinkRun:
         case Sink():
             return _OwnSinkRun(name, sink)
     raise InvalidStreamArgumentError(
-        "sink_to()", sink, "a FileSink or an object of a subclass of Sink"
+        "sink_to()", sink, "a FileSink or an instance of a subclass of Sink"
     )
 
 

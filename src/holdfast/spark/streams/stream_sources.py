@@ -173,7 +173,7 @@ def frame_of(spark: SparkSession, source: object, name: str, parallelism: int) -
             splits = _grouped(source.enumerate_splits(parallelism), parallelism)
             return _split_frame(spark, name, SourceReader(source, source.version()), splits)
     raise InvalidStreamArgumentError(
-        "from_source()", source, "a NumberSequenceSource or an object of a subclass of Source"
+        "from_source()", source, "a NumberSequenceSource or an instance of a subclass of Source"
     )
 
 

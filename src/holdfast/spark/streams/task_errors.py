@@ -28,8 +28,8 @@ _MESSAGES: tuple[tuple[Callable[..., StreamTaskError], str], ...] = (
     ),
     (
         RecordNotSerializableError,
-        r"operator (['\"])(?P<operator>.*?)\1 gave a record of type (?P<record_type>\S+) that "
-        r"can't be sent or kept: (?P<why>.*?)\. Expected one that pickle takes",
+        r"operator (['\"])(?P<operator>.*?)\1 emitted a record of type (?P<record_type>\S+) that "
+        r"can't be sent or kept: (?P<why>.*?)\. Expected a picklable record",
     ),
     (
         InvalidKeyError,

@@ -129,7 +129,7 @@ class TeeJob:
         yield from self._run.started_records()
         receipts = 0 if self._receipts is None else self._receipts.count()
         if self._kept is not None and receipts != self._partitions:
-            raise KeptDataLost({self._kept: "a task that has written it had to be run again"})
+            raise KeptDataLost({self._kept: "a task that had written it was rerun"})
 
     def close(self) -> None:
         """Releases what is held for the job. Does nothing the second time."""
@@ -159,7 +159,7 @@ class TeeJob:
     def _promote(self, written: list[TeeReceipt], directory: Path, published: Path) -> None:
         indices = sorted(each.partition for each in written)
         if not indices or indices != list(range(self._partitions)):
-            raise NotKeptError("not every task has written its partition just once")
+            raise NotKeptError("not every task wrote its partition exactly once")
         for each in written:
             if each.failure is not None:
                 raise NotKeptError(f"partition {each.partition} was not written: {each.failure}")
@@ -171,7 +171,7 @@ class TeeJob:
                     target = published / f"part-{each.partition:05d}-{name}.parquet"
                     os.rename(directory / each.file, target)
         except OSError as error:
-            raise StorageError(str(published), f"a partition is gone: {error}") from error
+            raise StorageError(str(published), f"a partition is missing: {error}") from error
 
 
 def _is_plain(description: DataSetDescription) -> bool:

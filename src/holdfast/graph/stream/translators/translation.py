@@ -138,8 +138,8 @@ def _partitioner(outlet: Outlet, target: StreamNode) -> Partitioner:
             return Rebalance()
         raise InvalidTransformationError(
             target.name,
-            f"its records are to stay in the subtasks of {outlet.node.name!r}, of which there are "
-            f"{outlet.node.parallelism} while it has {target.parallelism}: expected as many. Set "
-            "the same parallelism on both, or rebalance()",
+            f"it has parallelism {target.parallelism}, but its records are forwarded from "
+            f"{outlet.node.name!r}, which has {outlet.node.parallelism}: expected the same "
+            "parallelism. Set it on both, or call rebalance()",
         )
     return outlet.partitioner
