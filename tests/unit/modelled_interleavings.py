@@ -11,6 +11,10 @@ make it some fifty times as fast:
   calls itself the first one and those after it the next ones, in a ring; all that they name is
   renamed on its way to the files and back. So there is one state machine, and of the states that
   differ by a turn of the ring one is gone on with.
+
+Nor is a start stopped before a step that finds what it asks for, or is to make, where no start ever
+removes it: whatever others do, it is answered the same and changes nothing. Which paths are removed
+is found out like which ones are shared.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from tests.unit.modelled_files import DIRECTORY, LOCK, Answer, Files, Step, done
 
 _WALKS = 300
 _STRETCHES = [1, 3, 10, 30, 100]
+_FINDS = ("mkdir", "open", "stat", "truncate")
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class ModelledInterleavings:
         self._turns = range(self._ring if turns else 1)
         self._random = random.Random(0)
         self._shared: set[str] = set()
+        self._removed: set[str] = set()
         self._touched: dict[str, dict[int, bool]] = {}
         self._keys: dict[tuple[str, str], tuple[int, ...]] = {}
         self._drawn: dict[tuple[str, str], int] = {}
@@ -210,7 +216,7 @@ class ModelledInterleavings:
     def _settled(self, state: _State) -> _State:
         """After what the starts do before their first step that others may see."""
         for each in range(self._ring):
-            if not self._stops(state, each):
+            if not self._stops_at(state.starts[each], each, state.files):
                 state = self._gone_on(state, each)
         return state
 
@@ -229,17 +235,29 @@ class ModelledInterleavings:
             answer, changes = done(pending.step, files)
             for path, told in changes.items():
                 self._change(files, hashes, path, told)
+                if told is None and kind(path) not in self._removed:
+                    self._removed.add(kind(path))
+                    self._has_news = True
             number = self._program.after(number, self._own(answer, index))
             trace = (index, pending.step, answer[1], trace)
             starts = (*state.starts[:index], number, *state.starts[index + 1 :])
-            if alone or self._stops_at(number, index):
+            if alone or self._stops_at(number, index, files):
                 return _State(starts, files, tuple(hashes), trace)
 
-    def _stops(self, state: _State, index: int) -> bool:
-        return self._stops_at(state.starts[index], index)
-
-    def _stops_at(self, number: int, index: int) -> bool:
+    def _stops_at(self, number: int, index: int, files: Files) -> bool:
         """Whether a start is stopped in a state, or has ended."""
+        return self._has_effect(number, index) and not self._finds(number, index, files)
+
+    def _finds(self, number: int, index: int, files: Files) -> bool:
+        """Whether a start's next step finds what stays there."""
+        if self._program.states[number].step is None:
+            return False
+        step = self._pending(number, index).step
+        path = (step.writes or step.reads)[0]
+        return step.what in _FINDS and path in files and kind(path) not in self._removed
+
+    def _has_effect(self, number: int, index: int) -> bool:
+        """Whether a start has ended, or others may see or change what its next step is about."""
         stops = self._is_shared.get((number, index))
         if stops is None:
             stops = self._program.states[number].step is None or not self._shared.isdisjoint(
