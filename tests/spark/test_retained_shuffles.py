@@ -549,7 +549,7 @@ def test_a_start_that_has_lost_its_directory_keeps_nothing_and_answers(
     taken = starts.directory.rename(starts.directory.with_name("taken"))
     assert starts.run(query) == (expected, 0)
     assert not starts.directory.exists()
-    assert "is not kept" in caplog.text
+    assert "could not be retained" in caplog.text
     taken.rename(starts.directory)
     assert starts.run(query)[1] > 0
 
