@@ -132,9 +132,21 @@ simple_predicates = st.one_of(
     st.builds(TextIs, st.sampled_from(["x", "y", "X", ""]), st.booleans()),
     st.builds(Missing, st.sampled_from([K, V, D, S])),
 )
+
+
+def not_complementary(both: Both) -> bool:
+    """Of `a >= 0 AND a < 0` Spark leaves whether one is null: of which one depends on the style."""
+    one, other = both.one, both.other
+    if not (isinstance(one, Compare) and isinstance(other, Compare)):
+        return True
+    operators = {one.operator, other.operator}
+    same = (one.place, one.number) == (other.place, other.number)
+    return not (same and operators in ({"<", ">="}, {">", "<="}))
+
+
 predicates = st.recursive(
     simple_predicates,
-    lambda below: st.builds(Both, below, below, st.booleans()),
+    lambda below: st.builds(Both, below, below, st.booleans()).filter(not_complementary),
     max_leaves=3,
 )
 
@@ -369,6 +381,8 @@ def total_order(style: Style) -> list[Column]:
     return [*columns, style.column(D).cast("string")]
 
 
+# Other ones each time only where there is time to look at what they find.
+SAME_EACH_TIME = settings(derandomize=settings.default.max_examples < 1000)
 SOURCES = 3
 sources = st.integers(0, SOURCES - 1)
 STEPS: dict[type, st.SearchStrategy[Any]] = {
@@ -486,7 +500,7 @@ def read_something(env: Environment) -> bool:
 
 
 # Ten jobs to each.
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 2)
 @pytest.mark.timeout(0)
 @given(data=st.data(), pipeline=pipelines)
 def test_a_random_pipeline_reads_what_spark_computes(
@@ -506,26 +520,27 @@ def test_a_random_pipeline_reads_what_spark_computes(
                 table = table.cache()
 
         first = texts(table)
-        check(first, expected, pipeline.ordered)
+        check(first, expected, pipeline)
 
         again = texts(table)
         assert read_something(env)
-        check(again, expected, pipeline.ordered)
+        check(again, expected, pipeline)
 
         retyped = pipeline.stages(spark, OTHER)
         for one, other in zip(pipeline.stages(spark, PLAIN), retyped, strict=True):
             assert identity(env, one) == identity(env, other)
         rewritten = texts(env.from_dataframe(retyped[-1]))
         assert read_something(env)
-        check(rewritten, expected, pipeline.ordered)
+        check(rewritten, expected, pipeline)
 
         mutant = mutated.stages(spark, PLAIN)[-1]
         changed = texts(env.from_dataframe(mutant))
         event(f"the mutant reads something: {read_something(env)}")
         if read_something(env):
-            check(changed, texts(mutant), mutated.ordered)
+            check(changed, texts(mutant), mutated)
 
 
+@settings(SAME_EACH_TIME)
 @pytest.mark.timeout(0)
 @given(data=st.data(), pipeline=pipelines)
 def test_pipelines_of_one_identity_have_the_same_rows(
@@ -539,7 +554,7 @@ def test_pipelines_of_one_identity_have_the_same_rows(
         same = identity(env, one) == identity(env, other)
     event(f"same: {same}")
     if same:
-        check(texts(one), texts(other), pipeline.ordered)
+        check(texts(one), texts(other), pipeline)
 
 
 def environment(spark: SparkSession, folder: str) -> Environment:
@@ -551,7 +566,10 @@ def identity(env: Environment, df: DataFrame) -> str:
     return session_inputs(env.spark).dataset_digest(env._bridge.query(df).root)
 
 
-def check(rows: list[str], expected: list[str], ordered: bool) -> None:
+def check(rows: list[str], expected: list[str], pipeline: Pipeline) -> None:
+    if any(isinstance(step, Unique) for step in pipeline.steps):
+        # Which of two equal zeros is left depends on whether Spark knows of more than one row.
+        rows, expected = ([row.replace("-0.0", "0.0") for row in each] for each in (rows, expected))
     assert sorted(rows) == sorted(expected)
-    if ordered:
+    if pipeline.ordered:
         assert rows == expected
