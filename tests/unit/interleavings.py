@@ -99,6 +99,35 @@ class Start:
     waits_for: str | None = None
     holds: str | None = None
 
+    def begin(self, run: Any, program: Program) -> None:
+        """Runs a program up to its first step.
+
+        Args:
+            run: which is told of its steps.
+            program: the program.
+        """
+
+        def main(_: object) -> None:
+            try:
+                self.end = (program(self.name), None)
+            except Killed:
+                self.end = ("killed", None)
+            except BaseException as error:
+                self.end = (None, error)
+
+        self.thread = greenlet(main)
+        resume(run, self)
+
+    def kill(self, run: Any) -> None:
+        """Ends it: no step of it is done from now on."""
+        self.is_killed = True
+        while self.end is None:
+            resume(run, self)
+
+    def state(self) -> object:
+        """Stands for all that it goes by from here on: for whoever has ended, its end."""
+        return (self.learned, self.uuids) if self.end is None else repr(self.end)
+
     def commutes_with(self, other: Start) -> bool:
         """Whether the steps before which both wait can be done in either order."""
         if self.is_at_once or other.is_at_once:
@@ -128,19 +157,8 @@ class Run:
 
     def add(self, name: str, program: Program) -> None:
         """Adds a start, which runs up to its first step."""
-        start = Start(name)
-
-        def run(_: object) -> None:
-            try:
-                start.end = (program(name), None)
-            except Killed:
-                start.end = ("killed", None)
-            except BaseException as error:
-                start.end = (None, error)
-
-        start.thread = greenlet(run)
-        self.starts.append(start)
-        self._resume(start)
+        self.starts.append(Start(name))
+        self.starts[-1].begin(self, program)
 
     def go_on(self, index: int) -> None:
         """Lets a start do the step before which it waits, and what comes up to the next one.
@@ -149,21 +167,18 @@ class Run:
             index: of the start; its complement kills it instead.
         """
         if index >= 0:
-            self._resume(self.starts[index])
+            resume(self, self.starts[index])
             return
         start = self.starts[~index]
         self.trace.append(f"{start.name}: killed")
-        start.is_killed = True
-        self._resume(start)
+        start.kill(self)
         self.made.pop(start.holds or "", None)
         start.holds = None
 
     def kill(self) -> None:
         """Kills all that run."""
         for start in self.starts:
-            start.is_killed = True
-            while start.end is None:
-                self._resume(start)
+            start.kill(self)
 
     def running(self) -> list[int]:
         """The starts that have a step to do."""
@@ -184,12 +199,7 @@ class Run:
 
     def state(self) -> tuple[object, ...]:
         """Stands for the state of the threads and of the files."""
-        # Whoever has ended goes by nothing any more.
-        threads = tuple(
-            (start.learned, start.uuids) if start.end is None else repr(start.end)
-            for start in self.starts
-        )
-        return threads, self.files()
+        return tuple(start.state() for start in self.starts), self.files()
 
     def files(self) -> frozenset[tuple[str, object]]:
         """Stands for the state of the files."""
@@ -200,9 +210,6 @@ class Run:
     def relative(self, path: Any) -> str | None:
         """A path below the shared directory; None for all others."""
         return relative(path, self._prefix)
-
-    def _resume(self, start: Start) -> None:
-        resume(self, start)
 
     # -- in the threads of the starts
 

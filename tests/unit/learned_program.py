@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent
 
 from tests.unit.interleavings import Killed, Program, Start, real_open, relative, resume
 from tests.unit.modelled_files import Answer, Step
@@ -83,7 +83,7 @@ class LearnedProgram:
     def forget(self) -> None:
         """Ends what is still being run."""
         while self._waiting:
-            self._waiting.popitem()[1].kill()
+            self._waiting.popitem()[1].end()
 
     def _replayed(self, answers: tuple[Any, ...] | None) -> _Replay:
         ordered: list[Answer] = []
@@ -96,15 +96,15 @@ class LearnedProgram:
         return replay
 
     def _known(self, replay: _Replay, answers: tuple[Any, ...] | None) -> int:
-        number = self._numbers.setdefault(replay.state(), len(self.states))
+        number = self._numbers.setdefault(replay.start.state(), len(self.states))
         if number < len(self.states):
-            replay.kill()
+            replay.end()
             return number
         self.states.append(LocalState(replay.next, replay.start.end, answers))
         if replay.next is not None:
             self._waiting[number] = replay
             if len(self._waiting) > _KEPT:
-                self._waiting.popitem(last=False)[1].kill()
+                self._waiting.popitem(last=False)[1].end()
         return number
 
 
@@ -116,36 +116,16 @@ class _Replay:
         self.start = Start(name)
         self.next: Step | None = None
         self.made: dict[str, object] = defaultdict(str)
-
-        def run(_: object) -> None:
-            try:
-                self.start.end = (made(name), None)
-            except Killed:
-                self.start.end = ("killed", None)
-            except BaseException as error:
-                self.start.end = (None, error)
-
-        self.start.thread = greenlet(run)
-        resume(self, self.start)
+        self.start.begin(self, made)
 
     def go_on(self, answer: Answer) -> None:
         """Goes on up to the next step."""
         self.next = None
         resume(self, self.start, answer)
 
-    def kill(self) -> None:
+    def end(self) -> None:
         """Ends it."""
-        self.start.is_killed = True
-        while self.start.end is None:
-            resume(self, self.start)
-
-    def state(self) -> object:
-        """Stands for all that the program goes by from here on."""
-        return (
-            (self.start.learned, self.start.uuids)
-            if self.start.end is None
-            else repr(self.start.end)
-        )
+        self.start.kill(self)
 
     def relative(self, path: Any) -> str | None:
         """A path in the current directory; None for all others."""
