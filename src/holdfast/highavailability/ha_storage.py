@@ -18,6 +18,7 @@ from holdfast.files.durable_files import (
     sync_directory,
     write_durably,
 )
+from holdfast.files.private_directory import make_private
 from holdfast.highavailability.done_job import DoneJob
 from holdfast.highavailability.driver_lock import one_at_a_time
 from holdfast.highavailability.epochs import newest_epoch, take_epoch
@@ -50,7 +51,6 @@ _PATIENCE_SECONDS = 2.0
 _ATTEMPTS = 20
 _ATTEMPTS_AT_EPOCHS = 3
 _UNFINISHED_SECONDS = 24 * 60 * 60
-_WRITABLE_BY_OTHERS = 0o022
 FORGOTTEN_AFTER = timedelta(days=30)
 """How long a job stays recorded whose driver was killed, and whose program nobody starts again."""
 
@@ -426,12 +426,7 @@ def _shared(job: KnownJob, identity: JobIdentity) -> int:
 
 
 def _make_usable(root: Path) -> None:
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = root.stat()
-    if status.st_uid != os.getuid():
-        raise PermissionError("it belongs to another user")
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise PermissionError("it is writable by other users: run `chmod go-w` on it")
+    make_private(root)
     # Found out now rather than in the middle of a job.
     write_durably(root / _TRIED, b"")
     for name in (_EPOCHS, ASIDE):

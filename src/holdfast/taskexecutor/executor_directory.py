@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from holdfast.errors import StorageError
 from holdfast.files.durable_files import write_atomically
 from holdfast.files.file_lock import try_lock
+from holdfast.files.private_directory import make_private
 from holdfast.ids import ApplicationID
 from holdfast.storage.application_directory import EXECUTOR_RECORD
 
 _LOCK = "taskexecutor.lock"
-_WRITABLE_BY_OTHERS = 0o022
 
 
 class _Record(BaseModel):
@@ -41,8 +41,7 @@ class ExecutorDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _refuse_a_strangers(path)
+            make_private(path)
             self._lock = _locked(path)
             self.executor_id = _executor_id(path)
         except OSError as error:
@@ -51,14 +50,6 @@ class ExecutorDirectory:
     def close(self) -> None:
         """Lets another process serve the directory."""
         os.close(self._lock)
-
-
-def _refuse_a_strangers(path: Path) -> None:
-    status = path.stat()
-    if status.st_uid != os.getuid():
-        raise PermissionError("it belongs to another user")
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise PermissionError("it is writable by other users: run `chmod go-w` on it")
 
 
 def _locked(path: Path) -> int:

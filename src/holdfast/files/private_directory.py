@@ -1,0 +1,26 @@
+"""Directories that nobody but their owner can write to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_WRITABLE_BY_OTHERS = 0o022
+
+
+def make_private(path: Path) -> None:
+    """Makes a directory, readable by its owner alone, or checks the one that is there.
+
+    Args:
+        path: the directory.
+
+    Raises:
+        PermissionError: when it belongs to another user, or others can write to it.
+        OSError: when it can't be made.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError("it belongs to another user")
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        raise PermissionError("it is writable by other users: run `chmod go-w` on it")
