@@ -96,6 +96,18 @@ def test_a_directory_that_is_being_made_stays_for_a_while(tmp_path: Path) -> Non
     assert sorted(remove_garbage(tmp_path)) == sorted([making, unlocked])
 
 
+def test_a_file_that_is_written_aside_stays_for_a_while(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    making = tmp_path / f".new-{uuid4().hex}"
+    making.write_text("half of it")
+    assert remove_garbage(tmp_path) == []
+    age(making)
+    assert remove_garbage(tmp_path) == [making]
+    assert not making.exists()
+    assert not [each for each in caplog.records if each.levelname == "WARNING"]
+
+
 def test_what_is_left_of_a_removal_goes_at_once(tmp_path: Path) -> None:
     left = tmp_path / f".removed-{uuid4().hex}"
     (left / "datasets" / "x").mkdir(parents=True)

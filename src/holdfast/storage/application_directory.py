@@ -213,6 +213,9 @@ def _is_abandoned(path: Path) -> bool:
     # Somebody wrote into it while it was removed, or who removed it was killed over it.
     if path.name.startswith(_REMOVED):
         return True
+    if path.name.startswith(_BEING_MADE) and not path.is_dir():
+        # A file that is written aside, as `holdfast.files.durable_files` does.
+        return _is_old(path)
     try:
         with open_regular(path / LOCK) as lock:
             if not try_lock(lock.fileno()):
