@@ -74,6 +74,13 @@ class LearnedProgram:
             found = self._next[state, answer] = self._known(replay, (answer, before))
         return found
 
+    def before(self) -> dict[int, list[int]]:
+        """For each state those that come right before it, as far as is known."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for (state, _), after in self._next.items():
+            found[after].append(state)
+        return found
+
     def write(self, content: bytes) -> str:
         """What is told of a content, which is known from then on."""
         told = self._told(content)

@@ -14,19 +14,22 @@ make it some fifty times as fast:
 
 Nor is a start stopped before a step that finds what it asks for, or is to make, where no start ever
 removes it: whatever others do, it is answered the same and changes nothing. Which paths are removed
-is found out like which ones are shared.
+is found out like which ones are shared. Nor before one that goes on in the same way whatever it is
+answered, or that makes no difference to anything that the others may still do (`futures`).
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.unit.futures import Futures
 from tests.unit.interleavings import (
     NAME,
     Explored,
@@ -38,9 +41,10 @@ from tests.unit.interleavings import (
     with_parents,
 )
 from tests.unit.learned_program import LearnedProgram
-from tests.unit.modelled_files import DIRECTORY, LOCK, Answer, Files, Step, done
+from tests.unit.modelled_files import DIRECTORY, LOCK, NOTHING, Answer, Files, Step, done
 
-_WALKS = 300
+_WALKS = 2000
+_REMEMBERED = 5_000_000
 _STRETCHES = [1, 3, 10, 30, 100]
 _FINDS = ("mkdir", "open", "stat", "truncate")
 
@@ -56,24 +60,58 @@ class _Pending:
 
 
 @dataclass(frozen=True)
+class _Placed:
+    """What lies where.
+
+    Attributes:
+        number: stands for it.
+        files: by path.
+        hashes: stand for those that matter, by how far the ring is turned.
+    """
+
+    number: int
+    files: Files
+    hashes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class _State:
     """A state of all starts and files.
 
     Attributes:
         starts: the number of each start's state.
-        files: what lies where.
-        hashes: stand for the files, by how far the ring is turned.
+        placed: the files.
         trace: the steps that led there, the last one first.
     """
 
     starts: tuple[int, ...]
-    files: Files
-    hashes: tuple[int, ...]
+    placed: _Placed
     trace: tuple[object, ...] | None
 
 
-class _Learned(Exception):
-    """A path is shared that wasn't known to be."""
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A start's next step among some files.
+
+    Attributes:
+        stops: whether the start is stopped before it.
+        told: the step, and whose.
+        after: the number of the start's state then.
+        placed: the files then.
+        answer: what the start is told.
+        shows: whether what it changes may be looked at; so it does for one that has ended.
+        is_anyway: whether the start goes on in the same way whatever it is answered.
+        is_missing: whether it finds nothing where it looks.
+    """
+
+    stops: bool
+    told: _Pending | None
+    after: int
+    placed: _Placed
+    answer: object
+    shows: bool
+    is_anyway: bool
+    is_missing: bool
 
 
 class ModelledInterleavings:
@@ -97,7 +135,9 @@ class ModelledInterleavings:
         self._touched: dict[str, dict[int, bool]] = {}
         self._keys: dict[tuple[str, str], tuple[int, ...]] = {}
         self._drawn: dict[tuple[str, str], int] = {}
-        self._is_shared: dict[tuple[int, int], bool] = {}
+        self._placed: dict[int, _Placed] = {}
+        self._moves: dict[tuple[int, int, int], _Move] = {}
+        self._goes_on_anyway: dict[int, bool] = {}
         self._explored = Explored()
         self._has_news = False
         self.turned = functools.cache(self._turned)
@@ -124,29 +164,25 @@ class ModelledInterleavings:
         return self._explored
 
     def _is_complete(self, first: _State) -> bool:
-        """Whether no path turned out to be shared that wasn't known to be."""
+        """Whether nothing was found out that would have been gone by."""
         self._explored = Explored()
-        self._is_shared.clear()
+        self._moves.clear()
         self._has_news = False
-        try:
-            # Each state, and the steps that need not be done from there.
-            self.seen: dict[int, int] = {}
-            self.seen_files: set[int] = set()
-            self.seen_contents: set[int] = set()
-            self._search(self._settled(first))
-        except _Learned:
-            return False
+        self._futures = Futures(self._program, self.turned)
+        # Each state, and the steps that need not be done from there.
+        self.seen: dict[int, int] = {}
+        self.seen_files: set[int] = set()
+        self.seen_contents: set[int] = set()
+        self._search(self._settled(first))
         self._explored.states = len(self.seen)
         self._explored.files = len(self.seen_contents)
-        return True
+        return not self._has_news and self._futures.is_known()
 
     def _search(self, first: _State) -> None:
         seen, everyone = self.seen, range(self._ring)
         waiting = [(first, 0)]
         while waiting:
             state, asleep = waiting.pop()
-            if self._has_news:
-                raise _Learned
             key, turn = self._key(state)
             running = [each for each in everyone if self._program.states[state.starts[each]].step]
             still = self._mask(asleep, turn)
@@ -166,7 +202,7 @@ class ModelledInterleavings:
                 seen[key] = before & still
                 asleep &= self._mask(before, -turn)
             for each in todo:
-                after = self._gone_on(state, each)
+                after, moved = self._gone_on(state, each)
                 pending = self._pending(state.starts[each], each)
                 rest = 0
                 for other in running:
@@ -174,7 +210,9 @@ class ModelledInterleavings:
                         pending, self._pending(state.starts[other], other)
                     ):
                         rest |= 1 << other
-                waiting.append((after, rest))
+                # What has come at once need not be done from here, nor then anything after it.
+                if not moved & rest:
+                    waiting.append((after, rest))
                 asleep |= 1 << each
 
     def _learn(self, first: _State) -> None:
@@ -191,7 +229,7 @@ class ModelledInterleavings:
                 for _ in range(order.choice(_STRETCHES)):
                     if self._program.states[state.starts[chosen]].step is None:
                         break
-                    state = self._gone_on(state, chosen, alone=True)
+                    state, _ = self._gone_on(state, chosen, alone=True)
 
     # -- states
 
@@ -209,81 +247,134 @@ class ModelledInterleavings:
                 files[str(path)] = self._program.write(path.read_bytes())
         os.chdir(self._home)
         files = {path: told for path, told in files.items() if not self._is_passing(path)}
-        hashes = self._hashes(files)
-        assert len(set(hashes)) == 1, "what is there before is not the same to all"
-        return _State((self._program.first,) * self._ring, files, hashes, None)
+        placed = self._placed_as(files, 0, self._hashes(files))
+        assert len(set(placed.hashes)) == 1, "what is there before is not the same to all"
+        return _State((self._program.first,) * self._ring, placed, None)
 
     def _settled(self, state: _State) -> _State:
         """After what the starts do before their first step that others may see."""
         for each in range(self._ring):
-            if not self._stops_at(state.starts[each], each, state.files):
-                state = self._gone_on(state, each)
+            if not self._move(state.starts[each], each, state.placed).stops:
+                state, _ = self._gone_on(state, each)
         return state
 
-    def _gone_on(self, state: _State, index: int, *, alone: bool = False) -> _State:
-        """After a start's step, and what comes up to the next one before which it is stopped.
+    def _gone_on(self, state: _State, index: int, *, alone: bool = False) -> tuple[_State, int]:
+        """After a start's step, and what comes up to the next ones before which any is stopped.
 
         Args:
             state: the state before.
             index: of the start.
             alone: the step alone.
+
+        Returns:
+            the state, and which of the other starts have gone on, too.
         """
-        files, hashes = dict(state.files), list(state.hashes)
-        number, trace = state.starts[index], state.trace
-        while True:
-            pending = self._pending(number, index)
-            answer, changes = done(pending.step, files)
-            for path, told in changes.items():
-                self._change(files, hashes, path, told)
-                if told is None and kind(path) not in self._removed:
-                    self._removed.add(kind(path))
-                    self._has_news = True
-            number = self._program.after(number, self._own(answer, index))
-            trace = (index, pending.step, answer[1], trace)
-            starts = (*state.starts[:index], number, *state.starts[index + 1 :])
-            if alone or self._stops_at(number, index, files):
-                return _State(starts, files, tuple(hashes), trace)
+        placed, trace = state.placed, state.trace
+        starts = list(state.starts)
+        going: int | None = index
+        moved = 0
+        while going is not None:
+            moved |= 1 << going
+            move = self._move(starts[going], going, placed)
+            starts[going], placed = move.after, move.placed
+            trace = (going, move, trace)
+            if alone:
+                break
+            if self._move(starts[going], going, placed).stops:
+                going = self._idle(starts, placed)
+        return _State(tuple(starts), placed, trace), moved & ~(1 << index)
 
-    def _stops_at(self, number: int, index: int, files: Files) -> bool:
-        """Whether a start is stopped in a state, or has ended."""
-        return self._has_effect(number, index) and not self._finds(number, index, files)
+    def _idle(self, starts: Sequence[int], placed: _Placed) -> int | None:
+        """A start for which it is all the same when it does its next step."""
+        for index, number in enumerate(starts):
+            move = self._move(number, index, placed)
+            if move.is_anyway:
+                return index
+            if move.told is None or move.shows:
+                continue
+            others = [(other, each) for each, other in enumerate(starts) if each != index]
+            if self._futures.are_apart(
+                move.told.step,
+                others,
+                is_missing=move.is_missing,
+                is_changing=move.placed is not placed,
+            ):
+                return index
+        return None
 
-    def _finds(self, number: int, index: int, files: Files) -> bool:
-        """Whether a start's next step finds what stays there."""
+    def _move(self, number: int, index: int, placed: _Placed) -> _Move:
+        key = number, index, placed.number
+        found = self._moves.get(key)
+        if found is None:
+            if len(self._moves) > _REMEMBERED:
+                self._moves.clear()
+            found = self._moves[key] = self._moved(number, index, placed)
+        return found
+
+    def _moved(self, number: int, index: int, placed: _Placed) -> _Move:
         if self._program.states[number].step is None:
-            return False
-        step = self._pending(number, index).step
+            return _Move(True, None, number, placed, None, True, False, False)
+        pending = self._pending(number, index)
+        step, files = pending.step, placed.files
+        answer, changes = done(step, files)
         path = (step.writes or step.reads)[0]
-        return step.what in _FINDS and path in files and kind(path) not in self._removed
+        finds = step.what in _FINDS and path in files and kind(path) not in self._removed
+        shows = any(not path.endswith(LOCK) and not self._is_passing(path) for path in changes)
+        is_anyway = step.what == "open" and self._is_anyway(number, files.get(path) == DIRECTORY)
+        is_missing = path not in files and (not step.writes or answer == ("error", errno.ENOENT))
+        for path, told in changes.items():
+            if told is None and kind(path) not in self._removed:
+                self._removed.add(kind(path))
+                self._has_news = True
+        return _Move(
+            not finds and not self._shared.isdisjoint(pending.kinds),
+            pending,
+            self._program.after(number, self._own(answer, index)),
+            self._changed(placed, changes),
+            answer[1],
+            shows,
+            is_anyway,
+            is_missing,
+        )
 
-    def _has_effect(self, number: int, index: int) -> bool:
-        """Whether a start has ended, or others may see or change what its next step is about."""
-        stops = self._is_shared.get((number, index))
-        if stops is None:
-            stops = self._program.states[number].step is None or not self._shared.isdisjoint(
-                self._pending(number, index).kinds
+    def _is_anyway(self, number: int, is_directory: bool) -> bool:
+        """Whether a start goes on in the same way where the directory to be opened is gone."""
+        if number not in self._goes_on_anyway and is_directory:
+            found, gone = (
+                self._program.after(number, answer) for answer in (NOTHING, ("error", errno.ENOENT))
             )
-            self._is_shared[number, index] = stops
-        return stops
+            self._goes_on_anyway[number] = found == gone
+        return self._goes_on_anyway.get(number, False)
 
-    def _change(
-        self, files: dict[str, str], hashes: list[int], path: str, told: str | None
-    ) -> None:
-        before = files.pop(path, None)
-        if told is not None:
-            files[path] = told
-        if self._is_passing(path):
-            return
-        for each in (before, told):
-            if each is not None:
-                for turn, key in enumerate(self._keys_of(path, each)):
-                    hashes[turn] ^= key
+    def _changed(self, placed: _Placed, changes: Mapping[str, str | None]) -> _Placed:
+        files, number, hashes = dict(placed.files), placed.number, list(placed.hashes)
+        for path, told in changes.items():
+            before = files.pop(path, None)
+            if told is not None:
+                files[path] = told
+            for each in (before, told):
+                if each is not None:
+                    keys = self._keys_of(path, each)
+                    number ^= keys[0]
+                    if not self._is_passing(path):
+                        hashes = [one ^ key for one, key in zip(hashes, keys, strict=True)]
+        return self._placed_as(files, number, tuple(hashes))
+
+    def _placed_as(self, files: Files, number: int, hashes: tuple[int, ...]) -> _Placed:
+        return self._placed.setdefault(number, _Placed(number, files, hashes))
 
     def _key(self, state: _State) -> tuple[int, int]:
         """Stands for a state, whoever is who; and how far the ring is turned for that."""
         starts = state.starts
         found = [
-            (hash((starts[self._ring - turn :] + starts[: self._ring - turn], state.hashes[turn])))
+            (
+                hash(
+                    (
+                        starts[self._ring - turn :] + starts[: self._ring - turn],
+                        state.placed.hashes[turn],
+                    )
+                )
+            )
             for turn in self._turns
         ]
         least = min(found)
@@ -335,12 +426,12 @@ class ModelledInterleavings:
         step = Step(own.what, reads, writes, self.turned(own.content, index))
         if step.content:
             self._contents(step.content, own.content, index)
-        looks = frozenset(place for path in (*reads, *writes) for place in with_parents(path))
-        for place in looks:
-            self._touch(kind(place), index, writes=False)
-        for place in writes:
-            self._touch(kind(place), index, writes=True)
-        return _Pending(step, looks, frozenset(map(kind, looks)), frozenset(writes))
+        touches = {place for path in (*reads, *writes) for place in with_parents(path)}
+        for place in touches:
+            self._touch(kind(place), index, writes=place in writes)
+        # What else lies in a directory matters to who asks for it alone.
+        looks = {place for place in touches if place in reads or not place.endswith(f"{os.sep}*")}
+        return _Pending(step, frozenset(looks), frozenset(map(kind, touches)), frozenset(writes))
 
     def _touch(self, place: str, index: int, *, writes: bool) -> None:
         for turn in range(self._ring):
@@ -374,10 +465,10 @@ class ModelledInterleavings:
 
     def _look_at(self, state: _State) -> None:
         """Looks at the files of a state, whichever start has made them, once."""
-        if (files := min(state.hashes)) in self.seen_files:
+        if (files := min(state.placed.hashes)) in self.seen_files:
             return
         self.seen_files.add(files)
-        real = {path: told for path, told in state.files.items() if not path.endswith(LOCK)}
+        real = {path: told for path, told in state.placed.files.items() if not path.endswith(LOCK)}
         contents = min(
             self._hashes({path: told for path, told in real.items() if not self._is_passing(path)})
         )
@@ -437,6 +528,7 @@ def _told(trace: tuple[object, ...] | None) -> list[str]:
 
 def _backwards(trace: tuple[object, ...] | None) -> Iterator[str]:
     while trace is not None:
-        index, step, answer, trace = trace  # type: ignore[misc, assignment]
-        assert isinstance(step, Step)
-        yield f"{index}: {step.what} {' '.join((*step.reads, *step.writes))}: {answer}"
+        index, move, trace = trace  # type: ignore[misc, assignment]
+        assert isinstance(move, _Move) and move.told is not None
+        step = move.told.step
+        yield f"{index}: {step.what} {' '.join((*step.reads, *step.writes))}: {move.answer}"

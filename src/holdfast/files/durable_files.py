@@ -99,12 +99,16 @@ def remove_once(path: Path) -> bool:
 
 
 def sync_directory(directory: Path) -> None:
-    """What has been made or renamed in a directory stays so.
+    """What has been made or renamed in a directory stays so, as long as the directory does.
 
     Raises:
         OSError: when the disk doesn't take it.
     """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        # Somebody has removed it by now, with all that was to stay.
+        return
     try:
         os.fsync(descriptor)
     finally:

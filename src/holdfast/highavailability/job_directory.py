@@ -122,9 +122,7 @@ class JobDirectory:
         """
         released = remove_once(self._path(_LIVE, epoch))
         if released:
-            # Whoever has seen that may have removed the directory by now.
-            with suppress(FileNotFoundError):
-                sync_directory(self.path)
+            sync_directory(self.path)
         return released
 
     def fence(self, before: int) -> None:

@@ -108,8 +108,7 @@ class ProgramRun:
                 continue
             self._take_out(self._path / holder)
             for changed in (self._path, self._directory):
-                with suppress(FileNotFoundError):
-                    sync_directory(changed)
+                sync_directory(changed)
             return True
         return holder is not None
 
