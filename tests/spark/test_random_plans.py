@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -431,6 +432,11 @@ class Pipeline:
             tables.append(step.apply(tables[-1], style))
         return tables
 
+    def is_united_further(self, place: int) -> bool:
+        """Whether the table after so many steps is a union that the next step adds to."""
+        united = [isinstance(step, Add) for step in self.steps[max(place - 1, 0) : place + 1]]
+        return united == [True, True]
+
     @property
     def ordered(self) -> bool:
         return bool(self.steps) and isinstance(self.steps[-1], (Top, Order))
@@ -493,6 +499,17 @@ def texts(df: DataFrame) -> list[str]:
     return [repr(tuple(row)) for row in df.collect()]
 
 
+def computed(df: DataFrame) -> list[str]:
+    """The rows that Spark computes, where it can."""
+    try:
+        return texts(df)
+    except Py4JJavaError as error:
+        # Of a table united with itself its optimizer makes plans, now and then, that it refuses.
+        if "PLAN_VALIDATION_FAILED_RULE_IN_BATCH" not in str(error.java_exception):
+            raise
+        reject()
+
+
 def read_something(env: Environment) -> bool:
     result = env.last_job_result
     assert result is not None
@@ -511,7 +528,7 @@ def test_a_random_pipeline_reads_what_spark_computes(
         st.sets(st.integers(0, len(pipeline.steps)), min_size=1, max_size=2), label="cached"
     )
     mutated = data.draw(mutations(pipeline), label="mutated")
-    expected = texts(pipeline.stages(spark, PLAIN)[-1])
+    expected = computed(pipeline.stages(spark, PLAIN)[-1])
     with TemporaryDirectory() as folder, environment(spark, folder) as env:
         table = env.from_dataframe(source(spark, pipeline.reads, PLAIN))
         for place, step in enumerate((None, *pipeline.steps)):
@@ -522,22 +539,24 @@ def test_a_random_pipeline_reads_what_spark_computes(
         first = texts(table)
         check(first, expected, pipeline)
 
+        # Spark makes one union of several in a row: those below the last are not in the plan.
+        reads = any(not pipeline.is_united_further(place) for place in cached)
         again = texts(table)
-        assert read_something(env)
+        assert read_something(env) == reads
         check(again, expected, pipeline)
 
         retyped = pipeline.stages(spark, OTHER)
         for one, other in zip(pipeline.stages(spark, PLAIN), retyped, strict=True):
             assert identity(env, one) == identity(env, other)
         rewritten = texts(env.from_dataframe(retyped[-1]))
-        assert read_something(env)
+        assert read_something(env) == reads
         check(rewritten, expected, pipeline)
 
         mutant = mutated.stages(spark, PLAIN)[-1]
         changed = texts(env.from_dataframe(mutant))
         event(f"the mutant reads something: {read_something(env)}")
         if read_something(env):
-            check(changed, texts(mutant), mutated)
+            check(changed, computed(mutant), mutated)
 
 
 @settings(SAME_EACH_TIME)
@@ -554,7 +573,7 @@ def test_pipelines_of_one_identity_have_the_same_rows(
         same = identity(env, one) == identity(env, other)
     event(f"same: {same}")
     if same:
-        check(texts(one), texts(other), pipeline)
+        check(computed(one), computed(other), pipeline)
 
 
 def environment(spark: SparkSession, folder: str) -> Environment:
