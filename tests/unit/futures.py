@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from tests.unit.learned_program import LearnedProgram
 from tests.unit.modelled_files import Step
 
-_NEEDS_PARENT = ("mkdir", "create", "truncate", "link", "rename", "replace")
+_MOVES = ("rename", "replace", "put", "exchange")
+_NEEDS_PARENT = ("mkdir", "create", "truncate", "link", *_MOVES)
 _MAKES = ("mkdir", "create", "truncate", "link", "lock")
-_MOVES = ("rename", "replace")
 
 
 class Futures:
@@ -120,6 +120,8 @@ def _changes(step: Step) -> list[str]:
     if step.what in _MOVES:
         source, goal = step.writes[:2]
         found += [f"+{goal}", f">{source}", f">{goal}"]
+    if step.what == "exchange":
+        found.append(f"+{step.writes[0]}")
     return found
 
 

@@ -48,6 +48,7 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from holdfast.sinks.directory_renames import KernelRenames
+from tests.unit.named_files import NAME, ROOT, status
 
 _LEARNING = 60
 _OTHER_IDS = 1000
@@ -58,13 +59,11 @@ _REAL_OPEN = io.open
 _REAL = {
     name: getattr(os, name)
     for name in """stat lstat open close listdir scandir mkdir rmdir rename replace link unlink
-    remove chmod chown utime""".split()
+    remove chmod chown utime listxattr""".split()
 }
 _REAL_EXCHANGE = KernelRenames._rename
 real_open = os.open
 
-NAME = re.compile(r"57a47[0-9]")
-"""The names of starts, which are the first digits of all ids that they draw."""
 Program = Callable[[str], object]
 """Runs in the current directory, under a name of its own; what it returns or raises is its end."""
 
@@ -92,8 +91,6 @@ class Start:
     thread: greenlet | None = None
     entered: list[tuple[str, int]] = field(default_factory=list)
     uuids: int = 0
-    is_at_once: bool = False
-    has_begun: bool = False
     looks: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     waits_for: str | None = None
@@ -130,9 +127,6 @@ class Start:
 
     def commutes_with(self, other: Start) -> bool:
         """Whether the steps before which both wait can be done in either order."""
-        if self.is_at_once or other.is_at_once:
-            # What else will be done in one go isn't known yet.
-            return False
         return self.writes.isdisjoint(other.looks) and other.writes.isdisjoint(self.looks)
 
 
@@ -230,9 +224,7 @@ class Run:
             self.touched.setdefault(kind(place), {})[start.name] = True
         if start.is_killed:
             raise Killed
-        stops = not (start.is_at_once and start.has_begun)
-        if stops and not self._shared.isdisjoint(map(kind, looks)):
-            start.has_begun = True
+        if not self._shared.isdisjoint(map(kind, looks)):
             start.looks, start.writes = looks, frozenset(writes)
             getcurrent().parent.switch()
             if start.is_killed:
@@ -284,8 +276,8 @@ def relative(path: Any, prefix: str = "") -> str | None:
     if isinstance(path, int):
         return None
     text = os.fspath(path)
-    if prefix and text.startswith(prefix):
-        return text[len(prefix) :]
+    if prefix and f"{text}{os.sep}".startswith(prefix):
+        return text[len(prefix) :] or ROOT
     return None if text.startswith(os.sep) else os.path.normpath(text)
 
 
@@ -307,6 +299,7 @@ def resume(run: Any, start: Start, answer: object = None) -> None:
 class _Current:
     run: Run
     start: Start
+    told: Callable[[bytes], str] | None = None
 
     def __init__(self) -> None:
         self.run = None  # type: ignore[assignment]
@@ -331,11 +324,11 @@ def kind(path: str) -> str:
 
 def _entries(path: str) -> str:
     """Stands for what a directory holds, apart from what its entries are."""
-    return f"{path}{os.sep}*"
+    return f"{'' if path == ROOT else path}{os.sep}*"
 
 
 def _listing_of(path: str) -> str:
-    return _entries(path.rpartition(os.sep)[0])
+    return _entries(path.rpartition(os.sep)[0] or ROOT)
 
 
 def _told(found: object) -> object:
@@ -356,23 +349,23 @@ def by_the_system(name: str = "nobody") -> None:
     _current.start = Start(name, uuids=_OTHER_IDS)
 
 
-def who() -> str:
-    """The name of the start that runs; "last" for the one that ends the work."""
-    return "last" if _current.run is None else _current.start.name
-
-
 @contextmanager
-def in_one_go(does_so: bool = True) -> Iterator[None]:
-    """Has the current thread do all of its steps within at once, for a smaller search.
+def by_name(told: Callable[[bytes], str]) -> Iterator[None]:
+    """Has files told apart as in a model of them, where no start runs.
 
-    Before the first of them it is stopped.
+    Args:
+        told: what of a file's content programs go by.
     """
-    start = _current.start
-    start.is_at_once, start.has_begun = does_so, False
+    _current.told = told
     try:
         yield
     finally:
-        start.is_at_once = False
+        _current.told = None
+
+
+def who() -> str:
+    """The name of the start that runs; "last" for the one that ends the work."""
+    return "last" if _current.run is None else _current.start.name
 
 
 def forgetful(
@@ -491,16 +484,26 @@ class _WrittenFile(io.BytesIO):
 class _Entry:
     """An entry of a directory, which is looked at by a step of its own."""
 
-    def __init__(self, directory: str, entry: os.DirEntry[str]) -> None:
-        self.name = entry.name
-        self.path = os.path.join(directory, entry.name)
-        self._is_directory = entry.is_dir(follow_symlinks=False)
+    def __init__(self, directory: str, name: str, is_directory: bool) -> None:
+        self.name = name
+        self.path = os.path.join(directory, name)
+        self._is_directory = is_directory
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         return self._is_directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         return os.lstat(self.path)
+
+
+class _Entries(list[_Entry]):
+    """Those of a directory, which are listed at once and need not be closed."""
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
 
 
 def _in_run(path: Any) -> str | None:
@@ -513,10 +516,18 @@ def _looking(name: str) -> Callable[..., Any]:
     def look(path: Any, *args: Any, **kwargs: Any) -> Any:
         found = _in_run(path)
         if found is None:
+            if name == "lstat" and _current.told is not None:
+                return _named(path, _current.told)
             return real(path, *args, **kwargs)
         return _current.run.step(name, (found,), (), lambda: real(path, *args, **kwargs))
 
     return look
+
+
+def _named(path: Any, told: Callable[[bytes], str]) -> Any:
+    """A status that is by the name of the file, but for directories: these are there once."""
+    real = _REAL["lstat"](path)
+    return status(os.fspath(path), told(_content(path))) if stat.S_ISREG(real.st_mode) else real
 
 
 def _listdir(path: Any = ".") -> list[str]:
@@ -530,17 +541,18 @@ def _listdir(path: Any = ".") -> list[str]:
 
 def _scandir(path: Any = ".") -> Any:
     found = _in_run(path)
-    if found is None:
+
+    def act() -> list[tuple[str, bool]]:
+        with _REAL["scandir"](path) as entries:
+            return sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
+
+    if found is not None:
+        entries = _current.run.step("scandir", (found, _entries(found)), (), act)
+    elif _current.told is not None and not isinstance(path, int):
+        entries = act()
+    else:
         return _REAL["scandir"](path)
-    entries: dict[str, _Entry] = {}
-
-    def act() -> list[str]:
-        with _REAL["scandir"](path) as each:
-            entries.update({entry.name: _Entry(os.fspath(path), entry) for entry in each})
-        return sorted(entries)
-
-    names = _current.run.step("scandir", (found, _entries(found)), (), act)
-    return [entries[name] for name in names]
+    return _Entries(_Entry(os.fspath(path), *entry) for entry in entries)
 
 
 def _making(name: str) -> Callable[..., Any]:
@@ -596,8 +608,9 @@ def _exchanging(self: KernelRenames, new: Path, target: Path, flag: int) -> bool
         return _REAL_EXCHANGE(self, new, target, flag)
     run = _current.run
     writes = (found, goal, _listing_of(found), _listing_of(goal))
-    done = run.step("rename", (), writes, lambda: _REAL_EXCHANGE(self, new, target, flag))
-    assert done, "this file system can't exchange two directories"
+    what = "exchange" if flag == 2 else "put"
+    done = run.step(what, (), writes, lambda: _REAL_EXCHANGE(self, new, target, flag))
+    assert done is not False, "this file system can't exchange two directories"
     run.move(found, goal, swaps=flag == 2)
     return True
 
@@ -683,6 +696,10 @@ def _uuid4() -> uuid.UUID:
     return uuid.UUID(hex=start.name + drawn[len(start.name) :] if NAME.match(start.name) else drawn)
 
 
+def _no_extended_attributes(path: Any, **kwargs: Any) -> list[str]:
+    return _REAL["listxattr"](path, **kwargs) if _in_run(path) is None else []
+
+
 def _no_locks(*_: object) -> None:
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -748,6 +765,7 @@ def scheduled() -> Iterator[None]:
         patch.setattr(os, "listdir", _listdir)
         patch.setattr(os, "scandir", _scandir)
         patch.setattr(os, "link", _linking)
+        patch.setattr(os, "listxattr", _no_extended_attributes)
         patch.setattr(os, "open", _os_open)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(io, "open", _io_open)

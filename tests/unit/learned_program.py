@@ -10,16 +10,15 @@ import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from greenlet import getcurrent
 
 from tests.unit.interleavings import Killed, Program, Start, real_open, relative, resume
 from tests.unit.modelled_files import Answer, Step
+from tests.unit.named_files import DIRECTORY, status
 
 _KEPT = 2000
-_FILE, _DIRECTORY = os.lstat(__file__), os.lstat(Path(__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -121,6 +120,7 @@ class _Replay:
     def __init__(self, program: LearnedProgram, name: str, made: Program) -> None:
         self._program = program
         self.start = Start(name)
+        self._prefix = f"{os.getcwd()}{os.sep}"
         self.next: Step | None = None
         self.made: dict[str, object] = defaultdict(str)
         self.start.begin(self, made)
@@ -136,7 +136,7 @@ class _Replay:
 
     def relative(self, path: Any) -> str | None:
         """A path in the current directory; None for all others."""
-        return relative(path)
+        return relative(path, self._prefix)
 
     def step(
         self,
@@ -158,8 +158,10 @@ class _Replay:
         if kind == "error":
             raise OSError(answer, os.strerror(answer))
         if kind == "kind":
-            return _DIRECTORY if answer else _FILE
-        if kind == "names":
+            return status(reads[0], DIRECTORY if answer else "")
+        if kind == "status":
+            return status(reads[0], answer)
+        if kind in ("names", "entries"):
             return list(answer)
         if kind == "content":
             return self._program.contents[answer]
@@ -174,7 +176,7 @@ class _Replay:
     def fill(self, path: str, content: bytes) -> None:
         """A step has written what lies there."""
 
-    def move(self, source: str, to: str) -> None:
+    def move(self, source: str, to: str, *, swaps: bool = False) -> None:
         """What lies at a path has been renamed."""
 
     def drop(self, path: str) -> None:

@@ -11,15 +11,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-DIRECTORY = "/"
-"""In the place of a directory's content."""
+from tests.unit.named_files import DIRECTORY, ROOT
+
 LOCK = "#lock"
 """At the end of a path that stands for a lock."""
 
 Files = Mapping[str, str]
 Answer = tuple[str, object]
-"""What kind of answer a step gives, and the answer: "error" with its number, "kind" with whether it
-is a directory, "names", "content" with what is told of it, "truth", or "nothing"."""
+"""What kind of answer a step gives, and the answer: "error" with its number, "status" with what is
+told of the content, "kind" with as much of that as tells whether it is a directory, "names",
+"entries" with whether each is a directory, "content" with what is told of it, "truth", or
+"nothing"."""
 NOTHING: Answer = ("nothing", None)
 
 
@@ -48,15 +50,20 @@ def done(step: Step, files: Files) -> tuple[Answer, dict[str, str | None]]:
         files: what lies where before.
     """
     what, path = step.what, (step.writes or step.reads)[0]
-    kind = files.get(path)
+    kind = DIRECTORY if path == ROOT else files.get(path)
     parent = path.rpartition(os.sep)[0]
-    if what in ("stat", "lstat", "chmod", "utime"):
-        return (_no(errno.ENOENT) if kind is None else ("kind", kind == DIRECTORY)), {}
-    if what == "listdir":
+    if what in ("stat", "lstat", "chmod", "chown", "utime"):
         if kind is None:
             return _no(errno.ENOENT), {}
-        names = (each[len(path) + 1 :] for each in _below(path, files))
-        return ("names", tuple(sorted(name for name in names if os.sep not in name))), {}
+        return ("status", kind) if what == "lstat" else ("kind", kind[:1] == DIRECTORY), {}
+    if what in ("listdir", "scandir"):
+        if kind is None:
+            return _no(errno.ENOENT), {}
+        start = 0 if path == ROOT else len(path) + 1
+        own = sorted(each[start:] for each in _below(path, files) if os.sep not in each[start:])
+        if what == "listdir":
+            return ("names", tuple(own)), {}
+        return ("entries", tuple((name, _is_directory(files, path, name)) for name in own)), {}
     if what == "open":
         return (_no(errno.ENOENT) if kind is None else NOTHING), {}
     if what == "read":
@@ -75,32 +82,54 @@ def done(step: Step, files: Files) -> tuple[Answer, dict[str, str | None]]:
             return _no(errno.ENOENT), {}
         if kind is not None:
             return NOTHING, {}
-        return NOTHING, {path: DIRECTORY if what == "mkdir" else ""}
+        return NOTHING, {path: DIRECTORY + path if what == "mkdir" else ""}
     if what in ("unlink", "rmdir"):
         if kind is None:
             return _no(errno.ENOENT), {}
-        assert (kind == DIRECTORY) == (what == "rmdir"), step
+        assert (kind[:1] == DIRECTORY) == (what == "rmdir"), step
         if what == "rmdir" and _below(path, files):
             return _no(errno.ENOTEMPTY), {}
         return NOTHING, {path: None}
     source, to = (step.reads[0], path) if what == "link" else (path, step.writes[1])
-    assert what in ("link", "rename", "replace"), step
-    content = files.get(source)
-    if content is None or to.rpartition(os.sep)[0] not in files:
+    assert what in ("link", "rename", "replace", "put", "exchange"), step
+    content, there = files.get(source), files.get(to)
+    if content is None or to.rpartition(os.sep)[0] not in {"", *files}:
         return _no(errno.ENOENT), {}
-    if content == DIRECTORY:
-        assert what == "rename" and to not in files, step
-        moved = [source, *(each for each in files if each.startswith(source + os.sep))]
-        gone: dict[str, str | None] = dict.fromkeys(moved)
-        return NOTHING, gone | {to + each[len(source) :]: files[each] for each in moved}
-    assert files.get(to) != DIRECTORY, step
-    if what != "link":
-        return NOTHING, {source: None, to: content}
-    return (_no(errno.EEXIST), {}) if to in files else (NOTHING, {to: content})
+    if what == "exchange":
+        if there is None:
+            return _no(errno.ENOENT), {}
+        return NOTHING, _moved(source, to, files) | _moved(to, source, files)
+    if there is not None:
+        if what in ("link", "put"):
+            return _no(errno.EEXIST), {}
+        assert (content[:1] == DIRECTORY) == (there[:1] == DIRECTORY), step
+        if content[:1] == DIRECTORY and _below(to, files):
+            return _no(errno.ENOTEMPTY), {}
+    if what == "link":
+        return NOTHING, {to: content}
+    gone: dict[str, str | None] = dict.fromkeys([source, *_all_below(source, files)])
+    return NOTHING, gone | _moved(source, to, files)
+
+
+def _moved(source: str, to: str, files: Files) -> dict[str, str | None]:
+    """What lies at a path once something is moved there, or nothing is any more."""
+    found: dict[str, str | None] = dict.fromkeys(_all_below(to, files))
+    found[to] = files[source]
+    return found | {to + each[len(source) :]: files[each] for each in _all_below(source, files)}
+
+
+def _all_below(path: str, files: Files) -> list[str]:
+    if path == ROOT:
+        return list(files)
+    return [each for each in files if each.startswith(path + os.sep)]
+
+
+def _is_directory(files: Files, path: str, name: str) -> bool:
+    return files[name if path == ROOT else f"{path}{os.sep}{name}"][:1] == DIRECTORY
 
 
 def _below(path: str, files: Files) -> list[str]:
-    return [each for each in files if each.startswith(path + os.sep) and not each.endswith(LOCK)]
+    return [each for each in _all_below(path, files) if not each.endswith(LOCK)]
 
 
 def _no(number: int) -> Answer:

@@ -31,17 +31,18 @@ from pathlib import Path
 
 from tests.unit.futures import Futures
 from tests.unit.interleavings import (
-    NAME,
     Explored,
     Program,
     Scenario,
+    by_name,
     by_the_system,
     kind,
     scheduled,
     with_parents,
 )
 from tests.unit.learned_program import LearnedProgram
-from tests.unit.modelled_files import DIRECTORY, LOCK, NOTHING, Answer, Files, Step, done
+from tests.unit.modelled_files import LOCK, NOTHING, Answer, Files, Step, done
+from tests.unit.named_files import DIRECTORY, NAME
 
 _WALKS = 2000
 _REMEMBERED = 5_000_000
@@ -151,6 +152,7 @@ class ModelledInterleavings:
             AssertionError: what the scenario has raised, with the steps that led there.
         """
         before = os.getcwd()
+        os.chdir(self._home)
         with scheduled():
             try:
                 self._program = LearnedProgram(self._names[0], self._made, self._scenario.told)
@@ -241,10 +243,11 @@ class ModelledInterleavings:
         files: dict[str, str] = {}
         for directory, directories, names in os.walk("."):
             for name in directories:
-                files[os.path.normpath(os.path.join(directory, name))] = DIRECTORY
+                path = os.path.normpath(os.path.join(directory, name))
+                files[path] = DIRECTORY + path
             for name in names:
-                path = Path(os.path.normpath(os.path.join(directory, name)))
-                files[str(path)] = self._program.write(path.read_bytes())
+                path = os.path.normpath(os.path.join(directory, name))
+                files[path] = self._program.write(Path(path).read_bytes())
         os.chdir(self._home)
         files = {path: told for path, told in files.items() if not self._is_passing(path)}
         placed = self._placed_as(files, 0, self._hashes(files))
@@ -320,7 +323,9 @@ class ModelledInterleavings:
         path = (step.writes or step.reads)[0]
         finds = step.what in _FINDS and path in files and kind(path) not in self._removed
         shows = any(not path.endswith(LOCK) and not self._is_passing(path) for path in changes)
-        is_anyway = step.what == "open" and self._is_anyway(number, files.get(path) == DIRECTORY)
+        is_anyway = step.what == "open" and self._is_anyway(
+            number, files.get(path, "")[:1] == DIRECTORY
+        )
         is_missing = path not in files and (not step.writes or answer == ("error", errno.ENOENT))
         for path, told in changes.items():
             if told is None and kind(path) not in self._removed:
@@ -445,14 +450,18 @@ class ModelledInterleavings:
     def _own(self, answer: Answer, index: int) -> Answer:
         """An answer, as the start calls everybody."""
         what, value = answer
-        if what == "content":
+        if what in ("content", "status"):
             assert isinstance(value, str)
             own = self.turned(value, -index)
-            self._contents(own, value, -index)
+            if what == "content":
+                self._contents(own, value, -index)
             return what, own
         if what == "names":
             assert isinstance(value, tuple)
             return what, tuple(sorted(self.turned(name, -index) for name in value))
+        if what == "entries":
+            assert isinstance(value, tuple)
+            return what, tuple(sorted((self.turned(name, -index), kind) for name, kind in value))
         return answer
 
     def _contents(self, to: str, of: str, turn: int) -> None:
@@ -479,13 +488,14 @@ class ModelledInterleavings:
         try:
             os.chdir(directory)
             for path, told in sorted(real.items()):
-                if told == DIRECTORY:
+                if told[:1] == DIRECTORY:
                     os.mkdir(path)
                 else:
                     Path(path).write_bytes(self._program.contents[told])
             self._scenario.check()
             by_the_system("last")
-            self._scenario.recover()
+            with by_name(self._scenario.told):
+                self._scenario.recover()
         except BaseException as error:
             error.add_note("\n".join(_told(state.trace)))
             raise
