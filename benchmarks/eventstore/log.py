@@ -24,7 +24,7 @@ from holdfast.eventstore.log_position import START
 from holdfast.eventstore.replay import event_files, replay
 from holdfast.eventstore.store import JobEventStore
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
+from holdfast.taskexecutor.partitions.partition_info import OutputID, PartitionMetrics
 
 SUBTASKS = 10_000
 """Of a vertex; its last one cuts."""

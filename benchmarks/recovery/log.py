@@ -29,7 +29,7 @@ from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,

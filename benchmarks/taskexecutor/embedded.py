@@ -20,7 +20,8 @@ from holdfast import Environment
 from holdfast.runtime import task_executor_storage
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.partition_directory import PartitionDirectory
-from holdfast.taskexecutor import application_partitions, staged_files
+from holdfast.taskexecutor.applications import application_partitions
+from holdfast.taskexecutor.outputs import staged_files
 
 ALL_JOBS = "all jobs"
 ALL_JOBS_AND_DISK = "all jobs, with the disk work"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
 
 _LEASE_SECONDS = 24 * 3600.0

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.taskexecutor.client import RemoteTaskExecutor
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
 
 _NGINX = """
 worker_processes auto;

@@ -18,14 +18,16 @@ from functools import partial
 from benchmarks.figure import Figure
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.shuffle_environment import ResultPartitionWriter
-from holdfast.taskexecutor.task_executor_partition_tracker import TaskExecutorPartitionTracker
+from holdfast.taskexecutor.partitions.shuffle_environment import ResultPartitionWriter
+from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 
 EXECUTORS = 10_000
 PARTITIONS = 1_000_000

@@ -19,9 +19,9 @@ import pytest
 
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
-from holdfast.taskexecutor.client import RemoteTaskExecutor
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
 
 

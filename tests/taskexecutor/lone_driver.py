@@ -18,8 +18,8 @@ from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
 
 JOB = JobID("ab" * 16)

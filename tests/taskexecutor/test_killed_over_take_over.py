@@ -13,10 +13,10 @@ import pytest
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import OutputID
-from holdfast.taskexecutor.publication import Publication
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 

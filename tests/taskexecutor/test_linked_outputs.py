@@ -20,11 +20,11 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
-from holdfast.taskexecutor.publication import Publication
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 

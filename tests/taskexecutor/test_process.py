@@ -22,7 +22,7 @@ from holdfast.errors import (
     UnknownApplicationError,
 )
 from holdfast.ids import IntermediateDataSetID
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
 
 TOKEN = "0123456789abcdef" * 2

@@ -23,9 +23,9 @@ from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.partition_info import OutputID
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
 
 JOB = JobID("ab" * 16)

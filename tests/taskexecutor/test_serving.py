@@ -28,9 +28,9 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, application_of_start
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
-from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.calls.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.token import read_key
 from holdfast.version import __version__
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast.ids import IntermediateDataSetID
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 ROWS = 200_000
 OUTPUT = OutputID(IntermediateDataSetID("a" * 64), "0badcafe")

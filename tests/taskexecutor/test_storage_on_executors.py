@@ -23,7 +23,7 @@ from holdfast.runtime.abandonable_calls import AbandonableCalls
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.version import __version__
 
 JOB = JobID("a" * 32)

@@ -27,7 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, Manifest
-from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 

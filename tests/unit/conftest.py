@@ -8,8 +8,8 @@ from threading import Lock
 import pytest
 
 from holdfast.ids import JobID
-from holdfast.taskexecutor.partition_info import PartitionMetrics, ResultPartitionID
-from holdfast.taskexecutor.shuffle_environment import ResultPartitionWriter
+from holdfast.taskexecutor.partitions.partition_info import PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.shuffle_environment import ResultPartitionWriter
 
 State = str | None
 IN_PROGRESS, FINISHED = "in progress", "finished"

@@ -41,8 +41,8 @@ from holdfast.storage.kept_dataset import (
     Manifest,
 )
 from holdfast.storage.partition_directory import HITS_NAME, note_hits, noted_hits
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
 
 JOB = JobID("2" * 32)

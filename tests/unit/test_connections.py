@@ -16,7 +16,7 @@ from holdfast.errors import (
     UnknownJobError,
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.taskexecutor.connection_events import (
+from holdfast.taskexecutor.connections.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
     ApplicationTakenOver,
@@ -30,7 +30,7 @@ from holdfast.taskexecutor.connection_events import (
     SlotOpened,
     Tick,
 )
-from holdfast.taskexecutor.connection_instructions import (
+from holdfast.taskexecutor.connections.connection_instructions import (
     CancelTasks,
     EndConnection,
     MarkJobActive,
@@ -38,8 +38,8 @@ from holdfast.taskexecutor.connection_instructions import (
     ReleaseClusterPartitions,
     ReleaseFinishedPartitions,
 )
-from holdfast.taskexecutor.connections import JobConnections
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.connections.job_connections import JobConnections
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
 APPLICATION, OTHER_APPLICATION = APPLICATIONS

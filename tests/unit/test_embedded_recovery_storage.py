@@ -17,9 +17,9 @@ from holdfast.runtime.embedded_recovery_storage import RECOVERABLE, EmbeddedReco
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.taskexecutor.claim_files import CLAIMS
-from holdfast.taskexecutor.partition_info import OutputID
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.claim_files import CLAIMS
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 JOB = JobID("ab" * 16)
 OTHER_JOB = JobID("cd" * 16)

@@ -24,15 +24,19 @@ from holdfast.errors import (
     UnknownPartitionError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.taskexecutor.job_aware_shuffle_environment import JobAwareShuffleEnvironment
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.job_aware_shuffle_environment import (
+    JobAwareShuffleEnvironment,
+)
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.shuffle_environment import ResultPartitionWriter
-from holdfast.taskexecutor.task_executor_partition_tracker import TaskExecutorPartitionTracker
+from holdfast.taskexecutor.partitions.shuffle_environment import ResultPartitionWriter
+from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 
 JOBS = (JobID("1" * 32), JobID("2" * 32))
 JOB, OTHER_JOB = JOBS

@@ -15,9 +15,13 @@ import pytest
 
 from holdfast.errors import DuplicateRegistrationError, UnknownPartitionError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.taskexecutor.job_aware_shuffle_environment import JobAwareShuffleEnvironment
-from holdfast.taskexecutor.partition_info import OutputID, ResultPartitionID
-from holdfast.taskexecutor.task_executor_partition_tracker import TaskExecutorPartitionTracker
+from holdfast.taskexecutor.partitions.job_aware_shuffle_environment import (
+    JobAwareShuffleEnvironment,
+)
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 
 ROUNDS = 150
 TASKS = 6

@@ -28,7 +28,7 @@ from holdfast.eventstore.events import (
 )
 from holdfast.eventstore.record_codec import RecordDecoder, RecordEncoder
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
+from holdfast.taskexecutor.partitions.partition_info import OutputID, PartitionMetrics
 
 HEX = st.text("0123456789abcdef", min_size=1, max_size=255)
 VERTICES = HEX.map(JobVertexID)

@@ -24,7 +24,7 @@ from holdfast.eventstore.log_position import START, LogPosition
 from holdfast.eventstore.pending_events import PendingEvents
 from holdfast.eventstore.replay import event_files, replay
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
+from holdfast.taskexecutor.partitions.partition_info import OutputID, PartitionMetrics
 
 VERTEX = JobVertexID("0f")
 OUTPUT = OutputID(IntermediateDataSetID("00ff" * 16), "0badcafe")

@@ -23,7 +23,7 @@ from holdfast.runtime.job_master_partition_tracker import (
     JobMasterPartitionTracker,
     LostPartitions,
 )
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,

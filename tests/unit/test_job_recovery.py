@@ -28,7 +28,11 @@ from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
 from holdfast.runtime.recovery.partition_progress import PartitionProgress
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))

@@ -24,7 +24,11 @@ from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 DATASETS = [IntermediateDataSetID(digit * 64) for digit in "ab"]
 # Most of what happens, happens to one vertex; the more of it meets.

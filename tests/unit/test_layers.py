@@ -16,23 +16,12 @@ NO_SPARK = (
     *("graph", "plan", "runtime", "eventstore", "taskexecutor", "storage", "highavailability"),
     *("sinks", "functions", "files"),
 )
-# From the top down, as far as the layers are ordered: what may never be imported from each.
-ABOVE = {
-    "spark": {"api", "cli"},
-    "runtime": {"api", "cli", "spark"},
-    "graph": {"api", "cli", "spark", "runtime", "taskexecutor", "highavailability", "sinks"},
-    "sinks": {"api", "cli", "spark", "runtime"},
-    "highavailability": {"api", "cli", "spark", "runtime", "sinks"},
-    "eventstore": {"api", "cli", "spark", "runtime", "highavailability", "sinks"},
-    "taskexecutor": {"api", "cli", "spark", "runtime", "highavailability", "eventstore", "sinks"},
-    "storage": {"api", "cli", "spark", "runtime", "highavailability", "eventstore", "taskexecutor"},
-    "plan": {"api", "cli", "spark", "runtime", "graph", "highavailability", "taskexecutor"},
-    "files": {
-        *("api", "cli", "spark", "runtime", "graph", "highavailability", "eventstore", "plan"),
-        *("taskexecutor", "storage", "sinks", "streaming", "functions"),
-    },
-    "api": {"cli"},
-}
+# From the bottom up: none imports one that comes after it.
+LAYERS = """
+    files plan functions graph storage taskexecutor eventstore highavailability sinks streaming
+    runtime spark api cli
+""".split()
+ROOMS = "partitions outputs recovery applications connections calls reading".split()
 
 
 def imports(package: str) -> Iterator[tuple[Path, str]]:
@@ -51,11 +40,20 @@ def test_nothing_below_the_engine_imports_spark(package: str) -> None:
     assert [each for each in found if each[1].split(".")[0] in ("pyspark", "py4j")] == []
 
 
-@pytest.mark.parametrize("package", ABOVE)
-def test_no_import_points_back_up(package: str) -> None:
-    upwards = {f"holdfast.{above}" for above in ABOVE[package]}
-    found = [(path.name, name) for path, name in imports(package)]
-    assert [each for each in found if ".".join(each[1].split(".")[:2]) in upwards] == []
+@pytest.mark.parametrize(
+    ("home", "layers"), [("", LAYERS), ("taskexecutor", ROOMS)], ids=["all", "taskexecutor"]
+)
+def test_no_import_points_up(home: str, layers: list[str]) -> None:
+    assert {path.parent.name for path in (HOME / home).glob("*/__init__.py")} == set(layers)
+    prefix = ["holdfast", *home.split()]
+    found = [
+        (path.name, name)
+        for height, layer in enumerate(layers)
+        for path, name in imports(f"{home}/{layer}" if home else layer)
+        for above in layers[height + 1 :]
+        if name.split(".")[: len(prefix) + 1] == [*prefix, above]
+    ]
+    assert found == []
 
 
 def test_no_two_public_classes_have_one_name() -> None:

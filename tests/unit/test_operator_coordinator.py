@@ -18,7 +18,7 @@ from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinato
 from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
 from holdfast.runtime.recovery.recovered_job import RecoveredVertex
 from holdfast.runtime.recovery.snapshot_schedule import SnapshotSchedule
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 DATASET = IntermediateDataSetID("a" * 64)
 OUTPUT = OutputID(DATASET, "0badcafe")

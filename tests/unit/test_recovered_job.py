@@ -24,7 +24,11 @@ from holdfast.runtime.recovery.instructions import (
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, recover
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))

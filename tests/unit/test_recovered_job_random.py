@@ -20,7 +20,11 @@ from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, recover
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 DATASETS = [IntermediateDataSetID(digit * 64) for digit in "ab"]
 OUTPUTS = [OutputID(dataset_id, digits * 8) for dataset_id in DATASETS for digits in "12"]

@@ -15,8 +15,8 @@ from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import DataSetDescription
-from holdfast.taskexecutor.partition_info import OutputID
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 JOB = JobID("ab" * 16)
 VERTEX = JobVertexID("cd" * 16)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.taskexecutor.shuffle_files import SHUFFLES, gather_shuffles
+from holdfast.taskexecutor.recovery.shuffle_files import SHUFFLES, gather_shuffles
 
 
 def leave(start: Path, shuffle: str, *names: str, content: str = "") -> None:

@@ -13,9 +13,9 @@ from holdfast.errors import (
     UnknownPartitionError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.taskexecutor.cluster_partition_report import ClusterPartitionReportEntry
-from holdfast.taskexecutor.packed_metrics import PACKED_BITS, PACKED_MASK, pack, unpack
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.cluster_partition_report import ClusterPartitionReportEntry
+from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, PACKED_MASK, pack, unpack
+from holdfast.taskexecutor.partitions.partition_info import (
     METRIC_LIMIT,
     PARTITIONS_LIMIT,
     OutputID,
@@ -23,8 +23,10 @@ from holdfast.taskexecutor.partition_info import (
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.result_partition_table import ResultPartitionTable
-from holdfast.taskexecutor.task_executor_partition_tracker import TaskExecutorPartitionTracker
+from holdfast.taskexecutor.partitions.result_partition_table import ResultPartitionTable
+from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 
 JOB, OTHER_JOB = JobID("1" * 32), JobID("2" * 32)
 DATASET, OTHER_DATASET = IntermediateDataSetID("a" * 64), IntermediateDataSetID("b" * 64)

@@ -25,9 +25,9 @@ from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
 from holdfast.version import __version__
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.partition_info import (
     PARTITIONS_LIMIT,
     OutputID,
     PartitionMetrics,

@@ -24,7 +24,7 @@ from holdfast.eventstore.events import (
     JobStatus,
 )
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
+from holdfast.taskexecutor.partitions.partition_info import OutputID, PartitionMetrics
 
 CHECKSUM = struct.Struct("<I")
 LENGTH = struct.Struct("<I")

@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
-from holdfast.taskexecutor.recovery_directory import RecoveryDirectory
-from holdfast.taskexecutor.shuffle_files import SHUFFLES
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
+from holdfast.taskexecutor.recovery.shuffle_files import SHUFFLES
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 

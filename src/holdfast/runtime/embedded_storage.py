@@ -12,7 +12,7 @@ from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.partition_directory import note_hits
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Thread
 
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 logger = logging.getLogger(__name__)
 

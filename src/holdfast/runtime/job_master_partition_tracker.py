@@ -12,14 +12,14 @@ from holdfast.errors import (
     UnknownTaskExecutorError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.taskexecutor.packed_metrics import PACKED_BITS, pack, unpack
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, pack, unpack
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.tracking_refusals import (
+from holdfast.taskexecutor.partitions.tracking_refusals import (
     another_number,
     another_owner,
     tracked_already,

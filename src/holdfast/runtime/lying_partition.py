@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.storage.intermediate_result_storage import WrittenPartition
-from holdfast.taskexecutor.partition_info import ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import ResultPartitionID
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
-from holdfast.taskexecutor.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 
 @dataclass(frozen=True, slots=True)

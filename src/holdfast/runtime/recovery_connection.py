@@ -16,10 +16,10 @@ from holdfast.errors import (
     UnknownApplicationError,
 )
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
-from holdfast.taskexecutor.gateway import Registration, TaskExecutorGateway
-from holdfast.taskexecutor.partition_info import OutputID
-from holdfast.taskexecutor.recovered_output import RecoveredOutput
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.calls.gateway import Registration, TaskExecutorGateway
+from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 T = TypeVar("T")
 

@@ -34,18 +34,18 @@ from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.linked_data_set import link_data_set
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.partitions.partition_info import (
     PARTITIONS_LIMIT,
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.publication import Publication
-from holdfast.taskexecutor.recovered_output import RecoveredOutput
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,12 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, JobID
 from holdfast.runtime.abandonable_calls import AbandonableCalls
-from holdfast.taskexecutor.gateway import Registration, TaskExecutorDescription, TaskExecutorGateway
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.calls.gateway import (
+    Registration,
+    TaskExecutorDescription,
+    TaskExecutorGateway,
+)
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 T = TypeVar("T")
 

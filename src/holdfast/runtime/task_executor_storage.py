@@ -27,15 +27,15 @@ from holdfast.storage.intermediate_result_storage import (
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, rewritten
-from holdfast.taskexecutor.gateway import TaskExecutorGateway
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.publication import Publication
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from holdfast.errors import StorageError
 from holdfast.storage.application_directory import LOCK, application_of, remove_garbage
 from holdfast.storage.partition_directory import DATASETS, STAGING
-from holdfast.taskexecutor.application_partitions import ApplicationPartitions
-from holdfast.taskexecutor.directory_shuffle_environment import remove_file
+from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.idle_time import IdleTimes
-from holdfast.taskexecutor.staged_files import committed_files
+from holdfast.taskexecutor.outputs.staged_files import committed_files
+from holdfast.taskexecutor.partitions.directory_shuffle_environment import remove_file
 
 logger = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ from aiohttp import web
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
 from holdfast.storage.partition_directory import DATASETS
-from holdfast.taskexecutor.control_calls import CONTROL_PREFIX, REQUEST_LIMIT
-from holdfast.taskexecutor.control_service import ControlService
+from holdfast.taskexecutor.calls.control_calls import CONTROL_PREFIX, REQUEST_LIMIT
+from holdfast.taskexecutor.calls.control_service import ControlService
 from holdfast.taskexecutor.executor_directory import ExecutorDirectory
-from holdfast.taskexecutor.reading_service import ReadingService
+from holdfast.taskexecutor.reading.reading_service import ReadingService
+from holdfast.taskexecutor.reading.webhdfs import WEBHDFS_PREFIX
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.taskexecutor.token import given_token, own_token, read_key
-from holdfast.taskexecutor.webhdfs import WEBHDFS_PREFIX
 
 _BACKLOG = 1024
 _TICK_SECONDS = 0.5

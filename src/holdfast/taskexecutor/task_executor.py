@@ -23,9 +23,11 @@ from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.application_directory import ApplicationDirectory, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS
-from holdfast.taskexecutor.application_partitions import ApplicationPartitions
-from holdfast.taskexecutor.claim_files import ClaimFiles
-from holdfast.taskexecutor.connection_events import (
+from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.applications.recovery_partitions import RecoveryPartitions
+from holdfast.taskexecutor.applications.recovery_starts import RecoveryStarts
+from holdfast.taskexecutor.calls.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.connections.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
     ApplicationTakenOver,
@@ -39,7 +41,7 @@ from holdfast.taskexecutor.connection_events import (
     SlotOpened,
     Tick,
 )
-from holdfast.taskexecutor.connection_instructions import (
+from holdfast.taskexecutor.connections.connection_instructions import (
     CancelTasks,
     EndConnection,
     Instruction,
@@ -48,22 +50,20 @@ from holdfast.taskexecutor.connection_instructions import (
     ReleaseClusterPartitions,
     ReleaseFinishedPartitions,
 )
-from holdfast.taskexecutor.connections import JobConnections
+from holdfast.taskexecutor.connections.job_connections import JobConnections
 from holdfast.taskexecutor.garbage import Garbage
-from holdfast.taskexecutor.gateway import DataSetReport, Registration, TaskExecutorDescription
-from holdfast.taskexecutor.linked_files import PublishedPartition, refuse_bad_links
-from holdfast.taskexecutor.output_book import Output, OutputState
-from holdfast.taskexecutor.output_part import OutputPart
-from holdfast.taskexecutor.partition_info import (
+from holdfast.taskexecutor.outputs.linked_files import PublishedPartition, refuse_bad_links
+from holdfast.taskexecutor.outputs.output_book import Output, OutputState
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.publication import Publication
-from holdfast.taskexecutor.recovered_output import RecoveredOutput
-from holdfast.taskexecutor.recovery_claim import RecoveryClaim
-from holdfast.taskexecutor.recovery_partitions import RecoveryPartitions
-from holdfast.taskexecutor.recovery_starts import RecoveryStarts
+from holdfast.taskexecutor.recovery.claim_files import ClaimFiles
+from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
 
 GRACE_SECONDS = 60.0

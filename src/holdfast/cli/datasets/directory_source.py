@@ -22,8 +22,8 @@ from holdfast.files.regular_file import open_regular
 from holdfast.storage.application_directory import LOCK, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
-from holdfast.taskexecutor.output_record import OutputRecord
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.outputs.output_record import OutputRecord
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 _OF_AN_EXECUTOR = "taskexecutor.lock"
 

@@ -25,9 +25,9 @@ from holdfast.errors import (
     UnknownDataSetError,
 )
 from holdfast.ids import ApplicationID
-from holdfast.taskexecutor.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.gateway import DataSetReport
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
+from holdfast.taskexecutor.calls.gateway import DataSetReport
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 _AT_ONCE = 16
 _TIMEOUTS = Timeouts(answer_seconds=60.0)

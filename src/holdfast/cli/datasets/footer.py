@@ -16,9 +16,9 @@ from holdfast.ids import ApplicationID
 from holdfast.spark.partition_writer import FILLER_COLUMN, POSITION_COLUMN
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.storage.partition_directory import DATASETS
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.reading.webhdfs import WEBHDFS_PREFIX
 from holdfast.taskexecutor.token import read_key
-from holdfast.taskexecutor.webhdfs import WEBHDFS_PREFIX
 
 _MAGIC = b"PAR1"
 _TAIL = 8

@@ -8,7 +8,7 @@ from enum import Enum
 
 from holdfast.ids import ApplicationID
 from holdfast.storage.kept_dataset import KeptPartition
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 
 class DataSetState(Enum):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.printable import printable
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 _SHORTEST = 4
 _SHOWN = 8

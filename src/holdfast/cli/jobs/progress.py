@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.highavailability.job_record import JobRecord
-from holdfast.taskexecutor.shuffle_files import kept_map_tasks
+from holdfast.taskexecutor.recovery.shuffle_files import kept_map_tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics
+from holdfast.taskexecutor.partitions.partition_info import OutputID, PartitionMetrics
 
 
 @dataclass(frozen=True, slots=True)

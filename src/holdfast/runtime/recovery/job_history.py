@@ -14,7 +14,7 @@ from holdfast.eventstore.events import (
     JobStatus,
 )
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 VertexKey = IntermediateDataSetID | JobVertexID
 """By what a vertex is known over the starts of a job: its dataset; itself where it has none."""

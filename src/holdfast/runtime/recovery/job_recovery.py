@@ -32,7 +32,11 @@ from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVerte
 from holdfast.runtime.recovery.snapshot_schedule import MIN_PAUSE
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.taskexecutor.partition_info import OutputID, PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import (
+    OutputID,
+    PartitionMetrics,
+    ResultPartitionID,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.eventstore.events import ExecutionVertexFinished, ExecutionVertexReset, JobEvent
 from holdfast.runtime.recovery.recovered_job import RecoveredJob
-from holdfast.taskexecutor.partition_info import PartitionMetrics, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import PartitionMetrics, ResultPartitionID
 
 
 def corrections(

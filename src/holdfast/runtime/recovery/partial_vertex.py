@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from holdfast.runtime.recovery.recovered_job import RecoveredVertex
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from holdfast.runtime.recovery.instructions import (
     RestoreCoordinator,
 )
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory, VertexKey
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 
 @dataclass(frozen=True, slots=True)

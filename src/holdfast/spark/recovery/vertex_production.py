@@ -19,7 +19,7 @@ from holdfast.spark.recovery.partial_production import some_partitions
 from holdfast.spark.recovery.split_signature import Split, split_of
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.taskexecutor.partition_info import OutputID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 
 class VertexProduction(ProductionSteps):

@@ -1,0 +1,1 @@
+"""What applications and starts of jobs have on a task executor."""

@@ -1,0 +1,148 @@
+"""What one start of a job has on a task executor, and what it has there from earlier starts."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from holdfast.errors import MalformedRequestError, StorageError, UnknownDataSetError
+from holdfast.storage.kept_dataset import Manifest
+from holdfast.storage.partition_directory import how_changed
+from holdfast.taskexecutor.applications.application_partitions import (
+    NO_JOB,
+    ApplicationPartitions,
+    write_record,
+)
+from holdfast.taskexecutor.outputs.output_book import Output, OutputState
+from holdfast.taskexecutor.outputs.output_checks import refuse_other_manifest
+from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.output_record import OutputRecord
+from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
+from holdfast.taskexecutor.recovery.salvage import SalvagedOutput, gather, salvaged
+
+
+class RecoveryPartitions(ApplicationPartitions):
+    """One start's partitions. Safe for use by several threads.
+
+    Args:
+        directory: the start's own.
+    """
+
+    def __init__(self, directory: RecoveryDirectory) -> None:
+        super().__init__(directory.claim.application, directory)
+        self.claim = directory.claim
+        self._start = directory
+
+    def is_taken_over(self) -> bool:
+        return not self._start.exists()
+
+    def adopt(self) -> None:
+        """Takes in what earlier starts, or an earlier run of this executor, have left.
+
+        Raises:
+            OSError: when that can't be read.
+        """
+        own = self._start.path()
+        gather(own)
+        for found in salvaged(own):
+            if found.manifest is not None and found.record is not None:
+                self._take_in(found.directory, found.manifest, found.record).part = found.part
+            else:
+                self._take_in_partial(found)
+
+    def recovered(self) -> tuple[RecoveredOutput, ...]:
+        """Everything that is published here, and what is half done and nobody's."""
+        outputs = [
+            output
+            for output in self.book.all()
+            if output.state in (OutputState.PROMOTED, OutputState.PARTIAL)
+        ]
+        return tuple(
+            RecoveredOutput(
+                output=output.output_id,
+                part_of=output.output_id if output.part is None else output.part.of,
+                manifest=output.manifest,
+                partitions=(
+                    output.salvaged if output.manifest is None else output.manifest.partitions
+                ),
+                number_of_partitions=output.number_of_partitions or None,
+                publication=output.publication,
+            )
+            for output in sorted(outputs, key=attrgetter("output_id"))
+        )
+
+    def promote_recovered(
+        self, output_id: OutputID, manifest: Manifest, publication: Publication
+    ) -> None:
+        """Publishes what an earlier start has left of an output, as a part of a new publishing.
+
+        Raises:
+            UnknownDataSetError: when no start has left such an output.
+            UnknownPartitionError: when the manifest's partitions are not those that lie here.
+            MalformedRequestError: when the manifest is another dataset's, or a partition of it is
+                beyond the publication's number of them.
+            StorageError: when it can't be published, or has been written to since it was found.
+        """
+        output = self.book.get(output_id)
+        if output is None:
+            raise _not_left(output_id)
+        with output.working:
+            state = output.state
+            if (
+                state not in (OutputState.PARTIAL, OutputState.PROMOTED)
+                or self.book.get(output_id) is not output
+            ):
+                raise _not_left(output_id)
+            held = output.salvaged if output.manifest is None else output.manifest.partitions
+            refuse_other_manifest(output_id, manifest, held)
+            number = publication.number_of_partitions
+            if not all(0 <= partition.index < number for partition in held):
+                raise MalformedRequestError(
+                    "promote_recovered", f"partitions of {output_id} are from 0 below {number}"
+                )
+            self._refuse_changed(output, manifest)
+            record = OutputRecord(number_of_partitions=number, publication=publication)
+            write_record(record, output.directory)
+            output.publication = publication
+            if state is OutputState.PARTIAL:
+                self._publish_partial(output, manifest, number)
+
+    def _publish_partial(self, output: Output, manifest: Manifest, number: int) -> None:
+        directory = self._files.publish(output.directory, manifest)
+        output.number_of_partitions, output.salvaged = number, ()
+        self._backing.open(output.output_id, directory)
+        self._backing.arrived(output.output_id, manifest.partitions)
+        self._backing.closed(output.output_id)
+        self._track_as_promoted(output, manifest.partitions)
+        output.promoted(directory, manifest)
+
+    def _take_in_partial(self, found: SalvagedOutput) -> None:
+        output = Output(found.output, NO_JOB, found.directory, OutputState.PARTIAL, part=found.part)
+        output.number_of_partitions = found.number_of_partitions or 0
+        output.salvaged = found.partitions
+        self.book.add(output)
+
+    def _part(self, output_id: OutputID, part: OutputPart | None) -> OutputPart | None:
+        if part is not None and part.of.dataset_id != output_id.dataset_id:
+            raise MalformedRequestError(
+                "open_output", f"{output_id} can't make a part of {part.of}: another dataset"
+            )
+        return part or OutputPart.alone(output_id)
+
+    def _refuse_changed(self, output: Output, manifest: Manifest) -> None:
+        for partition in manifest.partitions:
+            file = output.directory / partition.file
+            try:
+                changed = how_changed(partition, file.stat())
+            except OSError as error:
+                changed = str(error)
+            if changed is not None:
+                raise StorageError(str(file), f"it was modified after recovery: {changed}")
+
+
+def _not_left(output_id: OutputID) -> UnknownDataSetError:
+    return UnknownDataSetError(
+        output_id.name, "an output of an earlier start on this task executor"
+    )

@@ -1,0 +1,1 @@
+"""Which applications and jobs are connected to a task executor."""

@@ -1,0 +1,1 @@
+"""What is written on a task executor of a dataset, in one or several outputs."""

@@ -1,0 +1,1 @@
+"""How Spark reads the partitions of a task executor: over WebHDFS."""
