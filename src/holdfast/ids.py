@@ -110,6 +110,18 @@ class JobVertexID(_Id):
 
     __slots__ = ()
 
+    @classmethod
+    def of(cls, what: JobID | IntermediateDataSetID) -> Self:
+        """Of the vertex that produces a dataset, or that answers a job: there is one in each job.
+
+        Args:
+            what: the dataset, or the job.
+
+        >>> JobVertexID.of(JobID("00ff"))
+        JobVertexID(hex='00ff')
+        """
+        return cls(what.hex)
+
 
 class IntermediateDataSetID(_Id):
     """Identifies a dataset by the digest of its computation.

@@ -49,6 +49,10 @@ def generate(
     return generator.generate(JOB, "count", plan)
 
 
+def test_the_same_job_has_the_same_graph() -> None:
+    assert generate(TOTAL, [FILTER, JOIN]) == generate(TOTAL, [FILTER, JOIN])
+
+
 def produced(graph: JobGraph) -> list[str]:
     return [vertex.plan.operator for vertex, _ in graph.producers()]
 

@@ -54,7 +54,9 @@ class _Generation:
         self._reads: dict[IntermediateDataSetID, None] = {}
 
     def run(self, job_id: JobID, name: str, plan: CanonicalNode) -> JobGraph:
-        answering = JobVertex(JobVertexID.random(), name, plan, None, ResultPartitionType.PIPELINED)
+        answering = JobVertex(
+            JobVertexID.of(job_id), name, plan, None, ResultPartitionType.PIPELINED
+        )
         self._inputs_of(answering, below_root=False)
         vertices = (*self._producers.values(), answering)
         return JobGraph(job_id, name, vertices, tuple(self._edges), tuple(self._reads))
@@ -80,7 +82,7 @@ class _Generation:
         vertex = self._producers.get(transformation.dataset_id)
         if vertex is None:
             vertex = JobVertex(
-                JobVertexID.random(),
+                JobVertexID.of(transformation.dataset_id),
                 transformation.name,
                 transformation.input,
                 transformation.dataset_id,

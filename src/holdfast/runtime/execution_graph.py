@@ -123,7 +123,7 @@ class ExecutionGraph:
     ) -> None:
         """A dataset's partitions are all there, because this job produced them or before it."""
         known = self._vertices.get(dataset_id) or ExecutionVertex(
-            JobVertexID.random(), name, dataset_id
+            JobVertexID.of(dataset_id), name, dataset_id
         )
         # A dataset that this job produced stays produced when the job then reads it.
         if known.outcome is VertexOutcome.PRODUCED:
