@@ -136,14 +136,6 @@ class CodeScan(NamedTuple):
         """
         return self.uses.get(name, ())
 
-    def only_calls(self, name: str) -> bool:
-        """Whether the value of a variable is called and nothing else is done with it.
-
-        Args:
-            name: the variable.
-        """
-        return all(use.is_mere_call for use in self.uses_of(name))
-
 
 def scan_code(code: CodeType, inner: bool = True) -> CodeScan:
     """Finds what a code object refers to.

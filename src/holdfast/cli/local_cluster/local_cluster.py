@@ -199,22 +199,6 @@ class LocalCluster:
         self._start_worker(node)
         self._await_worker(node, before)
 
-    def pause_worker(self, index: int) -> None:
-        """Stops a worker and its executors with SIGSTOP, as a machine that hangs.
-
-        Args:
-            index: the worker's place in `workers`.
-        """
-        self.workers[index].worker.pause()
-
-    def resume_worker(self, index: int) -> None:
-        """Lets a paused worker and its executors go on.
-
-        Args:
-            index: the worker's place in `workers`.
-        """
-        self.workers[index].worker.resume()
-
     def kill_task_executor(self, index: int) -> None:
         """Kills a task executor with SIGKILL; it is gone when this returns.
 

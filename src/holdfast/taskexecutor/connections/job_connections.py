@@ -133,10 +133,6 @@ class JobConnections:
         job = self._jobs.get(job_id)
         return () if job is None else tuple(job.slots)
 
-    def next_lapse(self) -> float | None:
-        """When the first lease lapses if nothing is heard until then; None without any lease."""
-        return min((lease.lapses_at for lease in self._applications.values()), default=None)
-
     def require_application(self, application: ApplicationID) -> None:
         """Sees to it that an application is connected.
 
