@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml $(if $(USABLE),,anew)
 
 anew:
 
-demo: setup ## Play an analyst's session with and without Holdfast (ARGS="--scale 0.1")
+demo: setup ## Play an analyst's session with and without Holdfast (ARGS="--scale 1")
 	@$(WITH_JAVA) && $(BIN)/holdfast demo $(ARGS)
 
 lint: $(STAMP) ## Check the style

@@ -65,7 +65,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_demo_has_defaults(played: list[DemoOptions]) -> None:
     assert cli.main(["demo"]) == 0
-    assert played == [DemoOptions(1.0, None, Path.cwd() / "holdfast-demo")]
+    assert played == [DemoOptions(0.1, None, Path.cwd() / "holdfast-demo")]
 
 
 def test_the_demos_options_arrive(played: list[DemoOptions], tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_demos_options_arrive(played: list[DemoOptions], tmp_path: Path) -> 
     assert cli.main(["demo", "--data", "mine", "--output", "~/out"]) == 0
     assert played == [
         DemoOptions(0.5, None, tmp_path),
-        DemoOptions(1.0, Path.cwd() / "mine", Path.home() / "out"),
+        DemoOptions(0.1, Path.cwd() / "mine", Path.home() / "out"),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -378,6 +379,29 @@ def test_a_recovery_that_fails_begins_anew_and_says_so(
     program.left.published.clear()
     program.left.committed[SECOND] = {2}
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (2,), (0, 1, 3))
+
+
+def test_a_job_ends_after_it_was_said_why_it_is_not_recorded(program: Program) -> None:
+    said = []
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            threading.Event().wait(0.2)
+            said.append(record.getMessage())
+
+    begun = program.begin()
+    recovery = program.start(begun, flush_interval=timedelta(milliseconds=1))
+    assert recovery.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    shutil.rmtree(begun.events_directory)
+    begun.events_directory.write_text("no directory")
+    handler = Slow(logging.WARNING)
+    logging.getLogger("holdfast").addHandler(handler)
+    try:
+        assert not recovery.initialized(JOIN, COUNTED, 4, SPLIT)
+        recovery.end(JobStatus.FINISHED)
+        assert len(said) == 1
+    finally:
+        logging.getLogger("holdfast").removeHandler(handler)
 
 
 def test_a_disk_that_fails_makes_the_job_go_on_with_one_warning(

@@ -66,6 +66,7 @@ class BackgroundWriter:
         self._syncs_asked, self._syncs_done = 0, 0
         self._unsynced = False
         self._deadline: float | None = None
+        self._has_said_why = threading.Event()
         # A daemon: a disk that hangs doesn't keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="job-event-store", daemon=True)
 
@@ -114,6 +115,7 @@ class BackgroundWriter:
                 self._work.notify()
         if over:
             self._warn(f"more than {self._pending_limit:,} bytes are waiting to be written")
+            self._has_said_why.set()
         return not over
 
     def flush(self, timeout: timedelta) -> bool:
@@ -152,6 +154,9 @@ class BackgroundWriter:
             running = self._state is RecordingState.RECORDING
         if running:
             self._thread.join(timeout.total_seconds())
+        else:
+            # Whoever has given up may be about to say why.
+            self._has_said_why.wait(timeout.total_seconds())
         with self._lock:
             late = self._state is RecordingState.RECORDING
             if late:
@@ -175,6 +180,7 @@ class BackgroundWriter:
         except Exception as error:
             self._give_up(RecordingState.FAILED, error)
         finally:
+            self._has_said_why.set()
             self._files.close()
 
     def _next(self) -> _Work | None:

@@ -32,8 +32,8 @@ def add_to(commands: Any) -> None:
     data.add_argument(
         "--scale",
         type=_scale,
-        default=1.0,
-        help="scale of the TPC-H data to generate, roughly in GB (default: 1)",
+        default=0.1,
+        help="scale of the TPC-H data to generate, roughly in GB (default: 0.1)",
     )
     data.add_argument(
         "--data",
