@@ -44,17 +44,15 @@ from holdfast.errors import (
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.substitution import examine
 from holdfast.plan.summary import summarize
-from holdfast.runtime.cache_service_manager import (
-    CachedComputation,
-    CacheServiceManager,
-    KeptEntry,
-)
+from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
 from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.kept_results import KeptResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
+from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
@@ -275,9 +273,9 @@ class Environment(StreamEnvironment):
             >>> env.list_cached()[-1].dataset_id is None
             True
         """
-        entries = self._manager.entries()
+        entries = self._manager.results.find()
         listed = []
-        for computation in self._manager.computations():
+        for computation in self._manager.wanted.all():
             doubts = computation.query.root.all_doubts()
             kept = {id_: e for id_, e in entries.items() if e.digest == computation.digest}
             for dataset_id, entry in kept.items():
@@ -470,7 +468,7 @@ class Environment(StreamEnvironment):
         check_keepable(self.spark, table)
         query = self._bridge.query(table)
         cached = table if isinstance(table, CachedTable) else CachedTable(table, self)
-        self._manager.register(
+        self._manager.wanted.register(
             CachedComputation(query.root.digest, query, summarize(query.root)), cached
         )
         return cached
@@ -486,7 +484,7 @@ class Environment(StreamEnvironment):
             digest = self._bridge.query(table).root.digest
             self._release(self._manager.invalidate(digest, closing=table))
 
-    def _release(self, dropped: Iterable[KeptEntry]) -> None:
+    def _release(self, dropped: Iterable[KeptResult]) -> None:
         """Releases what has been invalidated, if only plans read it that nobody has any more."""
         self._master.release_collected(thorough=any(entry.readers for entry in dropped))
 
@@ -497,9 +495,9 @@ class Environment(StreamEnvironment):
         if request is not None:
             reads = self._master.kept_reads(request.inputs)
             for match in examine(
-                request.root, lambda node: self._manager.computation(node.digest) is not None
+                request.root, lambda node: self._manager.wanted.find(node.digest) is not None
             ):
-                computation = self._manager.computation(match.node.digest)
+                computation = self._manager.wanted.find(match.node.digest)
                 kept = reads(match.node)
                 name = computation.name if computation else match.node.operator
                 if match.obstacle is not None:
@@ -518,14 +516,14 @@ class Environment(StreamEnvironment):
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
-        is_asked = self._recoverable is not None or self._manager.has_computations()
+        is_asked = self._recoverable is not None or bool(self._manager.wanted)
         if self._closed or not is_asked:
             return None
         try:
             query = self._bridge.query(table)
-            if isinstance(table, CachedTable) and not self._manager.computation(query.root.digest):
+            if isinstance(table, CachedTable) and not self._manager.wanted.find(query.root.digest):
                 # A listing that was refreshed makes it another computation than when it was cached.
-                self._manager.follow(
+                self._manager.wanted.follow(
                     CachedComputation(query.root.digest, query, summarize(query.root)), table
                 )
             return JobRequest(name, query, query.root, session_inputs(self.spark))

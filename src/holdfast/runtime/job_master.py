@@ -19,11 +19,12 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
-from holdfast.runtime.cache_service_manager import CacheServiceManager, ReadingLease
+from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionGraph, VertexOutcome
 from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.kept_results import KeptResult, ReadingLease
 from holdfast.runtime.partitions import ResultPartitionDescriptor
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_runner import (
@@ -42,6 +43,9 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+# For what another job computes: then it is computed once more, and not kept.
+_PATIENCE_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ class JobMaster(Generic[Q, D]):
         """
         hand_out = HandOut(HandOutForm.DATAFRAME)
         with ExitStack() as stack:
-            lease = stack.enter_context(self._manager.reading())
+            lease = stack.enter_context(self._manager.results.reading())
             reading: dict[IntermediateDataSetID, KeptDataSet] = {}
             whole = self.kept_reads(request.inputs)
 
@@ -275,9 +279,9 @@ class JobMaster(Generic[Q, D]):
 
     def to_be_kept(self, request: JobRequest[Q]) -> tuple[IntermediateDataSetID, ...]:
         """What a job would leave behind, as it isn't kept yet, in order. Runs nothing."""
-        if not self._manager.has_computations():
+        if not self._manager.wanted:
             return ()
-        job, entries = _Job(self, request), self._manager.entries()
+        job, entries = _Job(self, request), self._manager.results.find()
         graph = JobGraphGenerator(job.transformation, entries.__contains__).generate(
             job.job_id, request.name, request.root
         )
@@ -302,12 +306,12 @@ class JobMaster(Generic[Q, D]):
         """What could be read at this moment, for showing and handing out plans."""
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
-            if self._manager.computation(node.digest) is None:
+            if self._manager.wanted.find(node.digest) is None:
                 return None
             if self._changed_source(node.catalog_files()) is not None:
                 return None
             dataset_id = IntermediateDataSetID.from_digest(inputs.dataset_digest(node))
-            entry = self._manager.entries().get(dataset_id)
+            entry = self._manager.results.find([dataset_id]).get(dataset_id)
             if entry is None or self._storage.damage(entry.kept) is not None:
                 return None
             return entry.kept
@@ -358,7 +362,7 @@ class _Job(Generic[Q, D]):
         self._transformations.clear()
         self._outdated.clear()
         with ExitStack() as stack:
-            lease = stack.enter_context(self._manager.reading())
+            lease = stack.enter_context(self._manager.results.reading())
             try:
                 self._submit(lease)
                 assert self._graph is not None
@@ -411,7 +415,7 @@ class _Job(Generic[Q, D]):
             else "is resubmitted without caching"
         )
         for dataset_id in graph.reads:
-            kept_dataset = lease.entries[dataset_id].kept
+            kept_dataset = lease.held[dataset_id].kept
             self._master._storage.hit(kept_dataset)
             self._available(dataset_id, kept_dataset, VertexOutcome.READ)
 
@@ -428,7 +432,7 @@ class _Job(Generic[Q, D]):
             transformation = self.transformation(node)
             return transformation is not None and transformation.dataset_id == dataset_id
 
-        entry, made_from = lease.entries[dataset_id], self._queries[dataset_id]
+        entry, made_from = lease.held[dataset_id], self._queries[dataset_id]
         found = verification.compare(
             self._request.query,
             list(find_matches(self._request.root, is_read)),
@@ -460,11 +464,11 @@ class _Job(Generic[Q, D]):
     def _distrust(self, digest: str, lease: ReadingLease) -> None:
         """Drops a computation for good, and what is kept of those that may have read it."""
         made_of_it = {digest}
-        for computation in self._manager.computations():
+        for computation in self._manager.wanted.all():
             below = self._master._root_of(computation.query).walk()
             if any(node.digest == digest for node in below):
                 made_of_it.add(computation.digest)
-        lease.drop([key for key, entry in lease.entries.items() if entry.digest in made_of_it])
+        lease.drop([key for key, entry in lease.held.items() if entry.digest in made_of_it])
         self._manager.distrust(digest)
         for each in made_of_it:
             self._manager.invalidate(each)
@@ -586,7 +590,7 @@ class _Job(Generic[Q, D]):
     def _cached(self, node: CanonicalNode) -> TableCacheTransformation | None:
         if self._attempts > self._WITH_CACHES:
             return None
-        computation = self._manager.computation(node.digest)
+        computation = self._manager.wanted.find(node.digest)
         if computation is None:
             return None
         query = self._part(node.digest) or computation.query
@@ -627,17 +631,22 @@ class _Job(Generic[Q, D]):
     def _produce(
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
-        if self._manager.claim(dataset_id, vertex.plan.digest) is not None:
+        book = self._manager.results
+        claim = book.claim(dataset_id, vertex.plan.digest, _PATIENCE_SECONDS)
+        if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
                 self._available(dataset_id, entry.kept, VertexOutcome.READ)
             return
+        if claim is None:
+            why = f"another job has been computing it for {_PATIENCE_SECONDS:,.0f} seconds"
+            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
+            return
         if not self._master._failures.may_be_tried(dataset_id):
-            self._manager.abandon(dataset_id)
+            book.abandon(claim)
             why = "a recent attempt to compute it failed"
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
             return
-        published = False
         started = time.monotonic()
         try:
             self._execution.started(vertex)
@@ -656,9 +665,9 @@ class _Job(Generic[Q, D]):
             except KeptDataLost:
                 self._master._storage.remove(kept)
                 raise
-            lease.publish(dataset_id, kept)
+            wanted = self._manager.wanted.find(claim.digest) is not None
+            lease.commit(claim, kept, wanted=wanted)
             self._settled.add(dataset_id)
-            published = True
         except NotKeptError as error:
             logger.warning("%s is not kept: %s", dataset_id, error.reason)
             self._execution.ended(vertex, VertexOutcome.NOT_KEPT, error.reason)
@@ -681,8 +690,7 @@ class _Job(Generic[Q, D]):
             self._execution.ended(vertex, VertexOutcome.FAILED)
             raise
         finally:
-            if not published:
-                self._manager.abandon(dataset_id)
+            book.abandon(claim)
         self._available(dataset_id, kept, VertexOutcome.PRODUCED)
 
     def _available(
@@ -709,4 +717,4 @@ def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, .
 
 
 def _kept(lease: ReadingLease) -> dict[IntermediateDataSetID, KeptDataSet]:
-    return {key: entry.kept for key, entry in lease.entries.items()}
+    return {key: entry.kept for key, entry in lease.held.items()}

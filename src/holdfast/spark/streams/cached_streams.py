@@ -27,8 +27,9 @@ from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.function_digest import Undigestible, digest_value
 from holdfast.plan.hashing import hash_parts
 from holdfast.plan.session_inputs import SessionInputs
-from holdfast.runtime.cache_service_manager import CachedComputation, CacheServiceManager
+from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions
+from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.seal_label import SEAL
 from holdfast.spark.session_settings import session_inputs
@@ -169,7 +170,7 @@ class CachedStreams:
     def _described(
         self, entry: _CachedStream, dataset_id: IntermediateDataSetID
     ) -> IntermediateDataSetDescriptor | None:
-        kept = self._manager.entries().get(dataset_id)
+        kept = self._manager.results.find([dataset_id]).get(dataset_id)
         if kept is None:
             return None
         return IntermediateDataSetDescriptor(
@@ -188,7 +189,7 @@ class CachedStreams:
                 entries = list(self._compiled.values())
             for entry in entries:
                 if entry.sealed.frame is read.frame:
-                    kept = _id_of(entry.query, inputs) in self._manager.entries()
+                    kept = self._manager.results.find([_id_of(entry.query, inputs)])
                     return None if kept else KeptStream(entry.query, entry.run)
             return None
 
@@ -200,7 +201,7 @@ class CachedStreams:
         Args:
             digest: of a canonical plan.
         """
-        return self._manager.computation(digest) is not None
+        return self._manager.wanted.find(digest) is not None
 
     def refresh(self, transformations: Iterable[Transformation]) -> None:
         """Tells each cache among the transformations, and before them, what is kept of it.
@@ -273,7 +274,7 @@ class CachedStreams:
             return entry
 
     def _register(self, query: Query, name: str, handle: object) -> None:
-        self._manager.register(CachedComputation(query.root.digest, query, name), handle)
+        self._manager.wanted.register(CachedComputation(query.root.digest, query, name), handle)
 
     def _compile(self, cache: CacheTransformation, default_parallelism: int) -> _CachedStream:
         stream_graph = StreamGraphGenerator(default_parallelism, [cache.input]).generate()

@@ -15,12 +15,10 @@ import pyarrow.parquet
 import pytest
 
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.cache_service_manager import (
-    CachedComputation,
-    CacheServiceManager,
-    KeptEntry,
-)
+from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.kept_results import Claim, KeptResult, KeptResults
+from holdfast.runtime.wanted import CachedComputation
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 THREADS = 8
@@ -118,15 +116,17 @@ def test_files_are_there_as_long_as_any_of_many_threads_reads_them(
 
     def job(chance: random.Random, dataset_id: IntermediateDataSetID) -> None:
         digest = DATASETS[dataset_id]
-        manager.register(CachedComputation(digest, "query", "name"), handles[digest])
-        with manager.reading() as lease:
-            if manager.claim(dataset_id, digest) is None:
+        manager.wanted.register(CachedComputation(digest, "query", "name"), handles[digest])
+        with manager.results.reading() as lease:
+            claim = manager.results.claim(dataset_id, digest)
+            if isinstance(claim, Claim):
                 with keepers.one(dataset_id):
                     kept = keep(storage, dataset_id, parquet) if chance.random() < 0.8 else None
                 if kept is None:
-                    manager.abandon(dataset_id)
+                    manager.results.abandon(claim)
                     return
-                entry: KeptEntry | None = lease.publish(dataset_id, kept)
+                wanted = manager.wanted.find(digest) is not None
+                entry: KeptResult | None = lease.commit(claim, kept, wanted=wanted)
             else:
                 entry = lease.acquire(dataset_id)
             if entry is None:
@@ -152,7 +152,7 @@ def test_files_are_there_as_long_as_any_of_many_threads_reads_them(
 
     assert keepers.most == 1
     assert keepers.times > 10
-    entries = manager.entries()
+    entries = manager.results.find()
     assert all(entry.readers == 0 for entry in entries.values())
     left = set((tmp_path / "root").glob("application-*/datasets/*"))
     assert left == {entry.kept.directory for entry in entries.values()}
@@ -162,18 +162,24 @@ def test_files_are_there_as_long_as_any_of_many_threads_reads_them(
     assert set(storage.removed.values()) == {1}
 
 
+@pytest.fixture
+def book(storage: CountingStorage) -> KeptResults:
+    return KeptResults(storage.remove)
+
+
+def claimed(book: KeptResults) -> Claim:
+    claim = book.claim(ONE, DATASETS[ONE], PATIENCE)
+    assert isinstance(claim, Claim)
+    return claim
+
+
 def test_all_who_wait_for_a_dataset_read_the_one_that_is_published(
-    storage: CountingStorage, parquet: Path
+    book: KeptResults, storage: CountingStorage, parquet: Path
 ) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
-    handle = Handle()
-    manager.register(CachedComputation(DATASETS[ONE], "query", "name"), handle)
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    found: list[KeptEntry | None] = []
+    claim = claimed(book)
+    found: list[Claim | KeptResult | None] = []
     threads = [
-        threading.Thread(
-            target=lambda: found.append(manager.claim(ONE, DATASETS[ONE])), daemon=True
-        )
+        threading.Thread(target=lambda: found.append(book.claim(ONE, DATASETS[ONE])), daemon=True)
         for _ in range(THREADS)
     ]
     for thread in threads:
@@ -181,66 +187,54 @@ def test_all_who_wait_for_a_dataset_read_the_one_that_is_published(
     for thread in threads:
         thread.join(0.02)
     assert found == []
-    entry = manager.publish(ONE, keep(storage, ONE, parquet))
+    result = book.commit(claim, keep(storage, ONE, parquet), wanted=True)
     for thread in threads:
         thread.join(PATIENCE)
-    assert len(found) == THREADS
-    assert all(each is entry for each in found)
+    assert found == [result] * THREADS
 
 
-def test_of_all_who_waited_in_vain_one_at_a_time_takes_over(
-    storage: CountingStorage,
-) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
+def test_of_all_who_waited_in_vain_one_at_a_time_takes_over(book: KeptResults) -> None:
     keepers = Keepers()
 
     def try_it() -> None:
-        assert manager.claim(ONE, DATASETS[ONE]) is None
+        claim = claimed(book)
         with keepers.one(ONE):
             threading.Event().wait(0.005)
-        manager.abandon(ONE)
+        book.abandon(claim)
 
     at_once(*[try_it] * THREADS)
     assert (keepers.most, keepers.times) == (1, THREADS)
 
 
 def test_files_of_what_is_invalidated_go_once_with_the_last_of_many_readers(
-    storage: CountingStorage, parquet: Path
+    book: KeptResults, storage: CountingStorage, parquet: Path
 ) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
-    handle = Handle()
-    manager.register(CachedComputation(DATASETS[ONE], "query", "name"), handle)
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    entry = manager.publish(ONE, keep(storage, ONE, parquet))
+    result = book.commit(claimed(book), keep(storage, ONE, parquet), wanted=True)
     for _ in range(THREADS):
-        assert manager.acquire(ONE) is entry
+        assert book.lease([ONE])[ONE].number == result.number
 
     at_once(
-        *[lambda: manager.release([entry])] * THREADS,
-        lambda: bool(manager.invalidate(DATASETS[ONE])) and None,
+        *[lambda: book.release([result])] * THREADS,
+        lambda: bool(book.invalidate(DATASETS[ONE])) and None,
     )
     # Its producer reads it still.
-    assert storage.damage(entry.kept) is None
+    assert storage.damage(result.kept) is None
     assert storage.removed == Counter()
-    manager.release([entry])
-    assert not entry.kept.directory.exists()
-    assert storage.removed == Counter({entry.kept.directory: 1})
+    book.release([result])
+    assert not result.kept.directory.exists()
+    assert storage.removed == Counter({result.kept.directory: 1})
 
 
 def test_many_who_invalidate_at_once_remove_it_once(
-    storage: CountingStorage, parquet: Path
+    book: KeptResults, storage: CountingStorage, parquet: Path
 ) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
-    handle = Handle()
-    manager.register(CachedComputation(DATASETS[ONE], "query", "name"), handle)
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    entry = manager.publish(ONE, keep(storage, ONE, parquet))
-    manager.release([entry])
-    dropped: list[KeptEntry] = []
+    result = book.commit(claimed(book), keep(storage, ONE, parquet), wanted=True)
+    book.release([result])
+    dropped: list[KeptResult] = []
     at_once(
-        *[lambda: dropped.extend(manager.invalidate(DATASETS[ONE]))] * 3,
-        *[lambda: dropped.extend(manager.invalidate_all())] * 3,
-        *[lambda: dropped.extend(manager.drop([entry]))] * 3,
+        *[lambda: dropped.extend(book.invalidate(DATASETS[ONE]))] * 3,
+        *[lambda: dropped.extend(book.invalidate())] * 3,
+        *[lambda: dropped.extend(book.evict([result]))] * 3,
     )
-    assert dropped == [entry]
-    assert storage.removed == Counter({entry.kept.directory: 1})
+    assert [each.number for each in dropped] == [result.number]
+    assert storage.removed == Counter({result.kept.directory: 1})

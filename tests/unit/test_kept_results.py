@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,12 +25,10 @@ from hypothesis.stateful import (
 )
 
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.cache_service_manager import (
-    CachedComputation,
-    CacheServiceManager,
-    KeptEntry,
-)
+from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.kept_results import Claim, KeptResult, KeptResults
+from holdfast.runtime.wanted import CachedComputation, Wanted
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 JOB = JobID("2" * 32)
@@ -58,6 +56,10 @@ def keep(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDat
     )
 
 
+def numbers(results: Iterable[KeptResult]) -> list[int]:
+    return [each.number for each in results]
+
+
 class Handle:
     """Somebody who holds a cached table."""
 
@@ -67,15 +69,15 @@ class Kept:
     """What the model knows of a kept dataset."""
 
     dataset_id: IntermediateDataSetID
-    entry: KeptEntry
+    entry: KeptResult
     readers: int
     hits: int
     dropped: bool
 
 
 @dataclass
-class Claim:
-    dataset_id: IntermediateDataSetID
+class Claimed:
+    claim: Claim
     stale: bool = False
 
 
@@ -84,7 +86,7 @@ class Model:
     # In order, and not by their addresses: what Hypothesis draws from must come back as it was.
     handles: dict[str, dict[Handle, None]] = field(default_factory=dict)
     kept: list[Kept] = field(default_factory=list)
-    claims: dict[IntermediateDataSetID, Claim] = field(default_factory=dict)
+    claims: dict[IntermediateDataSetID, Claimed] = field(default_factory=dict)
 
     def readable(self, dataset_id: IntermediateDataSetID) -> Kept | None:
         found = [each for each in self.kept if each.dataset_id == dataset_id and not each.dropped]
@@ -111,7 +113,7 @@ class ManagerMachine(RuleBasedStateMachine):
     @rule(digest=digests)
     def cache(self, digest: str) -> None:
         handle = Handle()
-        self.manager.register(CachedComputation(digest, f"query {digest}", "name"), handle)
+        self.manager.wanted.register(CachedComputation(digest, f"query {digest}", "name"), handle)
         self.model.handles.setdefault(digest, {})[handle] = None
 
     @rule(digest=digests, data=st.data())
@@ -119,7 +121,7 @@ class ManagerMachine(RuleBasedStateMachine):
         """A handle comes to stand for another computation, if it stood for one before."""
         known = [each for handles in self.model.handles.values() for each in handles]
         handle = data.draw(st.sampled_from([*known, Handle()]))
-        self.manager.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
+        self.manager.wanted.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
         if handle in known:
             self.model.handles.setdefault(digest, {})[handle] = None
 
@@ -127,11 +129,19 @@ class ManagerMachine(RuleBasedStateMachine):
     def claim(self, dataset_id: IntermediateDataSetID) -> None:
         if dataset_id in self.model.claims:
             return  # It would wait for itself.
-        found = self.manager.claim(dataset_id, DATASETS[dataset_id])
+        found = self.manager.results.claim(dataset_id, DATASETS[dataset_id])
         expected = self.model.readable(dataset_id)
-        assert found is (expected.entry if expected else None)
-        if found is None:
-            self.model.claims[dataset_id] = Claim(dataset_id)
+        if expected:
+            assert isinstance(found, KeptResult)
+            assert found.number == expected.entry.number
+        else:
+            assert isinstance(found, Claim)
+            self.model.claims[dataset_id] = Claimed(found)
+
+    @rule(dataset_id=datasets)
+    def claim_in_vain(self, dataset_id: IntermediateDataSetID) -> None:
+        if dataset_id in self.model.claims:
+            assert self.manager.results.claim(dataset_id, DATASETS[dataset_id], 0) is None
 
     @precondition(lambda self: self.model.claims)
     @rule(target=leases, data=st.data())
@@ -139,10 +149,10 @@ class ManagerMachine(RuleBasedStateMachine):
         dataset_id = data.draw(st.sampled_from(list(self.model.claims)))
         claim = self.model.claims.pop(dataset_id)
         kept = keep(self.storage, dataset_id)
-        entry = self.manager.publish(dataset_id, kept)
+        wanted = self.manager.wanted.find(DATASETS[dataset_id]) is not None
+        entry = self.manager.results.commit(claim.claim, kept, wanted=wanted)
         assert entry.kept == kept
         hidden = claim.stale or DATASETS[dataset_id] not in self.model.handles
-        assert entry.dropped is hidden
         known = Kept(dataset_id, entry, readers=1, hits=1, dropped=hidden)
         self.model.kept.append(known)
         return known
@@ -151,32 +161,34 @@ class ManagerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def abandon(self, data: st.DataObject) -> None:
         dataset_id = data.draw(st.sampled_from(list(self.model.claims)))
-        self.manager.abandon(dataset_id)
-        del self.model.claims[dataset_id]
+        claim = self.model.claims.pop(dataset_id).claim
+        for _ in range(2):
+            self.manager.results.abandon(claim)
 
     @rule(target=leases, dataset_id=datasets)
     def acquire(self, dataset_id: IntermediateDataSetID):  # type: ignore[no-untyped-def]
-        found = self.manager.acquire(dataset_id)
+        found = self.manager.results.lease([dataset_id]).get(dataset_id)
         expected = self.model.readable(dataset_id)
         if expected is None:
             assert found is None
             return multiple()
-        assert found is expected.entry
+        assert found is not None
+        assert found.number == expected.entry.number
         expected.readers += 1
         expected.hits += 1
         return expected
 
     @rule(lease=consumes(leases))
     def release(self, lease: Kept) -> None:
-        self.manager.release([lease.entry])
+        self.manager.results.release([lease.entry])
         lease.readers -= 1
 
     @rule(lease=consumes(leases))
     def find_damage(self, lease: Kept) -> None:
         """A reader finds that what it reads is lost; what has replaced it stays."""
-        dropped = self.manager.drop([lease.entry])
-        assert dropped == ([] if lease.dropped else [lease.entry])
-        self.manager.release([lease.entry])
+        dropped = self.manager.results.evict([lease.entry, lease.entry])
+        assert numbers(dropped) == ([] if lease.dropped else [lease.entry.number])
+        self.manager.results.release([lease.entry])
         lease.dropped = True
         lease.readers -= 1
 
@@ -191,7 +203,7 @@ class ManagerMachine(RuleBasedStateMachine):
         gone = [each for each in self.model.kept if DATASETS[each.dataset_id] == digest]
         self._invalidated(gone, dropped)
         for claim in self.model.claims.values():
-            claim.stale |= DATASETS[claim.dataset_id] == digest
+            claim.stale |= claim.claim.digest == digest
         if not handles:
             self.model.handles.pop(digest, None)
 
@@ -203,22 +215,27 @@ class ManagerMachine(RuleBasedStateMachine):
             claim.stale = True
         self.model.handles.clear()
 
-    def _invalidated(self, gone: list[Kept], dropped: list[KeptEntry]) -> None:
+    def _invalidated(self, gone: list[Kept], dropped: list[KeptResult]) -> None:
         expected = [each for each in gone if not each.dropped]
-        assert {id(each.entry) for each in expected} == {id(each) for each in dropped}
+        assert {each.entry.number for each in expected} == set(numbers(dropped))
         for each in expected:
             each.dropped = True
 
     @invariant()
     def the_book_is_right(self) -> None:
-        readable = {each.dataset_id: each.entry for each in self.model.kept if not each.dropped}
-        assert self.manager.entries() == readable
-        for each in self.model.kept:
-            assert (each.entry.readers, each.entry.hits) == (each.readers, each.hits)
-        assert {each.digest for each in self.manager.computations()} == set(self.model.handles)
-        assert self.manager.has_computations() == bool(self.model.handles)
+        readable = {
+            each.dataset_id: (each.entry.number, each.readers, each.hits)
+            for each in self.model.kept
+            if not each.dropped
+        }
+        for asked in (None, list(DATASETS)):
+            found = self.manager.results.find(asked)
+            told = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
+            assert told == readable
+        assert {each.digest for each in self.manager.wanted.all()} == set(self.model.handles)
+        assert bool(self.manager.wanted) == bool(self.model.handles)
         for digest in DIGESTS:
-            known = self.manager.computation(digest)
+            known = self.manager.wanted.find(digest)
             assert (known is not None) == (digest in self.model.handles)
 
     @invariant()
@@ -251,144 +268,144 @@ def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
 
 
 @pytest.fixture
-def manager(storage: EmbeddedStorage) -> CacheServiceManager[str]:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
-    manager.register(CachedComputation(DATASETS[ONE], "query", "name"), _HANDLE)
-    return manager
+def book(storage: EmbeddedStorage) -> KeptResults:
+    return KeptResults(storage.remove)
 
 
-_HANDLE = Handle()
+def claimed(book: KeptResults, dataset_id: IntermediateDataSetID = ONE) -> Claim:
+    claim = book.claim(dataset_id, DATASETS[dataset_id])
+    assert isinstance(claim, Claim)
+    return claim
 
 
 def claim_in_a_thread(
-    manager: CacheServiceManager[str],
-) -> tuple[threading.Thread, list[KeptEntry | None]]:
-    claimed: list[KeptEntry | None] = []
-    thread = threading.Thread(target=lambda: claimed.append(manager.claim(ONE, DATASETS[ONE])))
+    book: KeptResults,
+) -> tuple[threading.Thread, list[Claim | KeptResult | None]]:
+    found: list[Claim | KeptResult | None] = []
+    thread = threading.Thread(target=lambda: found.append(book.claim(ONE, DATASETS[ONE])))
     thread.start()
-    return thread, claimed
+    return thread, found
 
 
 def test_who_needs_what_another_produces_waits_and_then_reads_it(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
+    book: KeptResults, storage: EmbeddedStorage
 ) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    thread, claimed = claim_in_a_thread(manager)
+    claim = claimed(book)
+    thread, found = claim_in_a_thread(book)
     thread.join(0.05)
     assert thread.is_alive()
-    entry = manager.publish(ONE, keep(storage, ONE))
+    result = book.commit(claim, keep(storage, ONE), wanted=True)
     thread.join()
-    assert claimed == [entry]
+    assert found == [result]
 
 
-def test_who_waited_in_vain_produces_it(manager: CacheServiceManager[str]) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    threads = [claim_in_a_thread(manager) for _ in range(3)]
+def test_who_has_waited_for_long_enough_goes_on(book: KeptResults) -> None:
+    claimed(book)
+    assert book.claim(ONE, DATASETS[ONE], 0.01) is None
+
+
+def test_who_waited_in_vain_produces_it(book: KeptResults) -> None:
+    claim = claimed(book)
+    waiting = [claim_in_a_thread(book) for _ in range(3)]
     for _ in range(3):
-        manager.abandon(ONE)
-        for _ in range(200):
-            if sum(len(claimed) for _, claimed in threads) == sum(
-                not thread.is_alive() for thread, _ in threads
-            ):
-                break
-    for thread, _ in threads:
-        while thread.is_alive():
-            manager.abandon(ONE)
-            thread.join(0.01)
-    assert [claimed for _, claimed in threads] == [[None]] * 3
+        book.abandon(claim)
+        while not (done := [found for _, found in waiting if found]):
+            waiting[0][0].join(0.01)
+        (found,) = done
+        assert isinstance(found[0], Claim)
+        claim = found[0]
+        waiting = [each for each in waiting if each[1] is not found]
+
+
+def test_a_claim_that_was_given_up_is_nobody_s(book: KeptResults, storage: EmbeddedStorage) -> None:
+    """Whoever comes back with it disturbs neither who has it now nor who reads."""
+    late = claimed(book)
+    book.abandon(late)
+    now = claimed(book)
+    book.abandon(late)
+    hidden = book.commit(late, keep(storage, ONE), wanted=True)
+    assert book.find() == {}
+    result = book.commit(now, keep(storage, ONE), wanted=True)
+    assert book.find()[ONE].number == result.number
+    book.release([hidden])
+    assert not hidden.kept.directory.exists()
+    assert result.kept.directory.exists()
 
 
 def test_who_waited_for_what_was_invalidated_meanwhile_produces_it_again(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
+    book: KeptResults, storage: EmbeddedStorage
 ) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    thread, claimed = claim_in_a_thread(manager)
-    manager.invalidate(DATASETS[ONE])
-    entry = manager.publish(ONE, keep(storage, ONE))
+    claim = claimed(book)
+    thread, found = claim_in_a_thread(book)
+    book.invalidate(DATASETS[ONE])
+    result = book.commit(claim, keep(storage, ONE), wanted=True)
     thread.join()
-    assert claimed == [None]
+    assert isinstance(found[0], Claim)
     # Its producer reads it to the end.
-    assert entry.kept.directory.exists()
-    manager.release([entry])
-    assert not entry.kept.directory.exists()
+    assert result.kept.directory.exists()
+    book.release([result])
+    assert not result.kept.directory.exists()
 
 
-def test_other_datasets_are_not_waited_for(manager: CacheServiceManager[str]) -> None:
+def test_other_datasets_are_not_waited_for(book: KeptResults) -> None:
     first, second, *_ = DATASETS
-    assert manager.claim(first, DATASETS[first]) is None
-    assert manager.claim(second, DATASETS[second]) is None
+    claimed(book, first)
+    claimed(book, second)
 
 
-def test_an_entry_that_is_named_twice_is_dropped_once(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
-) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    entry = manager.publish(ONE, keep(storage, ONE))
-    manager.release([entry])
-    dropped = manager.drop([entry, entry])
-    assert [id(each) for each in dropped] == [id(entry)]
-    assert not entry.kept.directory.exists()
-    assert manager.drop([entry]) == []
-
-
-def test_a_lease_ends_once(manager: CacheServiceManager[str], storage: EmbeddedStorage) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    with manager.reading() as lease:
-        entry = lease.publish(ONE, keep(storage, ONE))
-        assert lease.acquire(ONE) is entry
-        assert entry.readers == 1
+def test_a_lease_ends_once(book: KeptResults, storage: EmbeddedStorage) -> None:
+    claim = claimed(book)
+    with book.reading() as lease:
+        result = lease.commit(claim, keep(storage, ONE), wanted=True)
+        assert lease.acquire(ONE) is result
+        assert book.find()[ONE].readers == 1
         lease.release()
-        assert entry.readers == 0
-    assert entry.readers == 0
-    assert manager.entries() == {ONE: entry}
+        assert book.find()[ONE].readers == 0
+    assert book.find()[ONE].readers == 0
 
 
-def test_a_lease_ends_with_an_error(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
-) -> None:
-    assert manager.claim(ONE, DATASETS[ONE]) is None
-    with pytest.raises(KeyboardInterrupt), manager.reading() as lease:
-        entry = lease.publish(ONE, keep(storage, ONE))
-        manager.invalidate_all()
-        assert entry.kept.directory.exists()
+def test_a_lease_ends_with_an_error(book: KeptResults, storage: EmbeddedStorage) -> None:
+    claim = claimed(book)
+    with pytest.raises(KeyboardInterrupt), book.reading() as lease:
+        result = lease.commit(claim, keep(storage, ONE), wanted=True)
+        book.invalidate()
+        assert result.kept.directory.exists()
         raise KeyboardInterrupt
-    assert not entry.kept.directory.exists()
+    assert not result.kept.directory.exists()
 
 
-def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached(
-    manager: CacheServiceManager[str],
-) -> None:
+def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
+    wanted: Wanted[str] = Wanted()
     digest = DIGESTS[1]
     handle = Handle()
-    manager.register(CachedComputation(digest, "query", "name"), handle)
-    manager.invalidate(digest)
-    assert manager.computation(digest) is not None
+    wanted.register(CachedComputation(digest, "query", "name"), handle)
+    wanted.release(digest)
+    assert wanted.find(digest) is not None
     del handle
-    manager.invalidate(digest)
-    assert manager.computation(digest) is None
+    wanted.release(digest)
+    assert wanted.find(digest) is None
 
 
-def test_what_is_distrusted_is_gone_and_not_kept_again(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
-) -> None:
+def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage) -> None:
+    manager: CacheServiceManager[str] = CacheServiceManager(storage)
+    wanted, book = manager.wanted, manager.results
     first, second = list(DATASETS)[:2]
     assert DATASETS[first] == DATASETS[second] == DIGESTS[0]
     handle = Handle()
     for digest in DIGESTS:
-        manager.register(CachedComputation(digest, "query", "rows"), handle)
-    with manager.reading() as lease:
-        assert manager.claim(first, DIGESTS[0]) is None
-        kept = lease.publish(first, keep(storage, first)).kept
-        assert manager.claim(second, DIGESTS[0]) is None
+        wanted.register(CachedComputation(digest, "query", "rows"), handle)
+    with book.reading() as lease:
+        kept = lease.commit(claimed(book, first), keep(storage, first), wanted=True).kept
+        claim = claimed(book, second)
         manager.distrust(DIGESTS[0])
         # Who reads it or is at it is not disturbed, and nobody else gets it.
         assert kept.directory.exists()
-        made_meanwhile = lease.publish(second, keep(storage, second)).kept
-        assert manager.entries() == {}
+        made_meanwhile = lease.commit(claim, keep(storage, second), wanted=True).kept
+        assert book.find() == {}
     assert not kept.directory.exists()
     assert not made_meanwhile.directory.exists()
     again = CachedComputation(DIGESTS[0], "query", "rows")
-    manager.register(again, handle)
-    manager.follow(again, handle)
-    assert manager.computation(DIGESTS[0]) is None
-    assert [each.digest for each in manager.computations()] == [DIGESTS[1]]
+    wanted.register(again, handle)
+    wanted.follow(again, handle)
+    assert wanted.find(DIGESTS[0]) is None
+    assert [each.digest for each in wanted.all()] == [DIGESTS[1]]

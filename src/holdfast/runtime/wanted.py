@@ -1,0 +1,98 @@
+"""Which computations are to be kept, and by whose wish."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Q = TypeVar("Q")
+
+
+@dataclass(slots=True)
+class CachedComputation(Generic[Q]):
+    """A computation that somebody called `cache()` on.
+
+    Attributes:
+        digest: of its canonical plan.
+        query: the engine's form of it, from which it can be produced at any time.
+        name: what it computes, for people.
+        handles: whoever holds a CachedTable of it.
+    """
+
+    digest: str
+    query: Q
+    name: str
+    handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
+
+
+class Wanted(Generic[Q]):
+    """The computations that jobs keep. Safe for use by several threads.
+
+    Source: FLIP-36: `cache()` says what is to be kept; the next job that needs it keeps it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._computations: dict[str, CachedComputation[Q]] = {}
+        self._distrusted: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._computations)
+
+    def register(self, computation: CachedComputation[Q], handle: object) -> None:
+        """From now on jobs keep this computation. Does nothing new for one that is known.
+
+        Does nothing for one that is distrusted.
+        """
+        with self._lock:
+            if computation.digest not in self._distrusted:
+                known = self._computations.setdefault(computation.digest, computation)
+                known.handles.add(handle)
+
+    def follow(self, computation: CachedComputation[Q], handle: object) -> None:
+        """Registers what a handle now stands for, if it stood for another computation before."""
+        with self._lock:
+            held = any(handle in known.handles for known in self._computations.values())
+        if held:
+            self.register(computation, handle)
+
+    def find(self, digest: str) -> CachedComputation[Q] | None:
+        """The computation with this digest, if it is to be kept."""
+        return self._computations.get(digest)
+
+    def all(self) -> list[CachedComputation[Q]]:
+        """Every computation that is to be kept, in the order of registration."""
+        with self._lock:
+            return list(self._computations.values())
+
+    def release(self, digest: str, closing: object | None = None) -> None:
+        """A computation is kept no longer, if nobody holds a handle on it any more.
+
+        Args:
+            digest: of the computation.
+            closing: a handle that its holder is done with.
+        """
+        with self._lock:
+            computation = self._computations.get(digest)
+            if computation is not None:
+                if closing is not None:
+                    computation.handles.discard(closing)
+                if not computation.handles:
+                    del self._computations[digest]
+
+    def distrust(self, digest: str) -> None:
+        """A computation is not kept any more, whoever asks for it.
+
+        Args:
+            digest: of a computation of which other rows were kept than it gives.
+        """
+        with self._lock:
+            self._distrusted.add(digest)
+            self._computations.pop(digest, None)
+
+    def clear(self) -> None:
+        """No computation is to be kept any more."""
+        with self._lock:
+            self._computations.clear()
