@@ -16,6 +16,7 @@ from holdfast.graph.plan_cuts import (
     is_worth_retaining,
 )
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.validity import Validity
 
 
 class Plan:
@@ -117,7 +118,7 @@ def test_what_can_not_be_read_instead_is_not_kept(why: dict[str, object]) -> Non
 
 def test_what_lasts_no_longer_than_the_application_is_not_kept() -> None:
     plan = Plan()
-    rdd = plan.node("rdd", size=1000, work=1000, lasting=False)
+    rdd = replace(plan.node("rdd", size=1000, work=1000), of_session=True)
     group = plan.node("group", rdd, work=1000, shuffles=True)
     assert plan.cuts(finished(plan, group)) == []
 
@@ -134,10 +135,11 @@ def plans(draw: st.DrawFn) -> tuple[Plan, CanonicalNode]:
             size=draw(SIZES),
             work=draw(SIZES),
             shuffles=draw(st.booleans()),
-            lasting=draw(st.sampled_from([True, True, True, False])),
         )
         if draw(st.booleans()):
             made = replace(made, doubts=("a doubt",))
+        if draw(st.sampled_from([True, False, False, False])):
+            made = replace(made, of_session=True)
         trees.append(made)
     return plan, trees[-1]
 
@@ -166,8 +168,7 @@ def test_any_plan_is_cut_within_the_limits(
     nodes = {node.digest: node for node in root.walk()}
     assert set(digests) <= set(nodes)
     for place, cut in enumerate(cuts):
-        assert not cut.all_doubts()
-        assert all(plan.facts(node).lasting for node in cut.walk())
+        assert cut.validity() is Validity.ANYWHERE
         above = set(digests[place + 1 :])
         assert not above & {node.digest for node in cut.walk()}
     cost = sum(plan.facts(cut).size * limits.cost_of_byte + limits.cost_of_cut for cut in cuts)

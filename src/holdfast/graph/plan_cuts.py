@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.validity import Validity
 
 MIB = 1 << 20
 
@@ -24,13 +25,11 @@ class NodeFacts:
         work: estimated effort of the node itself: the bytes that it goes through, weighted by what
             it does with them. Reading a byte of a file is 1.
         shuffles: its inputs are dealt anew to tasks.
-        lasting: another application can tell that it reads the same.
     """
 
     size: int
     work: int = 0
     shuffles: bool = False
-    lasting: bool = True
 
 
 Facts = Callable[[CanonicalNode], NodeFacts]
@@ -139,7 +138,7 @@ class _Choice:
         return tuple(node for digest, node in candidates.items() if digest in self._chosen)
 
     def _candidates(self) -> Iterator[CanonicalNode]:
-        cuttable = _cuttable_digests(self._root, self._facts)
+        cuttable = _cuttable_digests(self._root)
         above: dict[int, CanonicalNode] = {}
         order = _post_order(self._root)
         for node in order:
@@ -216,19 +215,19 @@ class _Choice:
         return found
 
 
-def _cuttable_digests(root: CanonicalNode, facts: Facts) -> frozenset[str]:
+def _cuttable_digests(root: CanonicalNode) -> frozenset[str]:
     """The digests of nodes that may be kept, wherever they stand in the plan."""
     cuttable: set[str] = set()
     never = {root.digest}
     for node in root.walk():
-        (cuttable if _may_be_kept(node, facts) else never).add(node.digest)
+        (cuttable if _may_be_kept(node) else never).add(node.digest)
     return frozenset(cuttable - never)
 
 
-def _may_be_kept(node: CanonicalNode, facts: Facts) -> bool:
+def _may_be_kept(node: CanonicalNode) -> bool:
     if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
         return False
-    return not node.all_doubts() and all(facts(each).lasting for each in node.walk())
+    return node.validity() is Validity.ANYWHERE
 
 
 def _post_order(root: CanonicalNode) -> list[CanonicalNode]:

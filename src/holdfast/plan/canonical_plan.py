@@ -9,6 +9,7 @@ from holdfast.plan.file_version import FileVersion
 from holdfast.plan.rows import UNKNOWN_ROWS, Rows
 from holdfast.plan.terms import Term
 from holdfast.plan.traits import Trait
+from holdfast.plan.validity import Validity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +31,7 @@ class CanonicalNode:
         layout_sensitive: which rows come out depends on how rows are dealt to tasks.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
+        of_session: what it reads itself is known in this session alone.
         files: the listed versions of the files that this node reads itself.
         of_catalog: a catalog lists them for every plan that names the table, and goes on to after
             the files have changed.
@@ -49,6 +51,7 @@ class CanonicalNode:
     layout_sensitive: bool
     replaceable: bool = True
     doubts: tuple[str, ...] = ()
+    of_session: bool = False
     files: tuple[FileVersion, ...] = ()
     of_catalog: bool = False
     rows: Rows = UNKNOWN_ROWS
@@ -75,3 +78,11 @@ class CanonicalNode:
     def all_doubts(self) -> tuple[str, ...]:
         """Why the plan matches only itself, if it does: each reason once."""
         return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
+
+    def validity(self) -> Validity:
+        """Where the plan's digest stands for the same rows."""
+        nodes = list(self.walk())
+        if any(node.doubts for node in nodes):
+            return Validity.NODE
+        of_session = any(node.of_session for node in nodes)
+        return Validity.SESSION if of_session else Validity.ANYWHERE

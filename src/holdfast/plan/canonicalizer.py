@@ -43,6 +43,7 @@ from holdfast.plan.rows import (
 from holdfast.plan.sources import SourceContext, canonical_source
 from holdfast.plan.terms import Canonical, Term, digests, embedded, term
 from holdfast.plan.traits import traits_of
+from holdfast.plan.validity import Validity
 
 _AGGREGATE = LOGICAL + "Aggregate"
 _DEDUPLICATE = LOGICAL + "Deduplicate"
@@ -171,6 +172,7 @@ class _PlanPass:
                 files=tuple(sorted(definition.source_files())),
                 of_catalog=bool(definition.catalog_files()),
                 doubts=definition.all_doubts(),
+                of_session=definition.validity() is not Validity.ANYWHERE,
             )
             return self._seen_from(node, len(self.outer) - depth)
         rule = OPERATOR_RULES.get(name, _UNKNOWN)
@@ -199,6 +201,7 @@ class _PlanPass:
             reach=0,
             layout_sensitive=source.layout_sensitive,
             doubts=source.doubts,
+            of_session=source.of_session,
             files=source.files,
             of_catalog=source.of_catalog,
         )

@@ -44,6 +44,7 @@ class CanonicalSource:
         files: the files that are read, as they were listed.
         layout_sensitive: the rows say how the files were split among tasks.
         of_catalog: they were listed for a catalog's table.
+        of_session: `content` is known in this session alone.
     """
 
     content: Canonical
@@ -51,6 +52,7 @@ class CanonicalSource:
     files: tuple[FileVersion, ...] = ()
     layout_sensitive: bool = False
     of_catalog: bool = False
+    of_session: bool = False
 
 
 def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
@@ -140,4 +142,5 @@ def _rdd(operator: OperatorDocument, session: str) -> CanonicalSource:
     rdd = operator["f"][1]
     if "rdd" not in rdd:
         return CanonicalSource((), ("an RDD without an id",))
-    return CanonicalSource(("rdd", session, rdd["rdd"], freeze_json(operator["s"])))
+    content = ("rdd", session, rdd["rdd"], freeze_json(operator["s"]))
+    return CanonicalSource(content, of_session=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.file_sources import FileListing, with_listings
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.plan.validity import Validity
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plan_reader import PlanReading
 from holdfast.spark.recovery.file_index import root_paths
@@ -26,7 +27,7 @@ def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> s
         only a name that a person gives tells the job.
     """
     root = bridge.canonical(query.reading, without_versions(query.reading), as_written=True)
-    if root.all_doubts() or any(node.operator == "LogicalRDD" for node in root.walk()):
+    if root.validity() is not Validity.ANYWHERE:
         return None
     return inputs.dataset_digest(root)
 

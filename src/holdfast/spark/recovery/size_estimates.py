@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.graph.plan_cuts import NodeFacts
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument
+from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators, file_listing
 from holdfast.plan.size_guess import RowGuess, guess_rows
 from holdfast.spark.catalyst_bridge import Query
@@ -41,7 +41,6 @@ _WEIGHTS = {
     LOGICAL + "MapInArrow": 20,
     LOGICAL + "MapInPandas": 20,
 }
-_RDD = EXECUTION + "LogicalRDD"
 # Where `_SHUFFLING` says what an operator deals its rows by, and needn't if there is nothing.
 _KEYS = {LOGICAL + "Aggregate": 0, LOGICAL + "Window": 1}
 _GLOBAL = {LOGICAL + "Sort": 1}
@@ -84,7 +83,6 @@ class SizeEstimates:
                 size=int(self._guess(node).rows * self._measured[node.handle].width),
                 work=int(self._work(operator, node, shuffles)),
                 shuffles=shuffles,
-                lasting=operator["c"] != _RDD,
             )
         return found
 
