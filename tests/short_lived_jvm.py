@@ -29,7 +29,8 @@ JARS_FIRST = {
 # To compile code for a few rows takes longer than to do without. Files are still read in batches.
 NO_CODEGEN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 # A task of a shuffle writes a file for each of its partitions, of which there are 200 by default.
-_OF_PROGRAMS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "4"}
+# Nobody looks at the pages that a driver would serve.
+OF_PROGRAMS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
 
 
 def options() -> str:
@@ -71,12 +72,12 @@ def local_session(name: str, home: Path) -> SparkSession.Builder:
 
 def environment_of_program() -> dict[str, str]:
     """What a program finds in its environment that makes a session of its own."""
-    return _submitted(_OF_PROGRAMS)
+    return _submitted(OF_PROGRAMS)
 
 
 def environment_of_cluster() -> dict[str, str]:
     """What a program finds in its environment that starts a cluster and a driver by itself."""
-    return {"JDK_JAVA_OPTIONS": options()} | _submitted(_OF_PROGRAMS | JARS_FIRST)
+    return {"JDK_JAVA_OPTIONS": options()} | _submitted(OF_PROGRAMS | JARS_FIRST)
 
 
 def _submitted(settings: Mapping[str, str]) -> dict[str, str]:

@@ -48,7 +48,9 @@ def _split(source: Path, target: Path, files: int) -> None:
     rows = -(-table.num_rows // files)
     for number in range(files):
         part = table.slice(number * rows, rows)
-        pyarrow.parquet.write_table(part, target / f"part-{number}.parquet", compression="zstd")
+        path = target / f"part-{number}.parquet"
+        # Arrow's own schema has types that Spark has none for.
+        pyarrow.parquet.write_table(part, path, compression="zstd", store_schema=False)
 
 
 def _write_lines(orders: Path, target: Path) -> None:

@@ -23,7 +23,7 @@ import pytest
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
 from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
 from holdfast.cli.local_cluster.waiting import wait_for
-from tests.short_lived_jvm import JARS_FIRST, options
+from tests.short_lived_jvm import JARS_FIRST, OF_PROGRAMS, options
 
 # What each program finds: a session on the cluster, and the path that each node has for itself.
 PRELUDE = """
@@ -147,7 +147,7 @@ def _programs() -> Iterator[StartProgram]:
     def start(
         cluster: LocalCluster, source: str, configuration: Mapping[str, str] | None = None
     ) -> Program:
-        of_cluster = cluster.driver_configuration() | JARS_FIRST
+        of_cluster = cluster.driver_configuration() | JARS_FIRST | OF_PROGRAMS
         of_cluster["spark.executor.extraJavaOptions"] += f" {options()}"
         settings = {
             "configuration": of_cluster | dict(configuration or {}),

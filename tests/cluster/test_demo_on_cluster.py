@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
@@ -15,13 +17,36 @@ from holdfast.cli.local_cluster.namespaces import unshare_command
 from tests.short_lived_jvm import environment_of_cluster
 
 
+def write_shops(folder: Path) -> None:
+    """Sales, and what is known of the shops: few columns, and few questions."""
+    folder.mkdir()
+    count = 5_000
+    sales = {
+        "shop": [number % 50 for number in range(count)],
+        "day": [number % 28 for number in range(count)],
+        "price": [number * 7919 % 10_007 for number in range(count)],
+    }
+    shops = {"shop": list(range(50)), "city": [f"city {number % 9}" for number in range(50)]}
+    for name, columns in (("sales", sales), ("shops", shops)):
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
+# The killed driver, which TPC-H's session ends with, is on no cluster.
+@pytest.mark.parametrize("data", ["a folder", pytest.param("TPC-H", marks=pytest.mark.soak)])
 @pytest.mark.timeout(900)
-def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path: Path) -> None:
+def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(
+    tmp_path: Path, data: str
+) -> None:
     try:
         unshare_command(tmp_path)
     except NamespacesUnavailableError as error:
         pytest.skip(str(error))
-    arguments = ("--cluster", "--scale", "0.01", "--output", str(tmp_path))
+    if data == "a folder":
+        write_shops(tmp_path / "shops")
+        asked, lost = ("--data", str(tmp_path / "shops")), "the loss"
+    else:
+        asked, lost = ("--scale", "0.01"), "the loss and the kill"
+    arguments = ("--cluster", *asked, "--output", str(tmp_path))
     played = subprocess.run(
         [sys.executable, "-m", "holdfast.cli.main", "demo", *arguments],
         capture_output=True,
@@ -34,7 +59,7 @@ def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(tmp_path:
     )
     assert played.returncode == 0, played.stdout + played.stderr
     out = played.stdout
-    assert "Every answer agreed, also after the loss and the kill." in out
+    assert f"Every answer agreed, also after {lost}." in out
     # The kept table lies on both nodes, and who reads it runs where it lies.
     hosts = re.findall(r"^ (127\.0\.0\.[23]) +127\.0\.0\.[23]:\d+ +[1-9]\d* ", out, re.MULTILINE)
     assert set(hosts) == {"127.0.0.2", "127.0.0.3"}

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.short_lived_jvm import environment_of_program
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # Runs the program for each line of its input, to the first one that it fails for.
@@ -78,7 +80,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
         )
 
     @property

@@ -33,6 +33,7 @@ from holdfast.errors import (
     UnsupportedSessionError,
     UnsupportedTypeError,
 )
+from tests.short_lived_jvm import environment_of_program
 
 DIRECTORY = "intermediate-result-storage.directory"
 COMPRESSION = "intermediate-result-storage.compression"
@@ -606,7 +607,7 @@ def run_script(script: str, tmp_path: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         cwd=tmp_path,
-        env={**variables, "TMPDIR": str(tmp_path)},
+        env={**variables, **environment_of_program(), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=150,

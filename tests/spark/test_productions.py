@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.execution_graph import VertexOutcome
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.session_settings import session_inputs, session_under
+
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 NULL_FIELDS = "spark.sql.jsonGenerator.ignoreNullFields"
 ZONE = "spark.sql.session.timeZone"
@@ -479,10 +482,16 @@ NESTED: dict[str, tuple[DataType, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("write", ["true", "false"])
-@pytest.mark.parametrize("read", ["true", "false"])
-@pytest.mark.parametrize("missing", ["true", "false"])
-@pytest.mark.parametrize("nested", NESTED)
+def of_fields_with_ids(nested: str, *flags: str) -> Any:
+    # Every combination over one type, and both ends of them over each.
+    further = nested != "in a struct" and len(set(flags)) > 1
+    return pytest.param(nested, *flags, marks=pytest.mark.soak if further else ())
+
+
+@pytest.mark.parametrize(
+    ("nested", "read", "write", "missing"),
+    [of_fields_with_ids(*each) for each in product(NESTED, *[("true", "false")] * 3)],
+)
 def test_fields_with_ids_are_kept_and_found(
     env: Environment, settings: Any, nested: str, read: str, write: str, missing: str
 ) -> None:

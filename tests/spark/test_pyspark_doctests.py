@@ -18,7 +18,7 @@ from holdfast.api.table import Table
 from holdfast.errors import UnsupportedTypeError
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-EACH = 8
+EACH = 16
 """Of the longest modules one example in so many is in the suite, beside those below."""
 TELLING = {"exists", "lateralJoin", "mapInArrow", "mapInPandas", "outer", "rdd", "scalar"}
 """Methods whose examples have failed over kept tables: barriers, and outer references."""

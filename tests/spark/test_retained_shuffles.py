@@ -159,7 +159,7 @@ def test_only_what_is_missing_runs(
     assert all_of_them >= 7
     assert starts.run(query(spark.read.parquet(str(orders)))) == (expected, all_of_them)
     chance = random.Random(query.__name__)
-    for share in (0.3, 0.6, 0.9, 1):
+    for share in (0.6, 1):
         left = starts.lose(share, chance)
         rows, recovered = starts.run(query(spark.read.parquet(str(orders))))
         assert rows == expected
