@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from holdfast import Environment
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 QUERIES = [
     "SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)",
     "SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.c > r.b)",

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 
 from holdfast.runtime.execution_graph import VertexOutcome
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 # Each line holds expressions over `trips` no two of which are the same computation.
 EXPRESSIONS = r"""
 1 ~ 1L ~ 1.0 ~ 1.00 ~ 1.0D ~ 1.0F ~ '1' ~ 1S ~ 1Y ~ true ~ X'01' ~ NULL ~ CAST(NULL AS INT)

@@ -13,6 +13,8 @@ from pyspark.sql.types import LongType
 
 from holdfast.runtime.execution_graph import VertexOutcome
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 COUNTS = "SELECT a, count(*) AS n FROM trips GROUP BY a"
 JOINED = "SELECT t.a, t.b, r.e FROM trips t JOIN riders r ON t.a = r.a"
 

@@ -27,6 +27,8 @@ from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import KeptPartitionLostError
 from holdfast.runtime.execution_graph import VertexOutcome
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 DIRECTORY = "intermediate-result-storage.directory"

@@ -16,6 +16,8 @@ from holdfast import Environment
 from holdfast.api.table import Table
 from tests.spark.conftest import Tally
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 EVENTUALLY_SECONDS = 60.0
 
 HAND_OUTS: dict[str, Callable[[Table], Callable[[], int]]] = {

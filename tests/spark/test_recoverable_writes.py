@@ -25,6 +25,7 @@ from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.recovery.passing_journal import PassingJournal
 from holdfast.spark.streams.file_job_sink import job_sink_of
+from tests.short_lived_jvm import environment_of_program
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
@@ -377,7 +378,11 @@ def test_a_program_that_is_killed_while_it_publishes(spark: SparkSession, tmp_pa
             capture_output=True,
             text=True,
             timeout=200,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env={
+                **os.environ,
+                **environment_of_program(),
+                "PYSPARK_PYTHON": sys.executable,
+            },
         )
         assert ended.returncode == (-signal.SIGKILL if die else 0), ended.stderr[-3000:]
         assert rows_in(spark, "parquet", path) == expected

@@ -20,6 +20,8 @@ from holdfast.runtime.execution_graph import VertexOutcome
 from holdfast.spark.java_classes import object_of
 from holdfast.spark.source_versions import SourceVersions, file_versions
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 COMPUTED = [VertexOutcome.RUN]
