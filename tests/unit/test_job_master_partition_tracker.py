@@ -21,7 +21,6 @@ from holdfast.errors import (
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import (
     JobMasterPartitionTracker,
-    LostPartitions,
 )
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
@@ -213,71 +212,6 @@ def test_promotion_is_of_all_partitions_or_of_none(tracker: JobMasterPartitionTr
     assert tracker.get_all_partition_with_metrics(JOB) == {}
 
 
-def test_an_executor_s_loss_takes_what_it_held_and_nothing_else(
-    tracker: JobMasterPartitionTracker,
-) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
-    track(tracker, JOB, ANOTHER_ATTEMPT, {0: LEFT, 1: RIGHT, 2: RIGHT})
-    track(tracker, OTHER_JOB, OTHER_OUTPUT, {0: RIGHT, 1: RIGHT, 2: RIGHT})
-    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
-    lost = tracker.executor_lost(LEFT)
-    assert lost == LostPartitions(
-        job_partitions=tuple(ids(ANOTHER_ATTEMPT, 0)),
-        cluster_partitions=tuple(ids(OUTPUT, 0, 2)),
-        incomplete=frozenset({OUTPUT, ANOTHER_ATTEMPT}),
-    )
-    assert tracker.incomplete() == lost.incomplete
-    assert tracker.locations(OUTPUT) == {1: RIGHT}
-    assert tracker.is_complete(OTHER_OUTPUT)
-    with pytest.raises(UnknownTaskExecutorError):
-        tracker.datasets_on(LEFT)
-
-
-def test_what_is_left_of_a_dataset_is_released_where_it_still_is(
-    tracker: JobMasterPartitionTracker,
-) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
-    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
-    tracker.executor_lost(LEFT)
-    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {RIGHT: [OUTPUT]}
-    assert tracker.incomplete() == frozenset()
-
-
-def test_a_dataset_that_is_lost_wholly_stays_incomplete_until_it_is_released(
-    tracker: JobMasterPartitionTracker,
-) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT, 1: LEFT, 2: LEFT})
-    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
-    tracker.executor_lost(LEFT)
-    tracker.stop_tracking_partitions_for(JOB)
-    assert tracker.incomplete() == {OUTPUT}
-    assert tracker.locations(OUTPUT) == {}
-    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {}
-    with pytest.raises(UnknownDataSetError):
-        tracker.locations(OUTPUT)
-
-
-def test_an_output_that_was_lost_and_made_again_is_complete_for_its_job(
-    tracker: JobMasterPartitionTracker,
-) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT})
-    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
-    tracker.executor_lost(LEFT)
-    track(tracker, JOB, OUTPUT, {0: RIGHT, 1: RIGHT, 2: RIGHT})
-    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {}
-    assert tracker.is_complete(OUTPUT)
-
-
-def test_an_executor_that_comes_back_holds_nothing(tracker: JobMasterPartitionTracker) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
-    tracker.executor_lost(LEFT)
-    tracker.executor_registered(LEFT)
-    assert tracker.datasets_on(LEFT) == frozenset()
-    assert tracker.locations(OUTPUT) == {1: RIGHT}
-    track(tracker, JOB, OUTPUT, {0: LEFT, 2: LEFT})
-    assert tracker.is_complete(OUTPUT)
-
-
 def test_nothing_is_kept_of_what_was_released(tracker: JobMasterPartitionTracker) -> None:
     before = state(tracker)
     track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
@@ -293,10 +227,6 @@ REFUSED: dict[str, tuple[Step, type[TaskExecutorError]]] = {
     "an executor's second registration": (
         lambda tracker: tracker.executor_registered(LEFT),
         DuplicateRegistrationError,
-    ),
-    "an unknown executor's loss": (
-        lambda tracker: tracker.executor_lost("nobody"),
-        UnknownTaskExecutorError,
     ),
     "an unknown executor's partition": (
         lambda tracker: tracker.start_tracking_partition(JOB, "nobody", info(OUTPUT, 2)),
@@ -415,23 +345,6 @@ class Machine(RuleBasedStateMachine):
             return self.refused(DuplicateRegistrationError, step)
         step()
         self.executors.add(executor_id)
-
-    @rule(executor_id=st.sampled_from(EXECUTORS))
-    def lose(self, executor_id: str) -> None:
-        if executor_id not in self.executors:
-            step = self.tracker.executor_lost
-            return self.refused(UnknownTaskExecutorError, lambda: step(executor_id))
-        lost = self.tracker.executor_lost(executor_id)
-        self.executors.remove(executor_id)
-        expected = {
-            partition_id: self.partitions.pop(partition_id).promoted
-            for partition_id, partition in tuple(self.partitions.items())
-            if partition.executor_id == executor_id
-        }
-        assert len(lost.job_partitions) + len(lost.cluster_partitions) == len(expected)
-        assert {*lost.job_partitions} == {one for one, promoted in expected.items() if not promoted}
-        assert {*lost.cluster_partitions} == {one for one, promoted in expected.items() if promoted}
-        assert lost.incomplete == {partition_id.output for partition_id in expected}
 
     @rule(
         job_id=st.sampled_from(JOBS),

@@ -27,24 +27,8 @@ from holdfast.taskexecutor.partitions.tracking_refusals import (
 
 
 @dataclass(frozen=True, slots=True)
-class LostPartitions:
-    """What went with a task executor.
-
-    Attributes:
-        job_partitions: those of running jobs.
-        cluster_partitions: those that had been promoted.
-        incomplete: the outputs that these were of; none of them is complete now.
-    """
-
-    job_partitions: tuple[ResultPartitionID, ...]
-    cluster_partitions: tuple[ResultPartitionID, ...]
-    incomplete: frozenset[OutputID]
-
-
-@dataclass(frozen=True, slots=True)
 class _Executor:
     executor_id: str
-    # Another one with each registration.
     number: int
 
 
@@ -99,7 +83,6 @@ class JobMasterPartitionTracker:
         self._jobs: dict[JobID, dict[_Output, None]] = {}
         self._datasets: dict[IntermediateDataSetID, dict[_Output, None]] = {}
         self._incomplete: dict[_Output, None] = {}
-        self._registrations = 0
 
     def executor_registered(self, executor_id: str) -> None:
         """A task executor holds partitions from now on, and none yet.
@@ -113,41 +96,11 @@ class JobMasterPartitionTracker:
         if executor_id in self._executors:
             raise DuplicateRegistrationError(
                 f"task executor {executor_id}",
-                "Report the previous one as lost first if it has restarted.",
+                "Register each task executor once.",
             )
-        self._registrations += 1
-        executor = _Executor(executor_id, self._registrations)
+        executor = _Executor(executor_id, len(self._executors) + 1)
         self._executors[executor_id] = executor
         self._executor_numbers[executor.number] = executor
-
-    def executor_lost(self, executor_id: str) -> LostPartitions:
-        """A task executor is gone, and what it held with it. It may be registered again, empty.
-
-        Args:
-            executor_id: its id.
-
-        Returns:
-            What it held.
-
-        Raises:
-            UnknownTaskExecutorError: when it is not registered.
-        """
-        executor = self._executor(executor_id)
-        del self._executors[executor_id]
-        del self._executor_numbers[executor.number]
-        job_partitions: list[ResultPartitionID] = []
-        cluster_partitions: list[ResultPartitionID] = []
-        incomplete = set()
-        for output in self._outputs.values():
-            if output.holders.pop(executor.number, None) is None:
-                continue
-            job_partitions += _lose(output, output.job_partitions, executor)
-            cluster_partitions += _lose(output, output.cluster_partitions, executor)
-            self._incomplete[output] = None
-            incomplete.add(output.output)
-        return LostPartitions(
-            tuple(job_partitions), tuple(cluster_partitions), frozenset(incomplete)
-        )
 
     def start_tracking_partition(
         self, job_id: JobID, executor_id: str, info: TaskExecutorPartitionInfo
@@ -435,17 +388,6 @@ class JobMasterPartitionTracker:
         if not others:
             del self._datasets[output.output.dataset_id]
         del self._incomplete[output]
-
-
-def _lose(
-    output: _Output, partitions: dict[int, int], executor: _Executor
-) -> list[ResultPartitionID]:
-    lost = [
-        index for index, packed in partitions.items() if packed >> PACKED_BITS == executor.number
-    ]
-    for index in lost:
-        del partitions[index]
-    return [ResultPartitionID(output.output, index) for index in lost]
 
 
 def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
