@@ -326,7 +326,7 @@ class ModelledInterleavings:
         is_anyway = step.what == "open" and self._is_anyway(
             number, files.get(path, "")[:1] == DIRECTORY
         )
-        is_missing = path not in files and (not step.writes or answer == ("error", errno.ENOENT))
+        is_missing = answer == ("error", errno.ENOENT) and path not in files
         for path, told in changes.items():
             if told is None and kind(path) not in self._removed:
                 self._removed.add(kind(path))
