@@ -72,6 +72,16 @@ class Futures:
             return not any(changes & self._looks(*other) for other in others)
         return True
 
+    def may_be_looked_at(self, paths: Iterable[str], others: Sequence[tuple[int, int]]) -> bool:
+        """Whether any of some starts may still look at what lies at a path.
+
+        Args:
+            paths: the paths.
+            others: the states of the starts, each with its index.
+        """
+        changed = self._mask(f"={path}" for path in paths)
+        return any(changed & self._looks(*other) for other in others)
+
     def _found(self) -> tuple[list[int], list[int]]:
         return self._closed(_changes), self._closed(
             lambda step: [*_looks(step, True), *_looks(step, False)]

@@ -715,7 +715,8 @@ class Lock:
         self._place = f"{_in_run(path)}#lock"
         self._is_held = _current.run is not None
         if self._is_held:
-            _current.run.step("lock", (), (self._place,), lambda: _current.run.put(self._place))
+            act = functools.partial(_current.run.put, self._place)
+            _current.run.step("lock", (), (self._place,), act, _current.start.name.encode())
 
     def release(self) -> None:
         """Lets go of it."""
@@ -726,8 +727,16 @@ class Lock:
 
 def is_locked(path: Path) -> bool:
     """Whether somebody who runs holds a `Lock`."""
-    run, place = _current.run, f"{_in_run(path)}#lock"
-    return run is not None and run.step("is locked", (place,), (), lambda: place in run.made)
+    run, file = _current.run, _in_run(path)
+    if run is None or file is None:
+        return False
+    place = f"{file}#lock"
+
+    def act() -> bool:
+        return file in run.made and place in run.made
+
+    found: bool = run.step("is locked", (file, place), (), act)
+    return found
 
 
 @contextmanager

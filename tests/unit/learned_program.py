@@ -57,6 +57,8 @@ class LearnedProgram:
         self._next: dict[tuple[int, Answer], int] = {}
         self._waiting: OrderedDict[int, _Replay] = OrderedDict()
         self.first = self._known(_Replay(self, self._name, self._made()), None)
+        self.killed = len(self.states)
+        self.states.append(LocalState(None, ("killed", None), None))
 
     def after(self, state: int, answer: Answer) -> int:
         """The number of the state in which a program is after its step was answered.

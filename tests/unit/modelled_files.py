@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tests.unit.named_files import DIRECTORY, ROOT
 
 LOCK = "#lock"
-"""At the end of a path that stands for a lock."""
+"""At the end of a path that stands for a lock, whose content is who holds it."""
 
 Files = Mapping[str, str]
 Answer = tuple[str, object]
@@ -69,9 +69,9 @@ def done(step: Step, files: Files) -> tuple[Answer, dict[str, str | None]]:
     if what == "read":
         return (_no(errno.ENOENT) if kind is None else ("content", kind)), {}
     if what in ("lock", "unlock"):
-        return NOTHING, {path: "" if what == "lock" else None}
+        return NOTHING, {path: step.content if what == "lock" else None}
     if what == "is locked":
-        return ("truth", kind is not None), {}
+        return ("truth", kind is not None and step.reads[1] in files), {}
     if what == "write":
         # What has been renamed or removed meanwhile is out of everybody's sight.
         return NOTHING, {} if kind is None else {path: step.content}

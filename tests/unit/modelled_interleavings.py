@@ -115,6 +115,9 @@ class _Move:
     is_missing: bool
 
 
+_KILLED = _Move(True, None, 0, _Placed(0, {}, ()), None, True, False, False)
+
+
 class ModelledInterleavings:
     """All interleavings of the programs of a scenario, which are starts of one program.
 
@@ -122,14 +125,19 @@ class ModelledInterleavings:
         home: where files are put.
         scenario: what is gone through. Its programs are named by `NAME`, in order.
         turns: whether states that differ by who is who are one.
+        kills: whether the locks of a start that is killed go. Without, a start that is killed is
+            one that is never gone on with.
     """
 
-    def __init__(self, home: Path, scenario: Scenario, *, turns: bool = True) -> None:
+    def __init__(
+        self, home: Path, scenario: Scenario, *, turns: bool = True, kills: bool = False
+    ) -> None:
         self._home = home
         self._scenario = scenario
         self._names = tuple(scenario.programs)
         self._ring = len(self._names)
         self._turns = range(self._ring if turns else 1)
+        self._kills = kills
         self._random = random.Random(0)
         self._shared: set[str] = set()
         self._removed: set[str] = set()
@@ -195,6 +203,8 @@ class ModelledInterleavings:
                     self._ended(state)
                 todo = [each for each in running if not asleep >> each & 1]
                 seen[key] = still
+                if self._kills:
+                    waiting.extend((self._killed(state, each), 0) for each in self._holders(state))
             else:
                 todo = [
                     each
@@ -286,6 +296,31 @@ class ModelledInterleavings:
             if self._move(starts[going], going, placed).stops:
                 going = self._idle(starts, placed)
         return _State(tuple(starts), placed, trace), moved & ~(1 << index)
+
+    def _holders(self, state: _State) -> list[int]:
+        """The starts that hold a lock which others may look at."""
+        return [
+            each
+            for each, number in enumerate(state.starts)
+            if self._program.states[number].step is not None
+            and self._futures.may_be_looked_at(self._locks(state, each), self._others(state, each))
+        ]
+
+    def _killed(self, state: _State, index: int) -> _State:
+        """After a start was killed, which holds locks."""
+        starts = list(state.starts)
+        starts[index] = self._program.killed
+        placed = self._changed(state.placed, dict.fromkeys(self._locks(state, index)))
+        killed = _State(tuple(starts), placed, (index, _KILLED, state.trace))
+        going = self._idle(starts, placed)
+        return killed if going is None else self._gone_on(killed, going)[0]
+
+    def _locks(self, state: _State, index: int) -> list[str]:
+        files, name = state.placed.files, self._names[index]
+        return [path for path, told in files.items() if path.endswith(LOCK) and told == name]
+
+    def _others(self, state: _State, index: int) -> list[tuple[int, int]]:
+        return [(other, each) for each, other in enumerate(state.starts) if each != index]
 
     def _idle(self, starts: Sequence[int], placed: _Placed) -> int | None:
         """A start for which it is all the same when it does its next step."""
@@ -539,6 +574,9 @@ def _told(trace: tuple[object, ...] | None) -> list[str]:
 def _backwards(trace: tuple[object, ...] | None) -> Iterator[str]:
     while trace is not None:
         index, move, trace = trace  # type: ignore[misc, assignment]
-        assert isinstance(move, _Move) and move.told is not None
+        assert isinstance(move, _Move)
+        if move.told is None:
+            yield f"{index}: killed"
+            continue
         step = move.told.step
         yield f"{index}: {step.what} {' '.join((*step.reads, *step.writes))}: {move.answer}"
