@@ -392,11 +392,11 @@ def test_a_job_ends_after_it_was_said_why_it_is_not_recorded(program: Program) -
     begun = program.begin()
     recovery = program.start(begun, flush_interval=timedelta(milliseconds=1))
     assert recovery.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    shutil.rmtree(begun.events_directory)
-    begun.events_directory.write_text("no directory")
     handler = Slow(logging.WARNING)
     logging.getLogger("holdfast").addHandler(handler)
     try:
+        shutil.rmtree(begun.events_directory)
+        begun.events_directory.write_text("no directory")
         assert not recovery.initialized(JOIN, COUNTED, 4, SPLIT)
         recovery.end(JobStatus.FINISHED)
         assert len(said) == 1
