@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.ids import IntermediateDataSetID
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -55,24 +55,6 @@ class Claim:
     digest: str
 
 
-@dataclass(slots=True)
-class _Entry:
-    number: int
-    dataset_id: IntermediateDataSetID
-    digest: str
-    kept: KeptDataSet
-    since: float
-    hits: int = 1
-    readers: int = 1
-    evicted: bool = False
-
-    def result(self) -> KeptResult:
-        return KeptResult(
-            *(self.number, self.dataset_id, self.digest, self.kept),
-            *(self.since, self.hits, self.readers),
-        )
-
-
 class KeptResults:
     """The book, in memory. Safe for use by several threads. No call gives what it goes by itself,
     so that it may as well lie in another process.
@@ -85,8 +67,8 @@ class KeptResults:
         self._remove = remove
         self._changed = threading.Condition()
         self._numbers = itertools.count(1)
-        # Those that are read, although they are evicted, as well.
-        self._entries: dict[int, _Entry] = {}
+        # Those that are read, although they are evicted, as well: which are not the current ones.
+        self._entries: dict[int, KeptResult] = {}
         self._current: dict[IntermediateDataSetID, int] = {}
         self._claims: dict[IntermediateDataSetID, Claim] = {}
         self._stale: set[int] = set()
@@ -102,9 +84,7 @@ class KeptResults:
         with self._changed:
             asked = self._current if dataset_ids is None else dataset_ids
             return {
-                each: self._entries[self._current[each]].result()
-                for each in asked
-                if each in self._current
+                each: self._entries[self._current[each]] for each in asked if each in self._current
             }
 
     def claim(
@@ -129,7 +109,7 @@ class KeptResults:
                 return None
             number = self._current.get(dataset_id)
             if number is not None:
-                return self._entries[number].result()
+                return self._entries[number]
             claim = self._claims[dataset_id] = Claim(next(self._numbers), dataset_id, digest)
             return claim
 
@@ -150,12 +130,12 @@ class KeptResults:
             wanted &= self._is_held(claim) and claim.number not in self._stale
             self._let_go(claim)
             number = next(self._numbers)
-            entry = self._entries[number] = _Entry(
-                number, claim.dataset_id, claim.digest, kept, time.time(), evicted=not wanted
+            result = self._entries[number] = KeptResult(
+                number, claim.dataset_id, claim.digest, kept, time.time(), hits=1, readers=1
             )
             if wanted:
                 self._current[claim.dataset_id] = number
-            return entry.result()
+            return result
 
     def abandon(self, claim: Claim) -> None:
         """A claimed dataset is not going to be there. Does nothing the second time."""
@@ -184,10 +164,10 @@ class KeptResults:
             for dataset_id in dataset_ids:
                 number = self._current.get(dataset_id)
                 if number is not None:
-                    entry = self._entries[number]
-                    entry.readers += 1
-                    entry.hits += 1
-                    leased[dataset_id] = entry.result()
+                    known = self._entries[number]
+                    leased[dataset_id] = self._entries[number] = replace(
+                        known, hits=known.hits + 1, readers=known.readers + 1
+                    )
         return leased
 
     def release(self, results: Iterable[KeptResult]) -> None:
@@ -195,7 +175,8 @@ class KeptResults:
         with self._changed:
             numbers = [result.number for result in results]
             for number in numbers:
-                self._entries[number].readers -= 1
+                known = self._entries[number]
+                self._entries[number] = replace(known, readers=known.readers - 1)
             unused = self._unused(numbers)
         self._remove_all(unused)
 
@@ -246,27 +227,31 @@ class KeptResults:
             self._stale.discard(claim.number)
             self._changed.notify_all()
 
+    def _is_current(self, result: KeptResult) -> bool:
+        return self._current.get(result.dataset_id) == result.number
+
     def _evicted(self, numbers: Iterable[int]) -> list[KeptResult]:
         evicted = []
         for number in numbers:
-            entry = self._entries.get(number)
-            if entry is not None and not entry.evicted:
-                entry.evicted = True
-                del self._current[entry.dataset_id]
-                evicted.append(entry.result())
+            result = self._entries.get(number)
+            if result is not None and self._is_current(result):
+                del self._current[result.dataset_id]
+                evicted.append(result)
         return evicted
 
-    def _unused(self, numbers: Iterable[int]) -> list[_Entry]:
+    def _unused(self, numbers: Iterable[int]) -> list[KeptResult]:
         """Takes out those that nobody reads, nor will."""
         found = (self._entries.get(number) for number in dict.fromkeys(numbers))
-        unused = [each for each in found if each and each.evicted and not each.readers]
-        for entry in unused:
-            del self._entries[entry.number]
+        unused = [
+            each for each in found if each and not each.readers and not self._is_current(each)
+        ]
+        for result in unused:
+            del self._entries[result.number]
         return unused
 
-    def _remove_all(self, entries: Iterable[_Entry]) -> None:
-        for entry in entries:
-            self._remove(entry.kept)
+    def _remove_all(self, results: Iterable[KeptResult]) -> None:
+        for result in results:
+            self._remove(result.kept)
 
 
 class ReadingLease:
