@@ -63,14 +63,11 @@ class Futures:
             is_missing: whether it finds nothing where it looks.
             is_changing: whether it changes anything.
         """
-        looks = self._looks_of(step, is_missing)
-        for other in others:
-            if looks & self._changes(*other):
-                return False
-        if is_changing:
-            changes = self._changes_of(step)
-            return not any(changes & self._looks(*other) for other in others)
-        return True
+        looks, changes = self._looks_of(step, is_missing), self._changes_of(step)
+        return not any(
+            looks & self._changes(*other) or (is_changing and changes & self._looks(*other))
+            for other in others
+        )
 
     def may_be_looked_at(self, paths: Iterable[str], others: Sequence[tuple[int, int]]) -> bool:
         """Whether any of some starts may still look at what lies at a path.

@@ -303,7 +303,9 @@ class ModelledInterleavings:
             each
             for each, number in enumerate(state.starts)
             if self._program.states[number].step is not None
-            and self._futures.may_be_looked_at(self._locks(state, each), self._others(state, each))
+            and self._futures.may_be_looked_at(
+                self._locks(state, each), _others(state.starts, each)
+            )
         ]
 
     def _killed(self, state: _State, index: int) -> _State:
@@ -319,9 +321,6 @@ class ModelledInterleavings:
         files, name = state.placed.files, self._names[index]
         return [path for path, told in files.items() if path.endswith(LOCK) and told == name]
 
-    def _others(self, state: _State, index: int) -> list[tuple[int, int]]:
-        return [(other, each) for each, other in enumerate(state.starts) if each != index]
-
     def _idle(self, starts: Sequence[int], placed: _Placed) -> int | None:
         """A start for which it is all the same when it does its next step."""
         for index, number in enumerate(starts):
@@ -330,10 +329,9 @@ class ModelledInterleavings:
                 return index
             if move.told is None or move.shows:
                 continue
-            others = [(other, each) for each, other in enumerate(starts) if each != index]
             if self._futures.are_apart(
                 move.told.step,
-                others,
+                _others(starts, index),
                 is_missing=move.is_missing,
                 is_changing=move.placed is not placed,
             ):
@@ -405,16 +403,9 @@ class ModelledInterleavings:
 
     def _key(self, state: _State) -> tuple[int, int]:
         """Stands for a state, whoever is who; and how far the ring is turned for that."""
-        starts = state.starts
+        starts, hashes = state.starts, state.placed.hashes
         found = [
-            (
-                hash(
-                    (
-                        starts[self._ring - turn :] + starts[: self._ring - turn],
-                        state.placed.hashes[turn],
-                    )
-                )
-            )
+            hash((starts[self._ring - turn :] + starts[: self._ring - turn], hashes[turn]))
             for turn in self._turns
         ]
         least = min(found)
@@ -561,6 +552,11 @@ class ModelledInterleavings:
         path = self._home / name
         path.mkdir()
         return path
+
+
+def _others(starts: Sequence[int], index: int) -> list[tuple[int, int]]:
+    """The states of the other starts, each with its index."""
+    return [(other, each) for each, other in enumerate(starts) if each != index]
 
 
 def _commute(one: _Pending, other: _Pending) -> bool:
