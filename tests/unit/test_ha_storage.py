@@ -21,7 +21,7 @@ from holdfast.highavailability import ha_storage, job_directory
 from holdfast.highavailability.ha_storage import FORGOTTEN_AFTER, HighAvailabilityStorage
 from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
-from holdfast.highavailability.job_listing import JobState
+from holdfast.highavailability.job_listing import JobState, KnownJob
 from holdfast.highavailability.job_record import JobRecord, RecordStatus, VertexProgress
 from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import JobID
@@ -629,6 +629,62 @@ def test_starts_of_a_program_that_is_as_it_was_once_find_one_job(
         slow.begin(original)
     begun[0].check()
     living.check()
+
+
+@pytest.mark.parametrize("step", [None, "claim", "fence"])
+def test_a_job_begins_in_its_own_directory_once_the_other_one_was_ended(
+    program: Program, monkeypatch: pytest.MonkeyPatch, step: str | None
+) -> None:
+    """There alone the starts that come next look for it."""
+    killed = program().begin(BEFORE)
+    is_killed(killed)
+    slow, fast = program(), program()
+    find = HighAvailabilityStorage._found_elsewhere
+
+    def found(storage: HighAvailabilityStorage, identity: JobIdentity) -> KnownJob | None:
+        monkeypatch.undo()
+        job = find(storage, identity)
+        resumed = fast.begin(CHANGED)
+        assert job is not None
+        assert job.job_id == resumed.job_id == killed.job_id
+        resumed.end(JobStatus.FINISHED, keep=True)
+        if step is None:
+            fast.close()
+        else:
+            meanwhile(monkeypatch, step, fast.close)
+        return job
+
+    monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(HighAvailabilityStorage, "_found_elsewhere", found)
+    start = slow.begin(CHANGED)
+    assert (start.job_id, start.previous) == (CHANGED.job_id, None)
+    assert not killed.directory.exists()
+    program().begin(CHANGED)
+    with pytest.raises(StaleEpochError):
+        start.check()
+
+
+def test_what_an_ended_program_left_elsewhere_is_no_job_to_begin_in(program: Program) -> None:
+    is_killed(program().begin(BEFORE))
+    storage = program()
+    ended = storage.begin(CHANGED)
+    ended.end(JobStatus.FINISHED, keep=True)
+    record = (ended.directory / f"record-{ended.epoch:010}.json").read_bytes()
+    storage.close()
+    # As where its driver is killed between the end of its program and the removal of its record.
+    (ended.directory / "epochs").mkdir(parents=True)
+    (ended.directory / f"record-{ended.epoch:010}.json").write_bytes(record)
+    start = program().begin(CHANGED)
+    assert (start.job_id, start.previous) == (CHANGED.job_id, None)
+    assert not ended.directory.exists()
+
+
+def test_a_record_that_was_written_after_its_job_had_ended_is_no_job(program: Program) -> None:
+    killed, storage = program().begin(BEFORE), program()
+    is_killed(killed)
+    shutil.rmtree(killed.directory / "epochs")
+    start = storage.begin(CHANGED)
+    assert (start.job_id, start.previous) == (CHANGED.job_id, None)
 
 
 def test_a_job_that_runs_is_not_taken_by_another(program: Program) -> None:

@@ -244,13 +244,10 @@ class HighAvailabilityStorage:
         if not self._run.begin():
             raise self._overtaken()
         for _ in range(_ATTEMPTS):
-            directory = self._directory_for(identity)
+            directory, is_own = self._directory_for(identity)
             # A driver that ends the job meanwhile removes it.
             with suppress(FileNotFoundError):
-                for path in (directory.path, directory.epochs):
-                    with suppress(FileExistsError):
-                        path.mkdir(mode=0o700)
-                return self._begin_in(directory, identity, name)
+                return self._begin_in(directory, is_own, identity, name)
         raise FileNotFoundError(f"{directory.path} is repeatedly removed by another process")
 
     def _overtaken(self) -> StaleEpochError:
@@ -259,7 +256,14 @@ class HighAvailabilityStorage:
             f"starting a job of this program in {self.root}", self._epoch, newest
         )
 
-    def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
+    def _begin_in(
+        self, directory: JobDirectory, is_own: bool, identity: JobIdentity, name: str
+    ) -> JobStart:
+        """Begins a job there, or resumes it; FileNotFoundError where it can do neither."""
+        if is_own:
+            for path in (directory.path, directory.epochs):
+                with suppress(FileExistsError):
+                    path.mkdir(mode=0o700)
         epoch = self._epoch = self.next_epoch(directory)
         # Only then: what has ended before is on record, and nothing else ends any more.
         directory.fence(epoch)
@@ -267,6 +271,11 @@ class HighAvailabilityStorage:
         if left is not None and left.epoch > epoch:
             raise directory.stale(epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
+        if previous is None and not is_own:
+            # No other start looks here for a job that begins.
+            directory.release(epoch)
+            directory.remove(epoch)
+            raise FileNotFoundError(f"nothing is left in {directory.path} to resume")
         if previous is None:
             directory.forget_events(epoch)
             if left is not None:
@@ -351,10 +360,11 @@ class HighAvailabilityStorage:
             changes["started"] = previous.started
         return previous.model_copy(update=changes)
 
-    def _directory_for(self, identity: JobIdentity) -> JobDirectory:
+    def _directory_for(self, identity: JobIdentity) -> tuple[JobDirectory, bool]:
+        """Where a job is resumed, or begins; whether it may begin there."""
         own, known = self._own_directory(identity)
         found = self._found_elsewhere(identity) if known is None else None
-        return own if found is None else JobDirectory(found.directory)
+        return (own, True) if found is None else (JobDirectory(found.directory), False)
 
     def _own_directory(self, identity: JobIdentity) -> tuple[JobDirectory, KnownJob | None]:
         """Where a job begins that is not found elsewhere, and what is recorded of it there."""
@@ -369,7 +379,12 @@ class HighAvailabilityStorage:
             job_id = next_job_id(job_id)
 
     def _found_elsewhere(self, identity: JobIdentity) -> KnownJob | None:
-        jobs = [job for job in known_jobs(self.root) if job.record is not None]
+        jobs = [
+            job
+            for job in known_jobs(self.root)
+            # A record may be left where a job has ended: none begins there any more.
+            if job.record is not None and JobDirectory(job.directory).epochs.exists()
+        ]
         same = [job for job in jobs if _is_of(job, identity)]
         if same:
             return max(same, key=lambda job: job.epoch)
