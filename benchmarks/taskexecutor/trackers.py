@@ -1,4 +1,4 @@
-"""Both trackers, simulated at the size of a cluster.
+"""The job master's tracker, simulated at the size of a cluster.
 
 Times are of this process on one core. What a tracker is handed (the ids and infos of partitions) is
 made before the clock starts; what it hands back is made while the clock runs. Memory is whatever is
@@ -24,10 +24,6 @@ from holdfast.taskexecutor.partitions.partition_info import (
     ResultPartitionID,
     TaskExecutorPartitionInfo,
 )
-from holdfast.taskexecutor.partitions.shuffle_environment import ResultPartitionWriter
-from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
-    TaskExecutorPartitionTracker,
-)
 
 EXECUTORS = 10_000
 PARTITIONS = 1_000_000
@@ -41,21 +37,6 @@ GROWTH = 1.5
 REPEATS = 5
 
 Infos = list[TaskExecutorPartitionInfo]
-
-
-class _Released:
-    """Counts what it is told to release."""
-
-    def __init__(self) -> None:
-        self.partitions = 0
-
-    def create_result_partition_writers(
-        self, job_id: JobID, ids: object
-    ) -> list[ResultPartitionWriter]:
-        return []
-
-    def release_partitions_locally(self, ids: object) -> None:
-        self.partitions += len(ids)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -108,36 +89,6 @@ class _JobMaster:
         self.tracker.stop_tracking_and_release_cluster_partitions(dataset_ids)
 
 
-class _TaskExecutor:
-    """One executor's tracker, as if all of the partitions lay there."""
-
-    name = "task executor"
-
-    def __init__(self, executors: int) -> None:
-        self.tracker = TaskExecutorPartitionTracker(_Released())
-
-    def track(self, job: _Job) -> None:
-        start = self.tracker.start_tracking_partition
-        for output in job.outputs:
-            for info in output:
-                start(job.job_id, info)
-
-    def promote(self, job: _Job, ids: list[ResultPartitionID]) -> None:
-        self.tracker.promote_job_partitions(ids)
-
-    def release_ids(self, ids: list[ResultPartitionID]) -> None:
-        self.tracker.stop_tracking_and_release_job_partitions(ids)
-
-    def release_job(self, job_id: JobID) -> None:
-        self.tracker.stop_tracking_and_release_job_partitions_for(job_id)
-
-    def release_datasets(self, dataset_ids: list[IntermediateDataSetID]) -> None:
-        self.tracker.stop_tracking_and_release_cluster_partitions(dataset_ids)
-
-
-_Side = _JobMaster | _TaskExecutor
-
-
 def _jobs(partitions: int) -> Iterator[_Job]:
     """Jobs with so many partitions in all."""
     size = PARTITIONS_OF_AN_OUTPUT
@@ -175,7 +126,7 @@ def _seconds(step: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def _rates(side: _Side, jobs: list[_Job]) -> dict[str, float]:
+def _rates(side: _JobMaster, jobs: list[_Job]) -> dict[str, float]:
     """Operations a second, all partitions of all jobs in each."""
     count = sum(len(output) for job in jobs for output in job.outputs)
     ids = [(job, job.ids()) for job in jobs]
@@ -206,7 +157,7 @@ def _rates(side: _Side, jobs: list[_Job]) -> dict[str, float]:
     return {what: count / taken for what, taken in seconds.items()}
 
 
-def _bytes_a_partition(make: Callable[[], _Side], partitions: int) -> float:
+def _bytes_a_partition(make: Callable[[], _JobMaster], partitions: int) -> float:
     """Everything that the tracker keeps alive, ids and executors included, for one partition."""
     gc.collect()
     tracemalloc.start()
@@ -222,7 +173,7 @@ def _bytes_a_partition(make: Callable[[], _Side], partitions: int) -> float:
     return taken / partitions
 
 
-def _release_of_one(side: _Side, jobs: list[_Job]) -> tuple[float, float]:
+def _release_of_one(side: _JobMaster, jobs: list[_Job]) -> tuple[float, float]:
     """The seconds that the release of one job's, and of one job's datasets', partitions takes."""
     for job in jobs:
         side.track(job)
@@ -240,7 +191,7 @@ def _release_of_one(side: _Side, jobs: list[_Job]) -> tuple[float, float]:
 def measure(
     partitions: int = PARTITIONS, executors: int = EXECUTORS, memory: bool = True
 ) -> list[Figure]:
-    """Simulates both trackers.
+    """Simulates the tracker.
 
     Args:
         partitions: how many in all; a multiple of 10,000.
@@ -251,21 +202,19 @@ def measure(
         The figures.
     """
     jobs = list(_jobs(partitions))
-    figures = []
+    name = _JobMaster.name
     with _without_collector():
-        for make in (_JobMaster, _TaskExecutor):
-            name = make.name
-            for what, rate in _rates(make(executors), jobs).items():
-                figures.append(Figure(f"{name}: {what}", (rate,), "partitions/s", RATE, True))
-            few = _release_of_one(make(executors), jobs[: SMALL // len(jobs[0].partitions())])
-            many = _release_of_one(make(executors), jobs)
-            for what, small, large in zip(("a job", "its datasets"), few, many, strict=True):
-                what = f"{name}: release of {what}, of {partitions:,} / of {SMALL:,} partitions"
-                figures.append(Figure(what, (large / small,), "ratio", GROWTH, False))
+        figures = [
+            Figure(f"{name}: {what}", (rate,), "partitions/s", RATE, True)
+            for what, rate in _rates(_JobMaster(executors), jobs).items()
+        ]
+        few = _release_of_one(_JobMaster(executors), jobs[: SMALL // len(jobs[0].partitions())])
+        many = _release_of_one(_JobMaster(executors), jobs)
+        for what, small, large in zip(("a job", "its datasets"), few, many, strict=True):
+            what = f"{name}: release of {what}, of {partitions:,} / of {SMALL:,} partitions"
+            figures.append(Figure(what, (large / small,), "ratio", GROWTH, False))
     del jobs
     if memory:
-        for make in (_JobMaster, _TaskExecutor):
-            taken = _bytes_a_partition(partial(make, executors), partitions)
-            what = f"{make.name}: memory of a partition"
-            figures.append(Figure(what, (taken,), "bytes", BYTES, False))
+        taken = _bytes_a_partition(partial(_JobMaster, executors), partitions)
+        figures.append(Figure(f"{name}: memory of a partition", (taken,), "bytes", BYTES, False))
     return figures

@@ -30,7 +30,7 @@ from holdfast.errors import (
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, application_of_start
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.calls.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
-from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.token import read_key
 from holdfast.version import __version__
 
@@ -354,25 +354,9 @@ def test_errors_come_back_as_what_they_are(app: Any, served: Any, tmp_path: Path
     with pytest.raises(MalformedRequestError):
         gateway.register_application(ApplicationID.random(), float("inf"), __version__)
     gateway.fail_output(app.application, app.job_id, output)
-    gateway.release_partitions(app.application, app.job_id, [ResultPartitionID(output, 0)])
-    assert gateway.job_partitions(app.application, app.job_id) == ()
     assert gateway.heartbeat(app.application, {app.output: 2}) == gateway.describe().incarnation
     assert gateway.report(app.application)[0].hits == 2
     gateway.close()
-
-
-def test_job_partitions_come_over_whole(served: Any, make_caller: Any, leave: Any) -> None:
-    mine = make_caller(served.gateway()).connect()
-    output = OutputID(IntermediateDataSetID("4" * 64), "0badcafe")
-    leave(mine.open(output), 0, 2)
-    kept = mine.finish(output, [0, 2], 3)
-    infos = mine.gateway.job_partitions(mine.application, mine.job_id)
-    assert [
-        (each.partition_id, each.metrics.bytes, each.number_of_partitions) for each in infos
-    ] == [(ResultPartitionID(output, part.index), part.bytes, 3) for part in kept]
-    mine.gateway.end_job(mine.application, mine.job_id)
-    mine.gateway.unregister_application(mine.application)
-    mine.gateway.close()
 
 
 @pytest.mark.parametrize("call", [*CALLS, "nonsense", ""])

@@ -102,10 +102,8 @@ class Start:
                 self.application, JOB, TWO, self.application, [ResultPartitionID(TWO, 0)]
             ),
             lambda: self.executor.release_outputs(self.application, [ONE]),
-            lambda: self.executor.release_partitions(self.application, JOB, []),
             lambda: self.executor.fail_output(self.application, JOB, TWO),
             lambda: self.executor.end_job(self.application, JOB),
-            lambda: self.executor.job_partitions(self.application, JOB),
             lambda: self.executor.damage(self.application, ONE),
             lambda: self.executor.recovered(self.application),
             lambda: self.executor.report(self.application),

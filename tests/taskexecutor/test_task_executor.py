@@ -27,7 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, Manifest
-from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -93,14 +93,8 @@ def test_an_output_is_written_finished_promoted_and_released(
     kept = app.finish(ONE, number=4)
     assert [(part.index, part.rows) for part in kept] == [(0, 3), (1, 3), (3, 3)]
     assert all(part.bytes == (directory / part.file).stat().st_size for part in kept)
-    infos = executor.job_partitions(app.application, app.job_id)
-    assert {info.partition_id.index: info.number_of_partitions for info in infos} == {
-        0: 4,
-        1: 4,
-        3: 4,
-    }
+    assert executor.report(None) == ()
     app.promote(ONE, kept)
-    assert executor.job_partitions(app.application, app.job_id) == ()
     executor.end_job(app.application, app.job_id)
     (report,) = executor.report(None)
     assert (report.output, report.partitions, report.number_of_partitions) == (ONE, kept, 4)
@@ -183,7 +177,6 @@ def test_a_failed_output_goes_before_and_after_it_is_finished(
     executor.fail_output(app.application, app.job_id, TWO)
     executor.fail_output(app.application, app.job_id, TWO)
     assert files(tmp_path) == []
-    assert executor.job_partitions(app.application, app.job_id) == ()
 
 
 def test_a_promoted_output_does_not_fail(executor: TaskExecutor, make_caller: Any) -> None:
@@ -213,23 +206,9 @@ def test_a_manifest_of_other_partitions_promotes_nothing(
             ONE,
             Manifest(created="x", dataset=description, partitions=kept),
         )
-    assert len(executor.job_partitions(app.application, app.job_id)) == 2
+    assert app.outputs() == []
     app.promote(ONE, kept)
     assert app.outputs() == [ONE]
-
-
-def test_single_partitions_are_released_for_their_job_alone(
-    executor: TaskExecutor, make_caller: Any
-) -> None:
-    app = make_caller(executor).connect()
-    directory = app.open(ONE)
-    write(directory, 0, 1)
-    app.finish(ONE)
-    zero = ResultPartitionID(ONE, 0)
-    executor.release_partitions(app.application, JobID.random(), [zero])
-    assert len(files(directory)) == 2
-    executor.release_partitions(app.application, app.job_id, [zero, ResultPartitionID(ONE, 7)])
-    assert [name[:10] for name in files(directory)] == ["part-00001"]
 
 
 def test_an_ended_job_leaves_only_what_was_promoted(
@@ -266,7 +245,7 @@ def test_what_is_unknown_or_twice_is_refused(executor: TaskExecutor, make_caller
     with pytest.raises(UnknownApplicationError):
         executor.report(stranger.application)
     with pytest.raises(UnknownJobError):
-        executor.job_partitions(app.application, JobID.random())
+        executor.open_output(app.application, JobID.random(), TWO)
     with pytest.raises(UnknownDataSetError):
         app.finish(ONE)
     with pytest.raises(UnknownDataSetError):

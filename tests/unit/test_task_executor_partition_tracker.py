@@ -1,319 +1,276 @@
+"""Which outputs a task executor has of an application, and whose their partitions are."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from holdfast.errors import (
-    DuplicateRegistrationError,
-    MalformedRequestError,
-    UnknownPartitionError,
-)
+from holdfast.errors import DuplicateRegistrationError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.taskexecutor.partitions.cluster_partition_report import ClusterPartitionReportEntry
-from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, PACKED_MASK, pack, unpack
-from holdfast.taskexecutor.partitions.partition_info import (
-    METRIC_LIMIT,
-    PARTITIONS_LIMIT,
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-    TaskExecutorPartitionInfo,
-)
-from holdfast.taskexecutor.partitions.result_partition_table import ResultPartitionTable
-from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
+from holdfast.taskexecutor.outputs.output import Output, OutputState
+from holdfast.taskexecutor.outputs.task_executor_partition_tracker import (
     TaskExecutorPartitionTracker,
 )
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 JOB, OTHER_JOB = JobID("1" * 32), JobID("2" * 32)
 DATASET, OTHER_DATASET = IntermediateDataSetID("a" * 64), IntermediateDataSetID("b" * 64)
 OUTPUT = OutputID(DATASET, "00000001")
 ANOTHER_ATTEMPT = OutputID(DATASET, "00000002")
 OTHER_OUTPUT = OutputID(OTHER_DATASET, "00000001")
+PUBLISHED = Path("datasets")
 
 
-def info(output: OutputID = OUTPUT, index: int = 0, number: int = 4) -> TaskExecutorPartitionInfo:
-    metrics = PartitionMetrics(bytes=100 + index, rows=index)
-    return TaskExecutorPartitionInfo(ResultPartitionID(output, index), metrics, number)
+def partition(index: int) -> KeptPartition:
+    file = f"part-{index:05}-x.parquet"
+    return KeptPartition(index=index, file=file, bytes=100 + index, rows=index, modified_ns=1)
 
 
-def ids(output: OutputID, *indices: int) -> list[ResultPartitionID]:
-    return [ResultPartitionID(output, index) for index in indices]
+def manifest(output: Output) -> Manifest:
+    dataset = DataSetDescription(
+        dataset_id=output.output_id.dataset_id.hex, computes="rows", columns=(), spark_version="4"
+    )
+    return Manifest(created="now", dataset=dataset, partitions=output.partitions)
 
 
 class Book:
-    """A tracker over real partitions, with some of them finished already."""
+    """A tracker, and what an application does with it."""
 
-    def __init__(self, environment: Any) -> None:
-        self.environment = environment
-        self.tracker = TaskExecutorPartitionTracker(environment)
+    def __init__(self) -> None:
+        self.tracker = TaskExecutorPartitionTracker()
+        for job_id in (JOB, OTHER_JOB):
+            self.tracker.mark_job_active(job_id)
 
-    def finished(self, job_id: JobID, output: OutputID, *indices: int) -> None:
-        named = ids(output, *indices)
-        for writer in self.environment.create_result_partition_writers(job_id, named):
-            writer.setup()
-            metrics = writer.finish()
-            self.tracker.start_tracking_partition(
-                job_id, TaskExecutorPartitionInfo(writer.partition_id, metrics, 4)
-            )
+    def opened(self, job_id: JobID = JOB, output_id: OutputID = OUTPUT) -> Output:
+        output = Output(output_id, job_id, Path("staging"))
+        self.tracker.start_tracking(output)
+        return output
 
-    def state(self) -> object:
-        jobs = {job_id: self.tracker.job_partitions(job_id) for job_id in (JOB, OTHER_JOB)}
-        return self.environment.held(), jobs, self.tracker.cluster_partitions()
+    def finished(self, job_id: JobID = JOB, output_id: OutputID = OUTPUT, *indices: int) -> Output:
+        output = self.opened(job_id, output_id)
+        kept = [partition(index) for index in indices or (0, 2)]
+        assert self.tracker.start_tracking_partitions(output, kept, 4)
+        return output
 
-    def held(self) -> set[ResultPartitionID]:
-        return set(self.environment.held())
+    def promoted(self, job_id: JobID = JOB, output_id: OutputID = OUTPUT) -> Output:
+        output = self.finished(job_id, output_id)
+        assert self.tracker.promote(output, PUBLISHED, manifest(output))
+        return output
 
 
 @pytest.fixture
-def book(memory_shuffle_environment: Any) -> Book:
-    return Book(memory_shuffle_environment())
+def book() -> Book:
+    return Book()
 
 
-def test_a_tracked_partition_is_its_job_s(book: Book) -> None:
+def test_what_tasks_have_finished_is_their_job_s(book: Book) -> None:
+    output = book.opened()
+    assert (output.state, output.partitions) == (OutputState.OPEN, ())
     assert not book.tracker.is_tracking_partitions_for(JOB)
-    book.finished(JOB, OUTPUT, 2, 0)
+    assert book.tracker.start_tracking_partitions(output, [partition(0), partition(2)], 4)
+    assert output.state is OutputState.FINISHED
+    assert [each.index for each in output.partitions] == [0, 2]
+    assert output.number_of_partitions == 4
     assert book.tracker.is_tracking_partitions_for(JOB)
     assert not book.tracker.is_tracking_partitions_for(OTHER_JOB)
-    assert book.tracker.job_partitions(JOB) == (info(index=2), info(index=0))
-    assert book.tracker.job_partitions(OTHER_JOB) == ()
 
 
-def test_an_external_release_removes_the_partitions_and_forgets_them(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0, 1, 2)
-    book.tracker.stop_tracking_and_release_job_partitions(ids(OUTPUT, 0, 2))
-    assert book.held() == set(ids(OUTPUT, 1))
-    assert book.tracker.job_partitions(JOB) == (info(index=1),)
-    book.tracker.stop_tracking_and_release_job_partitions(ids(OUTPUT, 1))
+def test_what_holds_no_partition_holds_up_nothing(book: Book) -> None:
+    output = book.opened()
+    assert book.tracker.start_tracking_partitions(output, [], 1)
+    assert not book.tracker.is_tracking_partitions_for(JOB)
+    assert book.tracker.stop_tracking_job_partitions_for(JOB) == [output]
+
+
+def test_an_output_is_taken_in_once(book: Book) -> None:
+    first = book.opened()
+    with pytest.raises(DuplicateRegistrationError):
+        book.opened(OTHER_JOB)
+    assert book.tracker.all() == [first]
+    assert book.tracker.is_tracking(first)
+    assert not book.tracker.is_tracking(Output(OUTPUT, JOB, Path()))
+
+
+@pytest.mark.parametrize("step", ["finish", "promote", "stop"])
+def test_what_is_tracked_no_more_takes_no_step(book: Book, step: str) -> None:
+    """Another attempt of the same name may be there by then."""
+    first = book.opened() if step == "finish" else book.finished()
+    assert book.tracker.stop_tracking(first)
+    second = book.finished()
+    steps: dict[str, Callable[[], bool]] = {
+        "finish": lambda: book.tracker.start_tracking_partitions(first, [partition(1)], 4),
+        "promote": lambda: book.tracker.promote(first, PUBLISHED, manifest(first)),
+        "stop": lambda: book.tracker.stop_tracking(first),
+    }
+    assert not steps[step]()
+    assert book.tracker.all() == [second]
+    assert second.state is OutputState.FINISHED
+    assert book.tracker.is_tracking_partitions_for(JOB)
+
+
+def test_what_tasks_of_a_lost_job_finish_is_tracked_no_more(book: Book) -> None:
+    output = book.opened()
+    book.tracker.mark_job_inactive(JOB)
+    assert not book.tracker.is_job_active(JOB)
+    assert not book.tracker.start_tracking_partitions(output, [partition(0)], 4)
+    assert book.tracker.all() == []
+    assert book.tracker.stop_tracking_job_partitions_for(JOB) == []
+
+
+def test_a_job_s_release_leaves_what_is_promoted_open_or_another_job_s(book: Book) -> None:
+    finished, promoted = book.finished(), book.promoted(JOB, OTHER_OUTPUT)
+    other = book.finished(OTHER_JOB, ANOTHER_ATTEMPT)
+    still_open = book.opened(JOB, OutputID(OTHER_DATASET, "00000002"))
+    assert book.tracker.stop_tracking_job_partitions_for(JOB) == [finished]
+    assert book.tracker.stop_tracking_job_partitions_for(JOB) == []
+    assert book.tracker.all() == [promoted, other, still_open]
     assert not book.tracker.is_tracking_partitions_for(JOB)
 
 
-def test_a_release_is_idempotent_and_passes_over_what_is_unknown(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0)
-    book.finished(JOB, OTHER_OUTPUT, 0)
-    book.tracker.promote_job_partitions(ids(OTHER_OUTPUT, 0))
-    before = book.state()
-    book.tracker.stop_tracking_and_release_job_partitions(
-        [*ids(OUTPUT, 3), *ids(ANOTHER_ATTEMPT, 0), *ids(OTHER_OUTPUT, 0)]
-    )
-    book.tracker.stop_tracking_and_release_job_partitions_for(OTHER_JOB)
-    book.tracker.stop_tracking_and_release_cluster_partitions([DATASET])
-    book.tracker.stop_tracking_and_release_cluster_outputs([OUTPUT, ANOTHER_ATTEMPT])
-    assert book.state() == before
-    for _ in range(2):
-        book.tracker.stop_tracking_and_release_job_partitions([*ids(OUTPUT, 0), *ids(OUTPUT, 0)])
-        assert book.held() == set(ids(OTHER_OUTPUT, 0))
-
-
-def test_all_partitions_of_a_job_are_released_and_no_other_s(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0, 1)
-    book.finished(JOB, OTHER_OUTPUT, 1)
-    book.finished(OTHER_JOB, ANOTHER_ATTEMPT, 0)
-    book.tracker.stop_tracking_and_release_job_partitions_for(JOB)
-    assert book.held() == set(ids(ANOTHER_ATTEMPT, 0))
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-    assert book.tracker.is_tracking_partitions_for(OTHER_JOB)
-
-
-def test_a_promoted_partition_outlives_its_job(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0, 1)
-    book.tracker.promote_job_partitions(ids(OUTPUT, 1))
-    assert book.tracker.job_partitions(JOB) == (info(index=0),)
-    assert book.tracker.cluster_partitions() == {OUTPUT: (info(index=1),)}
-    book.tracker.stop_tracking_and_release_job_partitions_for(JOB)
-    assert book.held() == set(ids(OUTPUT, 1))
-    book.tracker.stop_tracking_and_release_cluster_partitions([DATASET])
-    assert book.held() == set()
-
-
-def test_promotion_is_of_all_partitions_or_of_none(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0, 1)
-    book.tracker.promote_job_partitions(ids(OUTPUT, 1))
-    before = book.state()
-    for unknown in (ids(OUTPUT, 2), ids(OUTPUT, 1), ids(ANOTHER_ATTEMPT, 0)):
-        with pytest.raises(UnknownPartitionError) as caught:
-            book.tracker.promote_job_partitions([*ids(OUTPUT, 0), *unknown])
-        assert caught.value.partition == str(unknown[0])
-        assert book.state() == before
-
-
-def test_a_partition_named_twice_is_promoted_once(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0)
-    book.tracker.promote_job_partitions([*ids(OUTPUT, 0), *ids(OUTPUT, 0)])
-    assert book.tracker.cluster_partitions() == {OUTPUT: (info(),)}
+def test_a_promoted_output_lies_where_it_is_published(book: Book) -> None:
+    output = book.promoted()
+    assert (output.directory, output.state) == (PUBLISHED, OutputState.PROMOTED)
+    assert output.manifest == manifest(output)
+    assert output.files == {each.file: each for each in output.partitions}
     assert not book.tracker.is_tracking_partitions_for(JOB)
 
 
-def test_a_dataset_s_release_reaches_all_of_its_outputs(book: Book) -> None:
-    for output in (OUTPUT, ANOTHER_ATTEMPT, OTHER_OUTPUT):
-        book.finished(JOB, output, 0, 1)
-        book.tracker.promote_job_partitions(ids(output, 0, 1))
-    book.tracker.stop_tracking_and_release_cluster_partitions([DATASET])
-    assert book.held() == set(ids(OTHER_OUTPUT, 0, 1))
-    assert set(book.tracker.cluster_partitions()) == {OTHER_OUTPUT}
-
-
-def test_an_output_s_release_leaves_the_dataset_s_other_outputs(book: Book) -> None:
-    for output in (OUTPUT, ANOTHER_ATTEMPT):
-        book.finished(JOB, output, 0)
-        book.tracker.promote_job_partitions(ids(output, 0))
-    book.tracker.stop_tracking_and_release_cluster_outputs([OUTPUT])
-    assert book.held() == set(ids(ANOTHER_ATTEMPT, 0))
+def test_only_what_outlives_jobs_is_released_by_its_name(book: Book) -> None:
+    promoted, finished = book.promoted(), book.finished(JOB, ANOTHER_ATTEMPT)
+    partial = Output(OTHER_OUTPUT, JobID("0" * 32), Path(), OutputState.PARTIAL)
+    book.tracker.start_tracking(partial)
+    names = [OUTPUT, ANOTHER_ATTEMPT, OutputID(DATASET, "00000009"), OUTPUT]
+    assert book.tracker.stop_tracking_cluster_partitions(names) == [promoted]
+    assert book.tracker.stop_tracking_cluster_partitions(names) == []
+    assert book.tracker.stop_tracking_cluster_partitions([OTHER_OUTPUT]) == [partial]
+    assert book.tracker.all() == [finished]
 
 
 def test_all_cluster_partitions_are_released_and_no_job_s(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0, 1)
-    book.finished(OTHER_JOB, OTHER_OUTPUT, 0)
-    book.tracker.promote_job_partitions([*ids(OUTPUT, 0), *ids(OTHER_OUTPUT, 0)])
-    book.tracker.stop_tracking_and_release_all_cluster_partitions()
-    assert book.held() == set(ids(OUTPUT, 1))
-    assert book.tracker.cluster_partitions() == {}
+    promoted = book.promoted(), book.promoted(OTHER_JOB, OTHER_OUTPUT)
+    finished = book.finished(JOB, ANOTHER_ATTEMPT)
+    assert book.tracker.stop_tracking_cluster_partitions() == list(promoted)
+    assert book.tracker.all() == [finished]
 
 
-def test_the_report_tells_each_output_s_partitions_and_how_many_there_are_in_all(
-    book: Book,
-) -> None:
-    assert book.tracker.create_cluster_partition_report().entries == ()
-    for output in (OTHER_OUTPUT, ANOTHER_ATTEMPT, OUTPUT):
-        book.finished(JOB, output, 3, 1, 0)
-        book.tracker.promote_job_partitions(ids(output, 3, 1))
-    assert book.tracker.create_cluster_partition_report().entries == tuple(
-        ClusterPartitionReportEntry(
-            output.dataset_id, (info(output, 1), info(output, 3)), number_of_total_partitions=4
-        )
-        for output in (OUTPUT, ANOTHER_ATTEMPT, OTHER_OUTPUT)
+def test_a_directory_is_known_by_its_output_s_name(book: Book) -> None:
+    book.opened()
+    assert book.tracker.knows(OUTPUT.name)
+    assert not book.tracker.knows(OTHER_OUTPUT.name)
+    assert not book.tracker.knows("no output's name")
+
+
+class Machine(RuleBasedStateMachine):
+    """Against one dictionary of what is to be there."""
+
+    tracked = Bundle("tracked")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tracker = TaskExecutorPartitionTracker()
+        self.active: set[JobID] = set()
+        self.expected: dict[OutputID, tuple[Output, OutputState]] = {}
+
+    def state_of(self, output: Output) -> OutputState | None:
+        known, state = self.expected.get(output.output_id, (None, None))
+        return state if known is output else None
+
+    def is_released(self, released: list[Output], expected: list[Output]) -> None:
+        assert sorted(map(id, released)) == sorted(map(id, expected))
+        for output in released:
+            del self.expected[output.output_id]
+
+    @rule(job_id=st.sampled_from([JOB, OTHER_JOB]), active=st.booleans())
+    def mark(self, job_id: JobID, active: bool) -> None:
+        if active:
+            self.tracker.mark_job_active(job_id)
+        else:
+            self.tracker.mark_job_inactive(job_id)
+        (self.active.add if active else self.active.discard)(job_id)
+
+    @rule(
+        target=tracked,
+        job_id=st.sampled_from([JOB, OTHER_JOB]),
+        name=st.sampled_from([OUTPUT, ANOTHER_ATTEMPT, OTHER_OUTPUT]),
+        state=st.sampled_from([OutputState.OPEN, OutputState.PARTIAL, OutputState.PROMOTED]),
     )
+    def start(self, job_id: JobID, name: OutputID, state: OutputState) -> Output:
+        output = Output(name, job_id, Path("staging"), state)
+        if name in self.expected:
+            with pytest.raises(DuplicateRegistrationError):
+                self.tracker.start_tracking(output)
+        else:
+            self.tracker.start_tracking(output)
+            self.expected[name] = output, state
+        return output
+
+    @rule(output=tracked, indices=st.sets(st.integers(0, 3)))
+    def finish(self, output: Output, indices: set[int]) -> None:
+        state = self.state_of(output)
+        if state not in (OutputState.OPEN, None):
+            return
+        kept = [partition(index) for index in sorted(indices)]
+        found = self.tracker.start_tracking_partitions(output, kept, 4)
+        assert found == (state is OutputState.OPEN and output.job_id in self.active)
+        if found:
+            self.expected[output.output_id] = output, OutputState.FINISHED
+        elif state is not None:
+            del self.expected[output.output_id]
+
+    @rule(output=tracked)
+    def promote(self, output: Output) -> None:
+        state = self.state_of(output)
+        if state not in (OutputState.FINISHED, OutputState.PARTIAL, None):
+            return
+        assert self.tracker.promote(output, PUBLISHED, manifest(output)) == (state is not None)
+        if state is not None:
+            self.expected[output.output_id] = output, OutputState.PROMOTED
+
+    @rule(output=tracked)
+    def stop(self, output: Output) -> None:
+        known = self.state_of(output) is not None
+        assert self.tracker.stop_tracking(output) == known
+        if known:
+            del self.expected[output.output_id]
+
+    @rule(job_id=st.sampled_from([JOB, OTHER_JOB]))
+    def release_job(self, job_id: JobID) -> None:
+        expected = self.of(OutputState.FINISHED, job_id)
+        self.is_released(self.tracker.stop_tracking_job_partitions_for(job_id), expected)
+
+    @rule(names=st.none() | st.lists(st.sampled_from([OUTPUT, ANOTHER_ATTEMPT, OTHER_OUTPUT])))
+    def release_cluster(self, names: list[OutputID] | None) -> None:
+        expected = self.of(OutputState.PROMOTED)
+        if names is not None:
+            expected += self.of(OutputState.PARTIAL)
+            expected = [each for each in expected if each.output_id in names]
+        self.is_released(self.tracker.stop_tracking_cluster_partitions(names), expected)
+
+    def of(self, state: OutputState, job_id: JobID | None = None) -> list[Output]:
+        return [
+            output
+            for output, known in self.expected.values()
+            if known is state and job_id in (None, output.job_id)
+        ]
+
+    @invariant()
+    def the_book_is_as_expected(self) -> None:
+        assert {each.output_id: (each, each.state) for each in self.tracker.all()} == self.expected
+        for state in OutputState:
+            assert set(self.tracker.all(state)) == set(self.of(state))
+        for job_id in (JOB, OTHER_JOB):
+            finished = self.of(OutputState.FINISHED, job_id)
+            held = any(output.partitions for output in finished)
+            assert self.tracker.is_tracking_partitions_for(job_id) == held
+            assert self.tracker.is_job_active(job_id) == (job_id in self.active)
 
 
-def test_what_an_earlier_run_left_behind_is_the_cluster_s(book: Book) -> None:
-    for writer in book.environment.create_result_partition_writers(JOB, ids(OUTPUT, 1)):
-        writer.setup()
-        writer.finish()
-    book.tracker.start_tracking_cluster_partition(info(index=1))
-    assert book.tracker.cluster_partitions() == {OUTPUT: (info(index=1),)}
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-    book.tracker.stop_tracking_and_release_all_cluster_partitions()
-    assert book.held() == set()
-
-
-def track(job_id: JobID, partition: TaskExecutorPartitionInfo) -> Callable[[Book], None]:
-    return lambda book: book.tracker.start_tracking_partition(job_id, partition)
-
-
-def check(job_id: JobID, partition: TaskExecutorPartitionInfo) -> Callable[[Book], None]:
-    return lambda book: book.tracker.check_addition(job_id, partition)
-
-
-def adopt(partition: TaskExecutorPartitionInfo) -> Callable[[Book], None]:
-    return lambda book: book.tracker.start_tracking_cluster_partition(partition)
-
-
-REFUSED = {
-    "a job's partition again": (track(JOB, info(index=0)), DuplicateRegistrationError),
-    "a cluster partition again": (track(JOB, info(index=1)), DuplicateRegistrationError),
-    "a partition of another job's output": (
-        track(OTHER_JOB, info(index=2)),
-        DuplicateRegistrationError,
-    ),
-    "an output of another size": (track(JOB, info(index=2, number=5)), MalformedRequestError),
-    "a promoted output of another size": (
-        track(JOB, info(OTHER_OUTPUT, 2, number=5)),
-        MalformedRequestError,
-    ),
-    "a job's partition, adopted": (adopt(info(index=0)), DuplicateRegistrationError),
-    "a cluster partition, adopted again": (adopt(info(index=1)), DuplicateRegistrationError),
-    "an output of another size, adopted": (
-        adopt(info(index=2, number=5)),
-        MalformedRequestError,
-    ),
-    "a check of a job's partition": (check(JOB, info(index=0)), DuplicateRegistrationError),
-    "a check of a cluster partition": (check(JOB, info(index=1)), DuplicateRegistrationError),
-    "a check of another job's output": (
-        check(OTHER_JOB, info(index=2)),
-        DuplicateRegistrationError,
-    ),
-    "a check of another size": (check(JOB, info(index=2, number=5)), MalformedRequestError),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_contradicts_the_book_is_refused_and_changes_nothing(book: Book, name: str) -> None:
-    book.finished(JOB, OUTPUT, 0, 1)
-    book.finished(JOB, OTHER_OUTPUT, 0)
-    book.tracker.promote_job_partitions([*ids(OUTPUT, 1), *ids(OTHER_OUTPUT, 0)])
-    before = book.state()
-    step, error = REFUSED[name]
-    with pytest.raises(error):
-        step(book)
-    assert book.state() == before
-
-
-def test_a_check_of_what_could_be_tracked_tracks_nothing(book: Book) -> None:
-    book.finished(JOB, OUTPUT, 0)
-    before = book.state()
-    check(JOB, info(index=1))(book)
-    check(OTHER_JOB, info(OTHER_OUTPUT))(book)
-    assert book.state() == before
-
-
-def test_a_table_gives_an_owner_s_partitions_only_when_the_owner_is_named() -> None:
-    table = ResultPartitionTable[JobID]()
-    table.start_tracking(JOB, info())
-    table.start_tracking(OTHER_JOB, info(OTHER_OUTPUT))
-    named = [*ids(OUTPUT, 0), *ids(OTHER_OUTPUT, 0)]
-    assert table.stop_tracking_partitions(named, JOB) == ids(OUTPUT, 0)
-    assert table.stop_tracking_partitions(named) == ids(OTHER_OUTPUT, 0)
-    assert not table.has_tracked_partitions(OTHER_JOB)
-
-
-@given(st.integers(0, METRIC_LIMIT - 1), st.integers(0, METRIC_LIMIT - 1), st.integers(0, 1 << 40))
-def test_packed_metrics_are_unpacked_as_they_were(size: int, rows: int, above: int) -> None:
-    metrics = PartitionMetrics(size, rows)
-    assert unpack(above << PACKED_BITS | pack(metrics)) == metrics
-    assert pack(metrics) == pack(metrics) & PACKED_MASK
-
-
-@given(
-    st.text("0123456789abcdef", min_size=64, max_size=64),
-    st.text("0123456789abcdef", min_size=8, max_size=8),
-)
-def test_an_output_s_name_says_all_of_it(digest: str, attempt: str) -> None:
-    output = OutputID(IntermediateDataSetID(digest), attempt)
-    assert str(output) == output.name == f"{digest}-{attempt}"
-    assert OutputID.parse(output.name) == output
-    assert str(ResultPartitionID(output, 7)) == f"{output.name}/7"
-    assert ResultPartitionID(output, 7).dataset_id == output.dataset_id
-
-
-NAME = "a" * 64 + "-00000001"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", NAME[1:], NAME + "0", NAME.upper(), NAME + "\n", "../" + NAME, NAME.replace("-", "")],
-)
-def test_what_is_no_output_s_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="name of an output"):
-        OutputID.parse(name)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: OutputID(IntermediateDataSetID("a" * 63), "00000001"),
-        lambda: OutputID(DATASET, "0000000"),
-        lambda: OutputID(DATASET, "../../.."),
-        lambda: ResultPartitionID(OUTPUT, -1),
-        lambda: ResultPartitionID(OUTPUT, PARTITIONS_LIMIT),
-        lambda: PartitionMetrics(-1, 0),
-        lambda: PartitionMetrics(0, METRIC_LIMIT),
-        lambda: info(index=4, number=4),
-        lambda: info(index=0, number=PARTITIONS_LIMIT + 1),
-    ],
-)
-def test_ids_and_metrics_that_can_t_be_are_not_made(make: Callable[[], object]) -> None:
-    with pytest.raises(ValueError, match="got|can't be one of"):
-        make()
+TestMachine: Any = Machine.TestCase
+TestMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

@@ -7,13 +7,11 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.errors import StorageError
 from holdfast.storage.application_directory import LOCK, application_of, remove_garbage
 from holdfast.storage.partition_directory import DATASETS, STAGING
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.idle_time import IdleTimes
-from holdfast.taskexecutor.outputs.staged_files import committed_files
-from holdfast.taskexecutor.partitions.directory_shuffle_environment import remove_file
+from holdfast.taskexecutor.outputs.staged_files import remove_committed
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +48,7 @@ class Garbage:
                 self._clear(directory)
         for path in self._nobodys():
             for staged in _subdirectories(path / STAGING):
-                _remove_committed(staged)
+                remove_committed(staged)
             self._clear(path)
         self._idle.keep_only(self._looked_at)
         self._looked_at.clear()
@@ -70,20 +68,10 @@ class Garbage:
 
     def _clear(self, directory: Path) -> None:
         if directory.parent.name != DATASETS:
-            _remove_committed(directory)
+            remove_committed(directory)
         if self.is_forsaken(directory):
             logger.info("removed orphaned directory %s", directory)
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def _remove_committed(staged: Path) -> None:
-    try:
-        files = committed_files(staged)
-    except StorageError:
-        return
-    for names in files.values():
-        for name in names:
-            remove_file(staged / name)
 
 
 def _subdirectories(path: Path) -> list[Path]:

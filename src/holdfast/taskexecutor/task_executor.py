@@ -53,15 +53,11 @@ from holdfast.taskexecutor.connections.connection_instructions import (
 from holdfast.taskexecutor.connections.job_connections import JobConnections
 from holdfast.taskexecutor.garbage import Garbage
 from holdfast.taskexecutor.outputs.linked_files import PublishedPartition, refuse_bad_links
-from holdfast.taskexecutor.outputs.output_book import Output, OutputState
+from holdfast.taskexecutor.outputs.output import Output, OutputState
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
 from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
-from holdfast.taskexecutor.partitions.partition_info import (
-    OutputID,
-    ResultPartitionID,
-    TaskExecutorPartitionInfo,
-)
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.recovery.claim_files import ClaimFiles
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
@@ -144,7 +140,7 @@ class TaskExecutor:
                     continue
                 partitions = ApplicationPartitions(application, directory)
                 partitions.adopt()
-                if partitions.book.all():
+                if partitions.tracker.all():
                     with self._lock:
                         now = self._clock()
                         self._connections.handle(
@@ -221,7 +217,7 @@ class TaskExecutor:
         if isinstance(partitions, RecoveryPartitions):
             self._starts.is_alive(partitions.claim)
         for output_id, count in hits.items():
-            output = partitions.book.get(output_id)
+            output = partitions.tracker.get(output_id)
             if output is not None:
                 output.hits = count
         return self._description.incarnation
@@ -239,7 +235,7 @@ class TaskExecutor:
             self._starts.ended(partitions.claim)
         self._carry_out(steps)
         # Its own word: no task is waited for.
-        for output in partitions.book.all(OutputState.OPEN):
+        for output in partitions.tracker.all(OutputState.OPEN):
             self._give_up(partitions, output)
         self._end_if_over(partitions)
 
@@ -324,12 +320,6 @@ class TaskExecutor:
         self._of_active_job(application, job_id)
         start.promote_recovered(output, manifest, publication)
 
-    def release_partitions(
-        self, application: ApplicationID, job_id: JobID, ids: Collection[ResultPartitionID]
-    ) -> None:
-        self._registered(application).release_partitions(job_id, ids)
-        self._partitions_changed(job_id)
-
     def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
         self._registered(application).release_outputs(outputs)
 
@@ -339,14 +329,9 @@ class TaskExecutor:
             self._act(JobEnded(application, job_id))
         except UnknownJobError:
             return
-        for output in partitions.book.all(OutputState.OPEN):
+        for output in partitions.tracker.all(OutputState.OPEN):
             if output.job_id == job_id:
                 self._give_up(partitions, output)
-
-    def job_partitions(
-        self, application: ApplicationID, job_id: JobID
-    ) -> tuple[TaskExecutorPartitionInfo, ...]:
-        return self._of_active_job(application, job_id).tracker.job_partitions(job_id)
 
     def damage(self, application: ApplicationID, output: OutputID) -> str | None:
         return self._registered(application).damage(output)
@@ -366,7 +351,7 @@ class TaskExecutor:
             self._reported(partitions, output)
             for partitions in sorted(asked, key=lambda each: each.application)
             for output in sorted(
-                partitions.book.all(OutputState.PROMOTED), key=attrgetter("output_id")
+                partitions.tracker.all(OutputState.PROMOTED), key=attrgetter("output_id")
             )
         )
 
@@ -388,7 +373,7 @@ class TaskExecutor:
         Raises:
             UnknownApplicationError: when the application is not registered.
         """
-        return self._registered(application).book.all(OutputState.PROMOTED)
+        return self._registered(application).tracker.all(OutputState.PROMOTED)
 
     def tick(self) -> None:
         """Lets leases lapse and removes what tasks without a job, or nobody, has left behind."""
@@ -401,7 +386,7 @@ class TaskExecutor:
             with self._lock:
                 known = list(self._applications.values())
             for partitions in known:
-                for output in partitions.book.all(OutputState.OPEN):
+                for output in partitions.tracker.all(OutputState.OPEN):
                     self._sweep(partitions, output)
             self._garbage.sweep(known)
             self.sweep_recoverable(0.0 if has_lapsed else self._grace_seconds)
@@ -527,9 +512,9 @@ class TaskExecutor:
             for step in steps:
                 match step:
                     case MarkJobActive(job_id):
-                        self._jobs[job_id].environment.mark_job_active(job_id)
+                        self._jobs[job_id].tracker.mark_job_active(job_id)
                     case MarkJobInactive(job_id):
-                        self._jobs[job_id].environment.mark_job_inactive(job_id)
+                        self._jobs[job_id].tracker.mark_job_inactive(job_id)
                     case _:
                         rest.append(step)
             return rest
@@ -567,7 +552,7 @@ class TaskExecutor:
             partitions = self._jobs.get(job_id)
             if partitions is None or not self._connections.is_connected(job_id):
                 return
-            held = partitions.environment.has_partitions(job_id)
+            held = partitions.tracker.is_tracking_partitions_for(job_id)
             steps = self._handle(PartitionsChanged(job_id, held))
         self._carry_out(steps)
 
@@ -587,7 +572,7 @@ class TaskExecutor:
         self._close_slot(partitions, output.job_id, output.output_id)
 
     def _sweep(self, partitions: ApplicationPartitions, output: Output) -> None:
-        if partitions.environment.is_job_active(output.job_id):
+        if partitions.tracker.is_job_active(output.job_id):
             return
         partitions.sweep_output(output)
         if self._garbage.is_forsaken(output.directory):

@@ -24,29 +24,16 @@ from holdfast.taskexecutor.outputs.linked_files import (
     link_published,
     refuse_part,
 )
-from holdfast.taskexecutor.outputs.output_book import Output, OutputBook, OutputState
+from holdfast.taskexecutor.outputs.output import Output, OutputState
 from holdfast.taskexecutor.outputs.output_checks import refuse_bad_indices, refuse_other_manifest
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
 from holdfast.taskexecutor.outputs.publication import Publication
-from holdfast.taskexecutor.outputs.staged_files import committed_files, take_over
-from holdfast.taskexecutor.partitions.directory_shuffle_environment import (
-    DirectoryShuffleEnvironment,
-    remove_file,
-)
-from holdfast.taskexecutor.partitions.job_aware_shuffle_environment import (
-    JobAwareShuffleEnvironment,
-)
-from holdfast.taskexecutor.partitions.partition_info import (
-    PARTITIONS_LIMIT,
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-    TaskExecutorPartitionInfo,
-)
-from holdfast.taskexecutor.partitions.task_executor_partition_tracker import (
+from holdfast.taskexecutor.outputs.staged_files import remove_committed, take_over
+from holdfast.taskexecutor.outputs.task_executor_partition_tracker import (
     TaskExecutorPartitionTracker,
 )
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.recovery.salvage import PARTIAL
 
 logger = logging.getLogger(__name__)
@@ -70,19 +57,21 @@ class OwnDirectory(Protocol):
 class ApplicationPartitions:
     """One application's partitions. Safe for use by several threads.
 
+    Spark's tasks write them as files to an output's directory; they are taken over once the tasks
+    have finished, and removed at once where their job doesn't want them any more.
+
     Args:
         application: whose they are.
         directory: its own directory.
+
+    Source: FLINK-12612, `JobAwareShuffleEnvironment`.
     """
 
     def __init__(self, application: ApplicationID, directory: OwnDirectory) -> None:
         self.application = application
-        self.book = OutputBook()
+        self.tracker = TaskExecutorPartitionTracker()
         self._directory = directory
         self._files = PartitionDirectory(directory.path)
-        self._backing = DirectoryShuffleEnvironment(self._files.remove)
-        self.tracker = TaskExecutorPartitionTracker(self._backing)
-        self.environment = JobAwareShuffleEnvironment(self._backing, self.tracker)
 
     def is_taken_over(self) -> bool:
         """Whether a newer start of its job has what it had, so that it is nobody's any more."""
@@ -112,27 +101,12 @@ class ApplicationPartitions:
                 self._files.remove(directory)
 
     def _take_in(self, directory: Path, manifest: Manifest, record: OutputRecord) -> Output:
-        output_id = OutputID.parse(directory.name)
-        output = Output(output_id, NO_JOB, directory)
+        output = Output(OutputID.parse(directory.name), NO_JOB, directory)
         output.number_of_partitions = record.number_of_partitions
         output.publication = record.publication
         output.promoted(directory, manifest)
-        self.book.add(output)
-        self._backing.open(output_id, directory)
-        self._backing.arrived(output_id, manifest.partitions)
-        self._backing.closed(output_id)
-        self._track_as_promoted(output, manifest.partitions)
+        self.tracker.start_tracking(output)
         return output
-
-    def _track_as_promoted(self, output: Output, partitions: Sequence[KeptPartition]) -> None:
-        for partition in partitions:
-            self.tracker.start_tracking_cluster_partition(
-                TaskExecutorPartitionInfo(
-                    ResultPartitionID(output.output_id, partition.index),
-                    PartitionMetrics(partition.bytes, partition.rows),
-                    output.number_of_partitions,
-                )
-            )
 
     def open(self, job_id: JobID, output_id: OutputID, part: OutputPart | None = None) -> Path:
         """Makes the directory that Spark's tasks write an output to.
@@ -149,14 +123,13 @@ class ApplicationPartitions:
         """
         output = Output(output_id, job_id, Path(), part=self._part(output_id, part))
         with output.working:
-            self.book.add(output)
+            self.tracker.start_tracking(output)
             try:
                 output.directory = self._files.open(output_id.name)
                 self._note_part(output)
             except StorageError:
-                self.book.drop(output)
+                self.tracker.stop_tracking(output)
                 raise
-            self._backing.open(output_id, output.directory)
         return output.directory
 
     def _part(self, output_id: OutputID, part: OutputPart | None) -> OutputPart | None:
@@ -197,17 +170,14 @@ class ApplicationPartitions:
         refuse_bad_indices(output_id, indices, number_of_partitions)
         output = self._of_job(job_id, output_id)
         with output.working:
-            if output.state is not OutputState.OPEN or self.book.get(output_id) is not output:
-                raise _not_open(output_id)
+            self._refuse_closed(output)
             kept = take_over(output.directory, output_id, indices, output.part)
             number = number_of_partitions or max((part.index + 1 for part in kept), default=1)
             self._note_number(output, number_of_partitions)
-            self._finish(output, kept, number)
-            output.number_of_partitions = number
-            output.state = OutputState.FINISHED
-            self._backing.closed(output_id)
-        if not self.environment.is_job_active(job_id):
-            self.book.drop(output)
+            is_tracked = self.tracker.start_tracking_partitions(output, kept, number)
+            if not kept or not is_tracked:
+                self._files.remove(output.directory)
+        if not is_tracked:
             raise UnknownJobError(job_id.hex)
         return kept
 
@@ -215,15 +185,6 @@ class ApplicationPartitions:
         """So that who finds the output before it is published knows how many there are."""
         if output.part is not None and number_of_partitions is not None:
             write_record(OutputRecord(number_of_partitions=number_of_partitions), output.directory)
-
-    def _finish(self, output: Output, kept: Collection[KeptPartition], number: int) -> None:
-        ids = [ResultPartitionID(output.output_id, partition.index) for partition in kept]
-        writers = self.environment.create_result_partition_writers(output.job_id, ids, number)
-        self._backing.arrived(output.output_id, kept)
-        for writer in writers:
-            writer.setup()
-        for writer in writers:
-            writer.finish()
 
     def link(self, job_id: JobID, output_id: OutputID, found: Sequence[PublishedPartition]) -> None:
         """Takes partitions that are published elsewhere into an open output.
@@ -235,8 +196,7 @@ class ApplicationPartitions:
         """
         output = self._of_job(job_id, output_id)
         with output.working:
-            if output.state is not OutputState.OPEN or self.book.get(output_id) is not output:
-                raise _not_open(output_id)
+            self._refuse_closed(output)
             refuse_part(output_id, output.part)
             link_published(found, output.directory)
 
@@ -246,18 +206,13 @@ class ApplicationPartitions:
         Returns:
             whether it was open.
         """
-        output = self.book.get(output_id)
+        output = self.tracker.get(output_id)
         if output is None or output.job_id != job_id:
             return False
         with output.working:
-            if output.state is OutputState.PROMOTED or self.book.get(output_id) is not output:
+            if output.state is OutputState.PROMOTED or not self.tracker.stop_tracking(output):
                 return False
-            self.book.drop(output)
-            partitions = self._backing.partitions(output_id)
-            self.tracker.stop_tracking_and_release_job_partitions(
-                [ResultPartitionID(output_id, partition.index) for partition in partitions]
-            )
-            self._backing.discard(output_id)
+            self._files.remove(output.directory)
             return output.state is OutputState.OPEN
 
     def promote(
@@ -283,52 +238,39 @@ class ApplicationPartitions:
         """
         output = self._of_job(job_id, output_id)
         with output.working:
-            if output.state is not OutputState.FINISHED or self.book.get(output_id) is not output:
-                raise UnknownDataSetError(
-                    output_id.name, "a finished output that is not promoted yet"
-                )
-            kept = self._backing.partitions(output_id)
-            refuse_other_manifest(output_id, manifest, kept)
+            if output.state is not OutputState.FINISHED or not self.tracker.is_tracking(output):
+                raise _not_finished(output_id)
+            refuse_other_manifest(output_id, manifest, output.partitions)
             number = (publication or output).number_of_partitions
             record = OutputRecord(number_of_partitions=number, publication=publication)
             write_record(record, output.directory)
-            directory = self._files.publish(output.directory, manifest)
-            if not self._backing.moved(output_id, directory):
-                # Released in this very moment, when it lay elsewhere.
-                self._files.remove(directory)
-            self.tracker.promote_job_partitions(
-                [ResultPartitionID(output_id, partition.index) for partition in kept]
-            )
+            self._publish(output, manifest)
             output.number_of_partitions, output.publication = number, publication
-            output.promoted(directory, manifest)
 
-    def release_partitions(self, job_id: JobID, ids: Collection[ResultPartitionID]) -> None:
-        """Releases finished partitions of a job; those of others and unknown ones stay."""
-        own = {info.partition_id for info in self.tracker.job_partitions(job_id)}
-        self.tracker.stop_tracking_and_release_job_partitions(own.intersection(ids))
+    def _publish(self, output: Output, manifest: Manifest) -> None:
+        directory = self._files.publish(output.directory, manifest)
+        if not self.tracker.promote(output, directory, manifest):
+            # Released in this very moment, when it lay elsewhere.
+            self._files.remove(directory)
+            raise _not_finished(output.output_id)
 
     def release_outputs(self, output_ids: Collection[OutputID]) -> None:
         """Releases promoted outputs, and partial ones; unknown ones are no error."""
-        wanted = set(output_ids)
-        dropped = self.book.drop_all(
-            lambda out: (
-                out.output_id in wanted and out.state in (OutputState.PROMOTED, OutputState.PARTIAL)
-            )
-        )
-        for output in dropped:
-            if output.state is OutputState.PARTIAL:
-                self._files.remove(output.directory)
-        self.tracker.stop_tracking_and_release_cluster_outputs([out.output_id for out in dropped])
+        self._release(self.tracker.stop_tracking_cluster_partitions(output_ids))
 
     def release_finished_of(self, job_id: JobID) -> None:
         """Releases what a job has finished and not promoted at this point."""
-        self.tracker.stop_tracking_and_release_job_partitions_for(job_id)
-        self.book.drop_all(lambda out: out.job_id == job_id and out.state is OutputState.FINISHED)
+        self._release(self.tracker.stop_tracking_job_partitions_for(job_id))
 
     def release_promoted(self) -> None:
         """Releases everything that outlives jobs."""
-        self.tracker.stop_tracking_and_release_all_cluster_partitions()
-        self.book.drop_all(lambda out: out.state is OutputState.PROMOTED)
+        self._release(self.tracker.stop_tracking_cluster_partitions())
+
+    def _release(self, outputs: Collection[Output]) -> None:
+        for output in outputs:
+            # Whoever publishes it right now, or reads what an earlier start has left.
+            with output.working:
+                self._files.remove(output.directory)
 
     def damage(self, output_id: OutputID) -> str | None:
         """What is wrong with a promoted output.
@@ -365,28 +307,15 @@ class ApplicationPartitions:
 
     def promoted(self, output_id: OutputID) -> Output | None:
         """An output that can be read; None when it can't."""
-        output = self.book.get(output_id)
+        output = self.tracker.get(output_id)
         return None if output is None or output.state is not OutputState.PROMOTED else output
 
     def sweep_output(self, output: Output) -> None:
-        """Releases what tasks that have lost their job have committed to an open output."""
+        """Removes what tasks that have lost their job have committed to an open output."""
         with output.working:
-            if (
-                output.state is not OutputState.OPEN
-                or self.book.get(output.output_id) is not output
-            ):
+            if output.state is not OutputState.OPEN or not self.tracker.is_tracking(output):
                 return
-            try:
-                files = committed_files(output.directory)
-            except StorageError:
-                return
-            for index, names in files.items():
-                first, *others = names
-                for name in others:
-                    remove_file(output.directory / name)
-                # Nobody asks how large it is: as its job is lost, it goes as it finishes.
-                partition = KeptPartition(index=index, file=first, bytes=0, rows=0, modified_ns=0)
-                self._finish(output, [partition], PARTITIONS_LIMIT)
+            remove_committed(output.directory)
 
     def close(self) -> None:
         """Removes the directory, with whatever lies in it."""
@@ -416,17 +345,21 @@ class ApplicationPartitions:
                     names = [entry.name for entry in entries]
             except OSError:
                 continue
-            yield from (root / kind / name for name in names if not self.book.knows(name))
+            yield from (root / kind / name for name in names if not self.tracker.knows(name))
 
     def remove(self, directory: Path) -> None:
         """Removes a directory that is garbage, as far as that can be done."""
         self._files.remove(directory)
 
     def _of_job(self, job_id: JobID, output_id: OutputID) -> Output:
-        output = self.book.get(output_id)
+        output = self.tracker.get(output_id)
         if output is None or output.job_id != job_id:
             raise _not_open(output_id)
         return output
+
+    def _refuse_closed(self, output: Output) -> None:
+        if output.state is not OutputState.OPEN or not self.tracker.is_tracking(output):
+            raise _not_open(output.output_id)
 
 
 def write_record(record: OutputRecord, directory: Path) -> None:
@@ -438,3 +371,7 @@ def write_record(record: OutputRecord, directory: Path) -> None:
 
 def _not_open(output_id: OutputID) -> UnknownDataSetError:
     return UnknownDataSetError(output_id.name, "an output that this job has opened")
+
+
+def _not_finished(output_id: OutputID) -> UnknownDataSetError:
+    return UnknownDataSetError(output_id.name, "a finished output that is not promoted yet")

@@ -12,7 +12,7 @@ from holdfast.taskexecutor.applications.application_partitions import (
     ApplicationPartitions,
     write_record,
 )
-from holdfast.taskexecutor.outputs.output_book import Output, OutputState
+from holdfast.taskexecutor.outputs.output import Output, OutputState
 from holdfast.taskexecutor.outputs.output_checks import refuse_other_manifest
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
@@ -56,7 +56,7 @@ class RecoveryPartitions(ApplicationPartitions):
         """Everything that is published here, and what is half done and nobody's."""
         outputs = [
             output
-            for output in self.book.all()
+            for output in self.tracker.all()
             if output.state in (OutputState.PROMOTED, OutputState.PARTIAL)
         ]
         return tuple(
@@ -64,9 +64,7 @@ class RecoveryPartitions(ApplicationPartitions):
                 output=output.output_id,
                 part_of=output.output_id if output.part is None else output.part.of,
                 manifest=output.manifest,
-                partitions=(
-                    output.salvaged if output.manifest is None else output.manifest.partitions
-                ),
+                partitions=output.partitions,
                 number_of_partitions=output.number_of_partitions or None,
                 publication=output.publication,
             )
@@ -85,20 +83,16 @@ class RecoveryPartitions(ApplicationPartitions):
                 beyond the publication's number of them.
             StorageError: when it can't be published, or has been written to since it was found.
         """
-        output = self.book.get(output_id)
+        output = self.tracker.get(output_id)
         if output is None:
             raise _not_left(output_id)
         with output.working:
-            state = output.state
-            if (
-                state not in (OutputState.PARTIAL, OutputState.PROMOTED)
-                or self.book.get(output_id) is not output
-            ):
+            left = output.state in (OutputState.PARTIAL, OutputState.PROMOTED)
+            if not left or not self.tracker.is_tracking(output):
                 raise _not_left(output_id)
-            held = output.salvaged if output.manifest is None else output.manifest.partitions
-            refuse_other_manifest(output_id, manifest, held)
+            refuse_other_manifest(output_id, manifest, output.partitions)
             number = publication.number_of_partitions
-            if not all(0 <= partition.index < number for partition in held):
+            if not all(0 <= partition.index < number for partition in output.partitions):
                 raise MalformedRequestError(
                     "promote_recovered", f"partitions of {output_id} are from 0 below {number}"
                 )
@@ -106,23 +100,15 @@ class RecoveryPartitions(ApplicationPartitions):
             record = OutputRecord(number_of_partitions=number, publication=publication)
             write_record(record, output.directory)
             output.publication = publication
-            if state is OutputState.PARTIAL:
-                self._publish_partial(output, manifest, number)
-
-    def _publish_partial(self, output: Output, manifest: Manifest, number: int) -> None:
-        directory = self._files.publish(output.directory, manifest)
-        output.number_of_partitions, output.salvaged = number, ()
-        self._backing.open(output.output_id, directory)
-        self._backing.arrived(output.output_id, manifest.partitions)
-        self._backing.closed(output.output_id)
-        self._track_as_promoted(output, manifest.partitions)
-        output.promoted(directory, manifest)
+            if output.state is OutputState.PARTIAL:
+                output.number_of_partitions = number
+                self._publish(output, manifest)
 
     def _take_in_partial(self, found: SalvagedOutput) -> None:
         output = Output(found.output, NO_JOB, found.directory, OutputState.PARTIAL, part=found.part)
         output.number_of_partitions = found.number_of_partitions or 0
-        output.salvaged = found.partitions
-        self.book.add(output)
+        output.partitions = found.partitions
+        self.tracker.start_tracking(output)
 
     def _part(self, output_id: OutputID, part: OutputPart | None) -> OutputPart | None:
         if part is not None and part.of.dataset_id != output_id.dataset_id:

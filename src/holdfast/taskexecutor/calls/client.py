@@ -94,10 +94,8 @@ class RemoteTaskExecutor:
     link_output = _call(TaskExecutorGateway.link_output)
     promote = _call(TaskExecutorGateway.promote)
     promote_recovered = _call(TaskExecutorGateway.promote_recovered)
-    release_partitions = _call(TaskExecutorGateway.release_partitions)
     release_outputs = _call(TaskExecutorGateway.release_outputs)
     end_job = _call(TaskExecutorGateway.end_job)
-    job_partitions = _call(TaskExecutorGateway.job_partitions)
     damage = _call(TaskExecutorGateway.damage)
     report = _call(TaskExecutorGateway.report)
 

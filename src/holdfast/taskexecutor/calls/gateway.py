@@ -19,7 +19,6 @@ from holdfast.taskexecutor.partitions.partition_info import (
     Metric,
     OutputID,
     ResultPartitionID,
-    TaskExecutorPartitionInfo,
 )
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
@@ -342,11 +341,6 @@ class TaskExecutorGateway(Protocol):
             StorageError: when it can't be published, or isn't as it was found.
         """
 
-    def release_partitions(
-        self, application: ApplicationID, job_id: JobID, ids: Sequence[ResultPartitionID]
-    ) -> None:
-        """Releases job partitions; unknown ones are no error."""
-
     def release_outputs(self, application: ApplicationID, outputs: Sequence[OutputID]) -> None:
         """Releases the cluster partitions of outputs, and what was recovered of half-done ones.
 
@@ -355,15 +349,6 @@ class TaskExecutorGateway(Protocol):
 
     def end_job(self, application: ApplicationID, job_id: JobID) -> None:
         """Marks a job as inactive and releases what it still has. Nothing for an unknown job."""
-
-    def job_partitions(
-        self, application: ApplicationID, job_id: JobID
-    ) -> tuple[TaskExecutorPartitionInfo, ...]:
-        """The finished partitions of an active job, with their metrics.
-
-        Raises:
-            UnknownJobError: when the job is not active.
-        """
 
     def damage(self, application: ApplicationID, output: OutputID) -> str | None:
         """What is wrong with a promoted output, told from its directory without reading rows.

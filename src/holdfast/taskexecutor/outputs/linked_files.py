@@ -13,7 +13,7 @@ from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.storage.partition_directory import how_changed
 from holdfast.storage.partition_link import link_partition
 from holdfast.taskexecutor.outputs.output_part import OutputPart
-from holdfast.taskexecutor.partitions.directory_shuffle_environment import remove_file
+from holdfast.taskexecutor.outputs.staged_files import remove_file
 from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 
 

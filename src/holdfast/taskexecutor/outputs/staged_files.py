@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,12 +16,13 @@ from holdfast.errors import StorageError, UnknownPartitionError
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.storage.partition_directory import found_partitions
 from holdfast.taskexecutor.outputs.output_part import OutputPart
-from holdfast.taskexecutor.partitions.directory_shuffle_environment import remove_file
 from holdfast.taskexecutor.partitions.partition_info import (
     PARTITIONS_LIMIT,
     OutputID,
     ResultPartitionID,
 )
+
+logger = logging.getLogger(__name__)
 
 _PART_FILE = re.compile(r"part-(\d{5,10})-[^/]+")
 IN_PROGRESS = "_temporary"
@@ -85,6 +88,24 @@ def take_over(
     if any(each.index is None for each in placed):
         raise StorageError(str(directory), "a task that was not scheduled has written a partition")
     return tuple(sorted(placed, key=attrgetter("index")))
+
+
+def remove_file(file: Path) -> None:
+    """Removes a partition's file and the checksums that Hadoop lays beside it."""
+    for path in (file, file.with_name(f".{file.name}.crc")):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            # It is garbage: the sweep comes by again.
+            logger.warning("can't remove %s: %s", path, error)
+
+
+def remove_committed(directory: Path) -> None:
+    """Removes what tasks have committed that nobody waits for, as far as that can be done."""
+    with suppress(StorageError):
+        for names in committed_files(directory).values():
+            for name in names:
+                remove_file(directory / name)
 
 
 def _refuse_links(directory: Path) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from pydantic_core import to_json
 
 from holdfast.errors import TaskExecutorError
-from holdfast.taskexecutor.outputs.output_book import Output
+from holdfast.taskexecutor.outputs.output import Output
 from holdfast.taskexecutor.reading import webhdfs
 from holdfast.taskexecutor.reading.served_file import open_partition
 from holdfast.taskexecutor.reading.webhdfs import Reading, RefusedReading

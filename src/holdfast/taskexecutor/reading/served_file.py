@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.storage.kept_dataset import KeptPartition
-from holdfast.taskexecutor.outputs.output_book import Output
+from holdfast.taskexecutor.outputs.output import Output
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from holdfast.ids import ApplicationID
 from holdfast.storage.kept_dataset import KeptPartition
-from holdfast.taskexecutor.outputs.output_book import Output
+from holdfast.taskexecutor.outputs.output import Output
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 WEBHDFS_PREFIX = "/webhdfs/v1/"
