@@ -302,11 +302,6 @@ def _told_job(job: KnownJob | None) -> object:
     return job and (job.directory, job.state, job.epoch, _told_record(job.record))
 
 
-def _told_directory(found: tuple[JobDirectory, bool]) -> object:
-    directory, is_own = found
-    return str(directory.path), is_own
-
-
 def _told_entry(entry: JournalEntry | None) -> object:
     """A journal without what tells files, no two of which have one name here."""
     if entry is None:
@@ -330,7 +325,8 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(patch, ha_storage, "take_epoch", "newest_epoch")
     forgetful(patch, ha_storage, "_left_by_an_earlier_start", told=_told_record)
     forgetful(patch, HighAvailabilityStorage, "next_epoch", "close", "newest_anywhere")
-    forgetful(patch, HighAvailabilityStorage, "_directory_for", told=_told_directory)
+    forgetful(patch, HighAvailabilityStorage, "_prepared", told=lambda found: found.hex)
+    forgetful(patch, HighAvailabilityStorage, "_move", "_make_way")
     forgetful(patch, HighAvailabilityStorage, "begin", "_begin", "_begin_in", told=_told_start)
     forgetful(
         patch,

@@ -8,7 +8,7 @@ import shutil
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -631,19 +631,61 @@ def test_starts_of_a_program_that_is_as_it_was_once_find_one_job(
     living.check()
 
 
+def test_a_job_lies_in_the_directory_of_its_identity_whatever_its_id(
+    root: Path, program: Program
+) -> None:
+    """So that all starts of a program meet in one."""
+    killed = program().begin(BEFORE)
+    is_killed(killed)
+    moved = program().begin(CHANGED)
+    assert moved.job_id == killed.job_id
+    assert moved.directory == JobDirectory.of(root, CHANGED.job_id).path
+    assert not killed.directory.exists()
+    assert [(job.job_id, job.directory) for job in program().jobs()] == [
+        (killed.job_id, moved.directory)
+    ]
+    is_killed(moved)
+    back = program().begin(BEFORE)
+    assert (back.job_id, back.directory) == (killed.job_id, killed.directory)
+    assert back.previous is not None
+    assert not moved.directory.exists()
+
+
+def test_a_job_that_was_moved_leaves_its_old_driver_nothing(program: Program) -> None:
+    """It was disconnected, and not killed."""
+    old = program().begin(BEFORE)
+    old.journal.write("a stage")
+    old.let_go()
+    moved = program().begin(CHANGED)
+    refused: list[Callable[[], object]] = [
+        old.check,
+        old.take_fresh_epoch,
+        lambda: old.update(vertices={C: HALF}),
+        lambda: old.journal.write("another stage"),
+        lambda: old.end(JobStatus.FINISHED, keep=True),
+    ]
+    for call in refused:
+        with pytest.raises(StaleEpochError):
+            call()
+    old.remove()
+    assert not old.directory.exists()
+    moved.check()
+    assert moved.journal.read() == ""
+    assert program().begin(CHANGED).previous == moved.record
+
+
 @pytest.mark.parametrize("step", [None, "claim", "fence"])
-def test_a_job_begins_in_its_own_directory_once_the_other_one_was_ended(
+def test_what_was_found_elsewhere_may_have_ended_by_the_time_it_is_moved(
     program: Program, monkeypatch: pytest.MonkeyPatch, step: str | None
 ) -> None:
-    """There alone the starts that come next look for it."""
     killed = program().begin(BEFORE)
     is_killed(killed)
     slow, fast = program(), program()
-    find = HighAvailabilityStorage._found_elsewhere
+    find = ha_storage._left_by_a_changed_program
 
-    def found(storage: HighAvailabilityStorage, identity: JobIdentity) -> KnownJob | None:
+    def found(others: Sequence[KnownJob], identity: JobIdentity) -> KnownJob | None:
         monkeypatch.undo()
-        job = find(storage, identity)
+        job = find(others, identity)
         resumed = fast.begin(CHANGED)
         assert job is not None
         assert job.job_id == resumed.job_id == killed.job_id
@@ -655,34 +697,69 @@ def test_a_job_begins_in_its_own_directory_once_the_other_one_was_ended(
         return job
 
     monkeypatch.setattr(ha_storage, "_PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(HighAvailabilityStorage, "_found_elsewhere", found)
+    monkeypatch.setattr(ha_storage, "_left_by_a_changed_program", found)
     start = slow.begin(CHANGED)
-    assert (start.job_id, start.previous) == (CHANGED.job_id, None)
+    assert (start.previous, start.already_done) == (None, False)
     assert not killed.directory.exists()
     program().begin(CHANGED)
     with pytest.raises(StaleEpochError):
         start.check()
 
 
-def test_what_an_ended_program_left_elsewhere_is_no_job_to_begin_in(program: Program) -> None:
-    is_killed(program().begin(BEFORE))
-    storage = program()
-    ended = storage.begin(CHANGED)
-    ended.end(JobStatus.FINISHED, keep=True)
-    record = (ended.directory / f"record-{ended.epoch:010}.json").read_bytes()
-    storage.close()
-    # As where its driver is killed between the end of its program and the removal of its record.
-    (ended.directory / "epochs").mkdir(parents=True)
-    (ended.directory / f"record-{ended.epoch:010}.json").write_bytes(record)
+def begun_in_vain(root: Path, storage: HighAvailabilityStorage) -> tuple[JobDirectory, int]:
+    """What a start of CHANGED leaves that is killed before it records itself."""
+    directory = JobDirectory.of(root, CHANGED.job_id)
+    directory.epochs.mkdir(parents=True)
+    return directory, storage.next_epoch(directory)
+
+
+def test_a_start_that_recorded_nothing_is_not_in_the_way(root: Path, program: Program) -> None:
+    killed = program().begin(BEFORE)
+    is_killed(killed)
+    begun_in_vain(root, program())
     start = program().begin(CHANGED)
-    assert (start.job_id, start.previous) == (CHANGED.job_id, None)
-    assert not ended.directory.exists()
+    assert start.job_id == killed.job_id
+    assert start.previous == killed.record
+
+
+def test_what_a_start_in_the_way_records_later_counts_for_nothing(
+    root: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = program().begin(BEFORE)
+    is_killed(killed)
+    directory, epoch = begun_in_vain(root, program())
+    late = killed.record.model_copy(update={"identity": CHANGED, "epoch": epoch, "starts": 9})
+    move = HighAvailabilityStorage._move
+
+    def moved(storage: HighAvailabilityStorage, left: JobDirectory, to: JobDirectory) -> None:
+        move(storage, left, to)
+        directory.write_record(late)
+
+    monkeypatch.setattr(HighAvailabilityStorage, "_move", moved)
+    start = program().begin(CHANGED)
+    assert start.previous == killed.record
+    assert program().begin(CHANGED).previous == start.record
+
+
+def test_a_start_that_records_itself_is_not_moved_away(
+    root: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had looked before the other job was left."""
+    killed = program().begin(BEFORE)
+    is_killed(killed)
+    directory, epoch = begun_in_vain(root, program())
+    first = killed.record.model_copy(update={"identity": CHANGED, "epoch": epoch, "starts": 9})
+    meanwhile(monkeypatch, "fence", lambda: directory.write_record(first))
+    start = program().begin(CHANGED)
+    assert start.previous == first
+    assert killed.directory.exists()
 
 
 def test_a_record_that_was_written_after_its_job_had_ended_is_no_job(program: Program) -> None:
     killed, storage = program().begin(BEFORE), program()
     is_killed(killed)
-    shutil.rmtree(killed.directory / "epochs")
+    for epoch in (killed.directory / "epochs").iterdir():
+        epoch.unlink()
     start = storage.begin(CHANGED)
     assert (start.job_id, start.previous) == (CHANGED.job_id, None)
 

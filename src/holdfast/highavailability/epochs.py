@@ -86,6 +86,15 @@ def forget_epochs(directory: Path, up_to: int) -> None:
             epoch_file(directory, number).unlink(missing_ok=True)
 
 
+def taken_epochs(directory: Path) -> frozenset[int]:
+    """The numbers that were taken from a directory; none when it isn't there.
+
+    Raises:
+        OSError: when it can't be listed.
+    """
+    return frozenset(_taken(directory))
+
+
 def newest_epoch(directory: Path) -> int:
     """The highest number that was taken from a directory; 0 when none was, or it isn't there.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -243,11 +245,11 @@ class HighAvailabilityStorage:
     def _begin(self, identity: JobIdentity, name: str) -> JobStart:
         if not self._run.begin():
             raise self._overtaken()
+        directory = JobDirectory.of(self.root, identity.job_id)
         for _ in range(_ATTEMPTS):
-            directory, is_own = self._directory_for(identity)
             # A driver that ends the job meanwhile removes it.
             with suppress(FileNotFoundError):
-                return self._begin_in(directory, is_own, identity, name)
+                return self._begin_in(directory, identity, name)
         raise FileNotFoundError(f"{directory.path} is repeatedly removed by another process")
 
     def _overtaken(self) -> StaleEpochError:
@@ -256,14 +258,8 @@ class HighAvailabilityStorage:
             f"starting a job of this program in {self.root}", self._epoch, newest
         )
 
-    def _begin_in(
-        self, directory: JobDirectory, is_own: bool, identity: JobIdentity, name: str
-    ) -> JobStart:
-        """Begins a job there, or resumes it; FileNotFoundError where it can do neither."""
-        if is_own:
-            for path in (directory.path, directory.epochs):
-                with suppress(FileExistsError):
-                    path.mkdir(mode=0o700)
+    def _begin_in(self, directory: JobDirectory, identity: JobIdentity, name: str) -> JobStart:
+        job_id = self._prepared(directory, identity)
         epoch = self._epoch = self.next_epoch(directory)
         # Only then: what has ended before is on record, and nothing else ends any more.
         directory.fence(epoch)
@@ -271,17 +267,14 @@ class HighAvailabilityStorage:
         if left is not None and left.epoch > epoch:
             raise directory.stale(epoch, left.epoch)
         previous, already_done, changed = self._judged(left, identity)
-        if previous is None and not is_own:
-            # No other start looks here for a job that begins.
-            directory.release(epoch)
-            directory.remove(epoch)
-            raise FileNotFoundError(f"nothing is left in {directory.path} to resume")
         if previous is None:
             directory.forget_events(epoch)
             if left is not None:
                 # The sink of another run has nothing to say of this one. Before the record counts.
                 directory.forget(JOURNAL, before=epoch)
-        record = self._record(directory.job_id, identity, name, epoch, previous, already_done)
+        if left is not None:
+            job_id = left.id
+        record = self._record(job_id, identity, name, epoch, previous, already_done)
         directory.write_record(record)
         newest = directory.newest_epoch()
         if newest != epoch:
@@ -360,41 +353,50 @@ class HighAvailabilityStorage:
             changes["started"] = previous.started
         return previous.model_copy(update=changes)
 
-    def _directory_for(self, identity: JobIdentity) -> tuple[JobDirectory, bool]:
-        """Where a job is resumed, or begins; whether it may begin there."""
-        own, known = self._own_directory(identity)
-        found = self._found_elsewhere(identity) if known is None else None
-        return (own, True) if found is None else (JobDirectory(found.directory), False)
+    def _prepared(self, directory: JobDirectory, identity: JobIdentity) -> JobID:
+        """Makes a job's directory, of what it was before its program changed where that is left.
 
-    def _own_directory(self, identity: JobIdentity) -> tuple[JobDirectory, KnownJob | None]:
-        """Where a job begins that is not found elsewhere, and what is recorded of it there."""
+        Each job has the directory of its identity, so that all of its starts meet there.
+
+        Returns:
+            the id of a job that begins there.
+        """
         job_id = identity.job_id
-        while True:
-            directory = JobDirectory.of(self.root, job_id)
-            known = known_job(directory)
-            if known is None or known.record is None or _is_of(known, identity):
-                # What is damaged starts anew there.
-                return directory, known
-            # A changed program resumes what this one had left. All starts take the same next id.
-            job_id = next_job_id(job_id)
+        if known_job(directory) is None:
+            others = [job for job in known_jobs(self.root) if job.record is not None]
+            left = _left_by_a_changed_program(others, identity)
+            if left is not None:
+                self._move(JobDirectory(left.directory), directory)
+            # One that was moved keeps its id, by which task executors and sinks know it.
+            taken = {job.job_id for job in others}
+            while job_id in taken:
+                job_id = next_job_id(job_id)
+        for path in (directory.path, directory.epochs):
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+        return job_id
 
-    def _found_elsewhere(self, identity: JobIdentity) -> KnownJob | None:
-        jobs = [
-            job
-            for job in known_jobs(self.root)
-            # A record may be left where a job has ended: none begins there any more.
-            if job.record is not None and JobDirectory(job.directory).epochs.exists()
-        ]
-        same = [job for job in jobs if _is_of(job, identity)]
-        if same:
-            return max(same, key=lambda job: job.epoch)
-        abandoned = [
-            job
-            for job in jobs
-            if job.state is JobState.RECOVERABLE and _has_the_same_sink(job, identity)
-        ]
-        best = max(abandoned, key=lambda job: (_shared(job, identity), job.epoch), default=None)
-        return best if best is not None and _shared(best, identity) else None
+    def _move(self, left: JobDirectory, directory: JobDirectory) -> None:
+        """Makes a job's directory that of another identity, in one step.
+
+        Raises:
+            FileNotFoundError: when somebody else has done so, or it is to be tried again.
+        """
+        try:
+            os.rename(left.path, directory.path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            self._make_way(directory)
+            raise FileNotFoundError(f"{directory.path} was not empty") from error
+        sync_directory(self.root)
+
+    def _make_way(self, directory: JobDirectory) -> None:
+        """Removes a directory to which a start came that has recorded nothing yet."""
+        epoch = self.next_epoch(directory)
+        directory.fence(epoch)
+        if _left_by_an_earlier_start(directory) is None:
+            directory.remove(epoch)
 
     def _forget_old_jobs(self) -> None:
         now = datetime.now(UTC)
@@ -418,6 +420,25 @@ def _left_by_an_earlier_start(directory: JobDirectory) -> JobRecord | None:
             why(error),
         )
         return None
+
+
+def _left_by_a_changed_program(
+    others: Sequence[KnownJob], identity: JobIdentity
+) -> KnownJob | None:
+    """What was this very job before its program changed, or before another one took it over."""
+    abandoned = [
+        job
+        for job in others
+        if job.state is JobState.RECOVERABLE
+        and (_is_of(job, identity) or _has_the_same_sink(job, identity))
+    ]
+
+    def likeness(job: KnownJob) -> tuple[bool, int, int]:
+        return _is_of(job, identity), _shared(job, identity), job.epoch
+
+    best = max(abandoned, key=likeness, default=None)
+    is_found = best is not None and (_is_of(best, identity) or _shared(best, identity))
+    return best if is_found else None
 
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:

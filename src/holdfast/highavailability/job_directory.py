@@ -30,7 +30,13 @@ from holdfast.files.durable_files import (
     write_durably,
 )
 from holdfast.highavailability.driver_lock import is_held
-from holdfast.highavailability.epochs import claim_epoch, epoch_file, forget_epochs, newest_epoch
+from holdfast.highavailability.epochs import (
+    claim_epoch,
+    epoch_file,
+    forget_epochs,
+    newest_epoch,
+    taken_epochs,
+)
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.ids import JobID
 
@@ -72,7 +78,7 @@ class JobDirectory:
 
     @property
     def job_id(self) -> JobID:
-        """The job's id."""
+        """The job's id by its name; the record of one that was moved tells another."""
         return JobID(self.path.name.removeprefix("job-"))
 
     @property
@@ -161,8 +167,8 @@ class JobDirectory:
         if newest is None:
             return None
         record = JobRecord.model_validate_json(text)
-        if record.job_id != self.job_id.hex or record.epoch != newest:
-            raise ValueError(f"it belongs to job {record.job_id} and epoch {record.epoch}")
+        if record.epoch != newest:
+            raise ValueError(f"it belongs to epoch {record.epoch}")
         return record
 
     def sources(self, record: JobRecord) -> JsonValue:
@@ -269,13 +275,21 @@ class JobDirectory:
 
     def _read_newest(self, kind: str) -> tuple[int | None, bytes]:
         for _ in range(_ATTEMPTS):
-            newest = max((epoch for found, epoch in self._written() if found == kind), default=None)
+            newest = self._newest(kind)
             # A newer start that has written its own removes what was the newest.
             with suppress(FileNotFoundError):
                 return newest, b"" if newest is None else self._path(kind, newest).read_bytes()
         raise FileNotFoundError(
             errno.ENOENT, "it is repeatedly removed by another process", str(self.path)
         )
+
+    def _newest(self, kind: str) -> int | None:
+        written = {epoch for found, epoch in self._written() if found == kind}
+        if not written:
+            return None
+        # In this order. What was written after a start's epoch had gone with its job counts for
+        # nothing, should another job lie here now.
+        return max(written & taken_epochs(self.epochs), default=None)
 
     def _written(self) -> list[tuple[str, int]]:
         found = map(_OF_AN_EPOCH.fullmatch, _names(self.path))

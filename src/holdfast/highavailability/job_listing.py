@@ -82,7 +82,8 @@ def known_job(directory: JobDirectory) -> KnownJob | None:
     else:
         # One whose newest start has not recorded itself yet has somebody to drive it.
         state = JobState.RUNNING if driven else JobState.RECOVERABLE
-    return KnownJob(directory.job_id, state, driven, epoch, record, directory.path)
+    job_id = directory.job_id if record is None else record.id
+    return KnownJob(job_id, state, driven, epoch, record, directory.path)
 
 
 def _begun(job: KnownJob) -> tuple[bool, float, str]:

@@ -76,7 +76,7 @@ class JobStart:
         changed: bool,
         starts: Starts,
     ) -> None:
-        self.job_id: JobID = directory.job_id
+        self.job_id: JobID = record.id
         self.previous = previous
         self.already_done = already_done
         self.changed = changed
