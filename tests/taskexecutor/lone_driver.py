@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
+from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 def storage_of(epoch: int, where: str, token: str | None) -> RecoveryStorage:
     claim = RecoveryClaim(JOB, epoch)
     if token is None:
-        return EmbeddedRecoveryStorage(Path(where), claim, retention_seconds=600)
+        return embedded_recovery_storage(Path(where), claim, retention_seconds=600)
     gateway = RemoteTaskExecutor(where, token, Timeouts(sign_of_life_seconds=5))
     return RecoveryStorage(
         {where: gateway},

@@ -18,7 +18,7 @@ import urllib3
 
 from holdfast.errors import LocationsIncompleteError, StaleEpochError, StorageError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
+from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import WrittenPartition
@@ -613,7 +613,7 @@ def test_a_driver_that_wakes_up_can_do_nothing_on_its_machine(
 ) -> None:
     def begin(epoch: int) -> RecoveryStorage:
         claim = RecoveryClaim(JOB, epoch)
-        storage = EmbeddedRecoveryStorage(tmp_path / "kept", claim, retention_seconds=600)
+        storage = embedded_recovery_storage(tmp_path / "kept", claim, retention_seconds=600)
         cluster.storages.append(storage)
         return storage
 

@@ -13,8 +13,9 @@ import pytest
 
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import RECOVERABLE, EmbeddedRecoveryStorage
+from holdfast.runtime.embedded_recovery_storage import RECOVERABLE, embedded_recovery_storage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.taskexecutor.partitions.partition_info import OutputID
@@ -31,13 +32,13 @@ class Starts:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.storages: list[EmbeddedRecoveryStorage] = []
+        self.storages: list[RecoveryStorage] = []
 
     def begin(
         self, epoch: int, *, job: JobID = JOB, retention: float = RETENTION
-    ) -> EmbeddedRecoveryStorage:
+    ) -> RecoveryStorage:
         claim = RecoveryClaim(job, epoch)
-        storage = EmbeddedRecoveryStorage(self.root, claim, retention_seconds=retention)
+        storage = embedded_recovery_storage(self.root, claim, retention_seconds=retention)
         self.storages.append(storage)
         return storage
 
@@ -81,7 +82,7 @@ def description(digit: str, *, ordered: bool = False) -> DataSetDescription:
     )
 
 
-def keep(storage: EmbeddedRecoveryStorage, digit: str, *tasks: int, number: int) -> KeptDataSet:
+def keep(storage: RecoveryStorage, digit: str, *tasks: int, number: int) -> KeptDataSet:
     staged = storage.stage(JOB, dataset(digit))
     write(staged.directory, *tasks)
     return storage.publish(staged, description(digit), number_of_partitions=number)
@@ -318,7 +319,7 @@ def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(
 # -- the start before
 
 
-def refused_everywhere(zombie: EmbeddedRecoveryStorage, staged: StagedDataSet, digit: str) -> None:
+def refused_everywhere(zombie: RecoveryStorage, staged: StagedDataSet, digit: str) -> None:
     with pytest.raises(StaleEpochError):
         zombie.stage(JOB, dataset("e"))
     with pytest.raises(StaleEpochError):
@@ -405,4 +406,4 @@ def test_the_storage_of_an_environment_leaves_it_alone(starts: Starts) -> None:
 def test_a_directory_that_can_not_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file")
     with pytest.raises(StorageError, match="kept"):
-        EmbeddedRecoveryStorage(tmp_path / "kept", RecoveryClaim(JOB, 1), retention_seconds=60)
+        embedded_recovery_storage(tmp_path / "kept", RecoveryClaim(JOB, 1), retention_seconds=60)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
+from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import DataSetDescription
@@ -47,7 +47,7 @@ class Run:
 
     def __init__(self, root: Path, epoch: int) -> None:
         claim = RecoveryClaim(JOB, epoch)
-        self.storage = EmbeddedRecoveryStorage(root / "kept", claim, retention_seconds=600)
+        self.storage = embedded_recovery_storage(root / "kept", claim, retention_seconds=600)
         events = root / "events"
         events.mkdir(exist_ok=True)
         self.recovery = JobRecovery(Start(events, epoch), self.storage)

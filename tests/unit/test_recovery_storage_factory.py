@@ -14,7 +14,6 @@ from holdfast.api.storage import recovery_storage
 from holdfast.config import Configuration
 from holdfast.errors import ConfigurationError, StaleEpochError, StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.kept_dataset import DataSetDescription
 
@@ -65,7 +64,7 @@ def keep(storage: RecoveryStorage) -> None:
 
 def test_without_executors_it_lies_on_this_machine(machine: Machine) -> None:
     storage = machine.begin(1, "records")
-    assert isinstance(storage, EmbeddedRecoveryStorage)
+    assert not storage.spans_machines
     keep(storage)
     assert len(machine.begin(2, "records").recovered_outputs()) == 1
     with pytest.raises(StaleEpochError):

@@ -21,7 +21,7 @@ from holdfast.config import (
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.highavailability.storage_identity import job_in_storage
 from holdfast.ids import ApplicationID, JobID
-from holdfast.runtime.embedded_recovery_storage import EmbeddedRecoveryStorage
+from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
@@ -79,7 +79,7 @@ def recovery_storage(
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
     if not addresses:
         root = Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
-        return EmbeddedRecoveryStorage(root, claim, retention_seconds=retention)
+        return embedded_recovery_storage(root, claim, retention_seconds=retention)
     interval, timeout = _heartbeats(configuration)
     return RecoveryStorage(
         _gateways(configuration, addresses, timeout),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from holdfast.runtime.recovery_storage import RecoveryStorage
@@ -21,7 +20,9 @@ _BEATS_IN_A_RETENTION = 4
 _PATIENCE_SECONDS = 600.0
 
 
-class EmbeddedRecoveryStorage(RecoveryStorage):
+def embedded_recovery_storage(
+    root: Path, claim: RecoveryClaim, *, retention_seconds: float
+) -> RecoveryStorage:
     """A RecoveryStorage over a directory of this machine, which several processes may use.
 
     What is left there of jobs whose retention is over is removed.
@@ -35,24 +36,17 @@ class EmbeddedRecoveryStorage(RecoveryStorage):
         StaleEpochError: when a newer start of the job has taken over.
         StorageError: when the directory can't be used.
     """
-
-    def __init__(self, root: Path, claim: RecoveryClaim, *, retention_seconds: float) -> None:
-        directory = root / RECOVERABLE
-        executor = TaskExecutor(directory)
-        super().__init__(
-            {str(directory): executor},
-            claim,
-            retention_seconds=retention_seconds,
-            heartbeat_seconds=min(_MOST_SECONDS, retention_seconds / _BEATS_IN_A_RETENTION),
-            version=__version__,
-            spans_machines=False,
-            timeout_seconds=_PATIENCE_SECONDS,
-        )
-        executor.sweep_recoverable()
-        self._shuffles = RecoveryDirectory.of(directory, claim.application) / SHUFFLES
-
-    def shuffle_directory(self) -> Path | None:
-        # Not with what is above it, which is gone when a newer start has taken over.
-        with suppress(FileExistsError, FileNotFoundError):
-            self._shuffles.mkdir(mode=0o700)
-        return self._shuffles
+    directory = root / RECOVERABLE
+    executor = TaskExecutor(directory)
+    storage = RecoveryStorage(
+        {str(directory): executor},
+        claim,
+        retention_seconds=retention_seconds,
+        heartbeat_seconds=min(_MOST_SECONDS, retention_seconds / _BEATS_IN_A_RETENTION),
+        version=__version__,
+        spans_machines=False,
+        timeout_seconds=_PATIENCE_SECONDS,
+        shuffles=RecoveryDirectory.of(directory, claim.application) / SHUFFLES,
+    )
+    executor.sweep_recoverable()
+    return storage

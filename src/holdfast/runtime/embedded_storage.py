@@ -58,6 +58,6 @@ class EmbeddedStorage(TaskExecutorStorage):
             return
         # One at a time, so that the last one to write has counted last.
         with self._noting:
-            count = self._hits.get(OutputID.parse(kept.name))
+            count = self._outputs.hits().get(OutputID.parse(kept.name))
             if count is not None:
                 note_hits(kept.directory, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,9 @@ from holdfast.errors import (
     TaskExecutorError,
     UnknownDataSetError,
 )
-from holdfast.ids import JobID
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.executor_outputs import ExecutorOutputs
+from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.lying_partition import LyingPartition
 from holdfast.runtime.previous_workers import await_previous_workers
 from holdfast.runtime.recovered_data_set import (
@@ -31,9 +33,14 @@ from holdfast.runtime.recovered_data_set import (
 from holdfast.runtime.recovery_connection import RecoveryConnection
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
-from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
+from holdfast.storage.intermediate_result_storage import (
+    IntermediateResultStorage,
+    StagedDataSet,
+    WrittenPartition,
+)
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.linked_data_set import link_data_set
+from holdfast.storage.pinned_data_set import pin, rewritten_since, unpin
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
@@ -50,7 +57,7 @@ from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 logger = logging.getLogger(__name__)
 
 
-class RecoveryStorage(TaskExecutorStorage):
+class RecoveryStorage(IntermediateResultStorage):
     """The partitions of one job, which every start of it takes over from the one before.
 
     From its making on nothing that an earlier start of the job does counts at the task executors.
@@ -66,6 +73,8 @@ class RecoveryStorage(TaskExecutorStorage):
         wait_for: the names of the executors that earlier starts knew, see `known_executors`.
         timeout_seconds: how long these are waited for.
         spans_machines: whether executors are processes beside Spark's tasks.
+        shuffles: where the job's shuffles keep what their map tasks write, where tasks run on this
+            machine alone; it is made when it is asked for.
 
     Raises:
         StaleEpochError: when a newer start of the job has taken over.
@@ -85,38 +94,59 @@ class RecoveryStorage(TaskExecutorStorage):
         wait_for: Collection[str] = (),
         timeout_seconds: float = 30.0,
         spans_machines: bool = True,
+        shuffles: Path | None = None,
     ) -> None:
         self._claim = claim
-        self._starts: list[RecoveryConnection] = []
-        self._wait_for = wait_for
-        self._timeout_seconds = timeout_seconds
+        self._shuffles = shuffles
         self._tracked: tuple[RecoveredPartition, ...] = ()
         self._recovered: dict[OutputID, RecoveredDataSet] = {}
-        # What can be completed, and what datasets that are known by one output are made of.
+        # What can be completed.
         self._found: dict[OutputID, FoundProduction] = {}
-        self._parts: dict[OutputID, dict[str, frozenset[OutputID]]] = {}
         self._staged: dict[str, OutputPart] = {}
-        super().__init__(
-            executors,
-            claim.application,
-            lease_seconds=retention_seconds,
-            heartbeat_seconds=heartbeat_seconds,
-            version=version,
-            spans_machines=spans_machines,
+
+        def connections(
+            lost: Callable[[TaskExecutorConnection, Collection[OutputID]], None],
+        ) -> list[RecoveryConnection]:
+            return [
+                RecoveryConnection(
+                    name, gateway, claim, retention_seconds, version, lost, may_hang=spans_machines
+                )
+                for name, gateway in executors.items()
+            ]
+
+        self._outputs = ExecutorOutputs(claim.application, spans_machines, connections)
+        connected = _connect(self._outputs.connections, wait_for, timeout_seconds)
+        self._take_in(
+            productions(
+                FoundPart(connection.name, connection.read_root, recovered)
+                for connection in connected
+                for recovered in connection.found
+            )
         )
+        self._heartbeats = Heartbeats(
+            self._outputs.connections, heartbeat_seconds, self._outputs.hits
+        )
+
+    @property
+    def spans_machines(self) -> bool:
+        return self._outputs.spans_machines
 
     @property
     def known_executors(self) -> tuple[str, ...]:
         """The names of the executors that keep partitions for this start, to be waited for by the
         next one."""
-        return tuple(each.name for each in self._starts if each.is_registered)
+        return tuple(each.name for each in self._outputs.connections if each.is_registered)
 
     def shuffle_directory(self) -> Path | None:
         """Where the job's shuffles keep what their map tasks write, and earlier starts' have.
 
         None where tasks run on several machines: there each leaves it on its own.
         """
-        return None
+        if self._shuffles is not None:
+            # Not with what is above it, which is gone when a newer start has taken over.
+            with suppress(FileExistsError, FileNotFoundError):
+                self._shuffles.mkdir(mode=0o700)
+        return self._shuffles
 
     def get_all_partition_with_metrics(self) -> tuple[RecoveredPartition, ...]:
         """The partitions that earlier starts have left, as they were found at this one's begin.
@@ -132,6 +162,9 @@ class RecoveryStorage(TaskExecutorStorage):
     def recovered_outputs(self) -> Mapping[OutputID, RecoveredDataSet]:
         """The same by outputs."""
         return self._recovered
+
+    def stage(self, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
+        return self._outputs.stage(job_id, OutputID(dataset_id, uuid.uuid4().hex[:8]))
 
     def stage_missing(
         self,
@@ -156,7 +189,8 @@ class RecoveryStorage(TaskExecutorStorage):
         """
         part = OutputPart.missing_of(salvaged, missing, number_of_partitions)
         self._production(salvaged)
-        staged = self._stage(job_id, OutputID(salvaged.dataset_id, uuid.uuid4().hex[:8]), part)
+        output = OutputID(salvaged.dataset_id, uuid.uuid4().hex[:8])
+        staged = self._outputs.stage(job_id, output, part)
         self._staged[staged.name] = part
         return staged
 
@@ -185,15 +219,14 @@ class RecoveryStorage(TaskExecutorStorage):
             LocationsIncompleteError: when the location of some partition can't be collected.
             StorageError: when it can't be published; it is then still to be discarded.
         """
-        for connection in self._starts:
+        for connection in self._outputs.connections:
             connection.look_again()
         part = self._staged.get(staged.name)
         if part is not None:
             return self._publish_missing(staged, description, written, part)
         number = number_of_partitions if written is None else len(written)
-        output = OutputID.parse(staged.name)
-        found = self._finish_all(staged, written, number)
-        return self._publish_found(staged, output, description, found, number)
+        found = self._outputs.finish_all(staged, written, number)
+        return self._outputs.publish(staged, description, found, number, may_be_recovered=True)
 
     def publish_salvaged(
         self,
@@ -215,7 +248,7 @@ class RecoveryStorage(TaskExecutorStorage):
             LocationsIncompleteError: when an executor that holds some of it is gone.
             StorageError: when the output was not recovered, or can't be published.
         """
-        for connection in self._starts:
+        for connection in self._outputs.connections:
             connection.look_again()
         production = self._production(salvaged)
         return self._publish_together(job_id, production, description, number_of_partitions)
@@ -242,11 +275,12 @@ class RecoveryStorage(TaskExecutorStorage):
         Source: FLIP-36, "Step 1: Execute JOB_1"; FLIP-383, "The Whole Workflow of Job Recovery".
         """
         try:
-            if not self._spans_machines:
+            if not self.spans_machines:
                 return link_data_set(kept, into, job_id)
             number = self._number_of_whole(kept)
             description, lying = kept.manifest.dataset, self._lying(kept)
-            return into.publish_linked(job_id, description, self.application, lying, number)
+            source = self._claim.application
+            return into.publish_linked(job_id, description, source, lying, number)
         except StorageError:
             # Who has been taken over hears that from its own executors, not from the other's.
             self.damage(kept)
@@ -255,80 +289,51 @@ class RecoveryStorage(TaskExecutorStorage):
     def discard(self, staged: StagedDataSet) -> None:
         self._staged.pop(staged.name, None)
         with suppress(StaleEpochError):
-            super().discard(staged)
+            self._outputs.give_up(staged.job_id, OutputID.parse(staged.name))
 
     def end_job(self, job_id: JobID) -> None:
         with suppress(StaleEpochError):
-            super().end_job(job_id)
+            self._outputs.end_job(job_id)
+
+    def damage(self, kept: KeptDataSet) -> str | None:
+        return self._outputs.damage(kept)
 
     def rewritten(self, kept: KeptDataSet) -> str | None:
-        for place in range(len(kept.directories)):
-            found = super().rewritten(_in_one_place(kept, place))
-            if found is not None:
-                return found
-        return None
+        # A task executor of its own doesn't serve what isn't as it was published.
+        return None if self.spans_machines else rewritten_since(kept)
 
     def remove(self, kept: KeptDataSet) -> None:
-        with suppress(StaleEpochError):
-            super().remove(kept)
         if kept.name is not None:
-            self._parts.pop(OutputID.parse(kept.name), None)
+            with suppress(StaleEpochError):
+                self._outputs.release(OutputID.parse(kept.name))
+
+    def pin(self, kept: KeptDataSet) -> KeptDataSet | None:
+        return None if self.spans_machines else pin(kept)
+
+    def unpin(self, pinned: KeptDataSet) -> None:
+        unpin(pinned)
+
+    def hit(self, kept: KeptDataSet) -> None:
+        self._outputs.hit(kept)
 
     def release_all(self) -> None:
         """The job has ended: everything that was kept for it goes. Nothing the second time.
 
         What can't be reached goes when the retention is over.
         """
-        with suppress(StaleEpochError):
-            super().close()
+        self._heartbeats.stop()
+        for connection in self._outputs.connections:
+            with suppress(StaleEpochError):
+                connection.close()
 
     def close(self) -> None:
         self.release_all()
 
     def leave(self) -> None:
         """Ends without releasing anything, so that the job's next start finds it."""
-        if self._heartbeats is not None:
-            self._heartbeats.stop()
-        for connection in self._starts:
+        self._heartbeats.stop()
+        for connection in self._outputs.connections:
             connection.leave()
-
-    def _connection(
-        self, name: str, gateway: TaskExecutorGateway, lease_seconds: float, version: str
-    ) -> RecoveryConnection:
-        connection = RecoveryConnection(
-            name,
-            gateway,
-            self._claim,
-            lease_seconds,
-            version,
-            self._executor_came_back,
-            may_hang=self._spans_machines,
-        )
-        self._starts.append(connection)
-        return connection
-
-    def _publication(self, files: int, number_of_partitions: int) -> Publication | None:
-        return Publication.of(files, number_of_partitions)
-
-    def _connect(self) -> None:
-        for connection in self._connections:
-            self._tracker.executor_registered(connection.name)
-        failures = await_previous_workers(self._starts, self._wait_for, self._timeout_seconds)
-        for name, failure in failures.items():
-            logger.warning("continuing without task executor %s: %s", name, failure)
-        if len(failures) == len(self._connections):
-            raise StorageError(
-                ", ".join(failures),
-                f"no task executor is available: {next(iter(failures.values()))}",
-            )
-        self._take_in(
-            productions(
-                FoundPart(connection.name, connection.read_root, recovered)
-                for connection in self._starts
-                if connection.name not in failures
-                for recovered in connection.found
-            )
-        )
 
     def _take_in(self, found: Mapping[OutputID, FoundProduction]) -> None:
         """Tracks what was found, and tells of it as it was found."""
@@ -339,17 +344,16 @@ class RecoveryStorage(TaskExecutorStorage):
                 whole[output] = published
                 self._release_parts(set(production.parts) - set(published.parts))
             self._found[output] = published or production
-            self._parts[output] = self._found[output].outputs_by_executor()
+            self._outputs.is_made_of(output, self._found[output].outputs_by_executor())
             self._start_tracking(self._found[output], is_whole=published is not None)
+        tracked = self._outputs.tracker.get_all_partition_with_metrics(self._claim.job_id)
         self._tracked = tuple(
             RecoveredPartition(partition_id, executor, metrics)
-            for partition_id, (executor, metrics) in self._tracker.get_all_partition_with_metrics(
-                self._claim.job_id
-            ).items()
+            for partition_id, (executor, metrics) in tracked.items()
         )
         present: defaultdict[OutputID, list[int]] = defaultdict(list)
-        for tracked in self._tracked:
-            present[tracked.partition_id.output].append(tracked.partition_id.index)
+        for each in self._tracked:
+            present[each.partition_id.output].append(each.partition_id.index)
         for output, production in self._found.items():
             self._recovered[output] = RecoveredDataSet(
                 output=output,
@@ -359,7 +363,7 @@ class RecoveryStorage(TaskExecutorStorage):
             )
         for output in whole:
             ids = [ResultPartitionID(output, index) for index in present[output]]
-            self._tracker.promote_job_partitions(self._claim.job_id, ids)
+            self._outputs.tracker.promote_job_partitions(self._claim.job_id, ids)
 
     def _start_tracking(self, production: FoundProduction, *, is_whole: bool) -> None:
         placed, number = production.placed(), production.number_of_partitions()
@@ -374,7 +378,7 @@ class RecoveryStorage(TaskExecutorStorage):
         for index, (executor, metrics) in holders.items():
             partition_id = ResultPartitionID(production.output, index)
             info = TaskExecutorPartitionInfo(partition_id, metrics, number or PARTITIONS_LIMIT)
-            self._tracker.start_tracking_partition(self._claim.job_id, executor, info)
+            self._outputs.tracker.start_tracking_partition(self._claim.job_id, executor, info)
 
     def _production(self, output: OutputID) -> FoundProduction:
         production = self._found.get(output)
@@ -385,11 +389,11 @@ class RecoveryStorage(TaskExecutorStorage):
     def _number_of_whole(self, kept: KeptDataSet) -> int:
         """How many partitions a dataset has, those without a file included."""
         name = str(kept.name)
-        with self._lock:
+        with self._outputs.lock:
             try:
                 output = OutputID.parse(name)
-                if self._tracker.is_complete(output):
-                    return len(self._tracker.locations(output))
+                if self._outputs.tracker.is_complete(output):
+                    return len(self._outputs.tracker.locations(output))
             except (UnknownDataSetError, ValueError) as error:
                 raise StorageError(name, "expected a dataset that is kept for this job") from error
         raise LocationsIncompleteError(
@@ -398,7 +402,7 @@ class RecoveryStorage(TaskExecutorStorage):
 
     def _lying(self, kept: KeptDataSet) -> list[LyingPartition]:
         """For each partition that has a file, of which output it is and who has it."""
-        roots = {each.read_root: each for each in self._starts if each.is_registered}
+        roots = {each.read_root: each for each in self._outputs.connections if each.is_registered}
         by_path = {root.removeprefix("file:"): each for root, each in roots.items()}
         lying = []
         for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
@@ -409,25 +413,6 @@ class RecoveryStorage(TaskExecutorStorage):
             host = by_path[root].description.host
             lying.append(LyingPartition(partition_id, host, partition.rows))
         return lying
-
-    def _finish_all(
-        self,
-        staged: StagedDataSet,
-        written: Sequence[WrittenPartition] | None,
-        number: int | None,
-        *,
-        first: int | None = 0,
-    ) -> dict[TaskExecutorConnection, tuple[KeptPartition, ...]]:
-        """Has the executors take over what tasks wrote; `first` leaves a file without rows too."""
-        output = OutputID.parse(staged.name)
-        if written is not None and self._spans_machines:
-            return {
-                connection: self._finish(connection, staged, output, there, number, first)
-                for connection, there in self._by_host(staged, written).items()
-            }
-        (connection,) = self._connections
-        expected = None if written is None else {each.index: each for each in written}
-        return {connection: self._finish(connection, staged, output, expected, number, first)}
 
     def _publish_missing(
         self,
@@ -449,7 +434,7 @@ class RecoveryStorage(TaskExecutorStorage):
                     f"{len(written)} tasks wrote partitions, expected {len(originals)}",
                 )
             written = [replace(each, index=originals[each.index]) for each in written]
-        found = self._finish_all(staged, written, number, first=None)
+        found = self._outputs.finish_all(staged, written, number, first=None)
         kept = self._publish_together(staged.job_id, production, description, number, staged, found)
         self._staged.pop(staged.name, None)
         return kept
@@ -486,50 +471,51 @@ class RecoveryStorage(TaskExecutorStorage):
             )
             self._promote_recovered(job_id, part, manifest, publication)
         if staged is not None:
-            self._promote(staged, OutputID.parse(staged.name), manifests, publication)
+            self._outputs.promote(staged, manifests, publication)
         kept, names = together.placed_as(created, description)
-        with self._lock:
+        with self._outputs.lock:
             self._found.pop(production.output, None)
-            self._parts[production.output] = together.outputs_by_executor()
-            self._tracker.stop_tracking_and_release_job_partitions(
+            self._outputs.is_made_of(production.output, together.outputs_by_executor())
+            self._outputs.tracker.stop_tracking_and_release_job_partitions(
                 ResultPartitionID(production.output, index) for index in production.placed()
             )
-        self._track(job_id, production.output, kept, names, number)
+        self._outputs.track(job_id, production.output, kept, names, number)
         return kept
 
     def _promote_recovered(
         self, job_id: JobID, part: FoundPart, manifest: Manifest, publication: Publication
     ) -> None:
-        connection = next(each for each in self._starts if each.name == part.executor)
+        connection = next(each for each in self._outputs.connections if each.name == part.executor)
         output = part.recovered.output
         try:
             connection.ensure_job(job_id)
             connection.call(
                 lambda gateway: gateway.promote_recovered(
-                    self.application, job_id, output, manifest, publication
+                    self._claim.application, job_id, output, manifest, publication
                 )
             )
         except TaskExecutorError as error:
             raise LocationsIncompleteError(str(part.recovered.part_of), str(error)) from error
 
-    def _parts_on(self, executor: str, output: OutputID) -> Collection[OutputID]:
-        parts = self._parts.get(output)
-        return (output,) if parts is None else parts.get(executor, ())
-
     def _release_parts(self, parts: Collection[FoundPart]) -> None:
-        for connection in self._starts:
+        for connection in self._outputs.connections:
             outputs = {part.recovered.output for part in parts if part.executor == connection.name}
             if outputs:
                 connection.release(outputs)
 
-    def _executor_came_back(
-        self, connection: TaskExecutorConnection, left: Collection[OutputID]
-    ) -> None:
-        there = set(left)
-        with self._lock:
-            held = self._tracker.datasets_on(connection.name)
-            whole = {out for out in held if there.issuperset(self._parts_on(connection.name, out))}
-        super()._executor_came_back(connection, whole)
+
+def _connect(
+    connections: Sequence[RecoveryConnection], wait_for: Collection[str], timeout_seconds: float
+) -> list[RecoveryConnection]:
+    failures = await_previous_workers(connections, wait_for, timeout_seconds)
+    for name, failure in failures.items():
+        logger.warning("continuing without task executor %s: %s", name, failure)
+    if len(failures) == len(connections):
+        raise StorageError(
+            ", ".join(failures),
+            f"no task executor is available: {next(iter(failures.values()))}",
+        )
+    return [connection for connection in connections if connection.name not in failures]
 
 
 def _made(
@@ -541,17 +527,3 @@ def _made(
     output = OutputID.parse(staged.name)
     recovered = RecoveredOutput(output, whole, None, partitions, None, None)
     return FoundPart(connection.name, connection.read_root, recovered)
-
-
-def _in_one_place(kept: KeptDataSet, place: int) -> KeptDataSet:
-    """What of a dataset lies in one of its directories."""
-    holders = kept.holders or (0,) * len(kept.manifest.partitions)
-    held = zip(kept.manifest.partitions, holders, strict=True)
-    partitions = tuple(partition for partition, holder in held if holder == place)
-    return kept.model_copy(
-        update={
-            "directories": (kept.directories[place],),
-            "holders": (),
-            "manifest": kept.manifest.model_copy(update={"partitions": partitions}),
-        }
-    )
