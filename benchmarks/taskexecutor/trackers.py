@@ -52,8 +52,8 @@ class _Job:
     def ids(self) -> list[ResultPartitionID]:
         return [info.partition_id for info in self.partitions()]
 
-    def datasets(self) -> list[IntermediateDataSetID]:
-        return [output[0].partition_id.dataset_id for output in self.outputs]
+    def datasets(self) -> list[OutputID]:
+        return [output[0].partition_id.output for output in self.outputs]
 
 
 class _JobMaster:
@@ -85,8 +85,8 @@ class _JobMaster:
     def release_job(self, job_id: JobID) -> None:
         self.tracker.stop_tracking_partitions_for(job_id)
 
-    def release_datasets(self, dataset_ids: list[IntermediateDataSetID]) -> None:
-        self.tracker.stop_tracking_and_release_cluster_partitions(dataset_ids)
+    def release_datasets(self, outputs: list[OutputID]) -> None:
+        self.tracker.stop_tracking_and_release_cluster_outputs(outputs)
 
 
 def _jobs(partitions: int) -> Iterator[_Job]:
@@ -130,7 +130,7 @@ def _rates(side: _JobMaster, jobs: list[_Job]) -> dict[str, float]:
     """Operations a second, all partitions of all jobs in each."""
     count = sum(len(output) for job in jobs for output in job.outputs)
     ids = [(job, job.ids()) for job in jobs]
-    datasets = [dataset_id for job in jobs for dataset_id in job.datasets()]
+    datasets = [output for job in jobs for output in job.datasets()]
 
     def track() -> None:
         for job in jobs:

@@ -33,8 +33,7 @@ EXECUTORS = ("left", "right")
 LEFT, RIGHT = EXECUTORS
 JOBS = (JobID("1" * 32), JobID("2" * 32))
 JOB, OTHER_JOB = JOBS
-DATASETS = (IntermediateDataSetID("a" * 64), IntermediateDataSetID("b" * 64))
-DATASET, OTHER_DATASET = DATASETS
+DATASET, OTHER_DATASET = IntermediateDataSetID("a" * 64), IntermediateDataSetID("b" * 64)
 OUTPUT = OutputID(DATASET, "00000001")
 ANOTHER_ATTEMPT = OutputID(DATASET, "00000002")
 OTHER_OUTPUT = OutputID(OTHER_DATASET, "00000001")
@@ -78,8 +77,6 @@ def state(tracker: JobMasterPartitionTracker) -> Any:
                 for name, output in tracker._outputs.items()
             },
             {job_id: [output.output for output in own] for job_id, own in tracker._jobs.items()},
-            {name: [output.output for output in own] for name, own in tracker._datasets.items()},
-            tracker.incomplete(),
         )
     )
 
@@ -98,17 +95,14 @@ def test_it_knows_which_executor_holds_which_partition(tracker: JobMasterPartiti
     assert list(tracker.locations(OUTPUT).items()) == [(0, LEFT), (2, RIGHT)]
     assert tracker.datasets_on(LEFT) == {OUTPUT, OTHER_OUTPUT}
     assert tracker.datasets_on(RIGHT) == {OUTPUT}
-    assert tracker.outputs(DATASET) == (OUTPUT,)
 
 
 def test_an_output_is_complete_with_its_last_partition(tracker: JobMasterPartitionTracker) -> None:
     track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
     assert not tracker.is_complete(OUTPUT)
-    assert tracker.incomplete() == {OUTPUT}
     tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
     track(tracker, JOB, OUTPUT, {2: RIGHT})
     assert tracker.is_complete(OUTPUT)
-    assert tracker.incomplete() == frozenset()
 
 
 def test_all_partitions_of_a_job_are_told_with_their_metrics(
@@ -134,7 +128,9 @@ def test_released_job_partitions_are_told_executor_by_executor(
     assert tracker.locations(OUTPUT) == {2: LEFT}
     assert tracker.datasets_on(RIGHT) == frozenset()
     assert not tracker.is_complete(OUTPUT)
-    assert tracker.stop_tracking_partitions(ids(OUTPUT, 2)) == tuple(ids(OUTPUT, 2))
+    assert tracker.stop_tracking_and_release_job_partitions(ids(OUTPUT, 2)) == {
+        LEFT: ids(OUTPUT, 2)
+    }
     with pytest.raises(UnknownDataSetError):
         tracker.locations(OUTPUT)
 
@@ -148,9 +144,7 @@ def test_a_release_is_idempotent_and_passes_over_what_is_unknown(
     before = state(tracker)
     unknown = [*ids(OUTPUT, 0, 2), *ids(ANOTHER_ATTEMPT, 0)]
     assert tracker.stop_tracking_and_release_job_partitions(unknown) == {}
-    assert tracker.stop_tracking_partitions(unknown) == ()
     assert tracker.stop_tracking_partitions_for(OTHER_JOB) == {}
-    assert tracker.stop_tracking_and_release_cluster_partitions([OTHER_DATASET]) == {}
     assert tracker.stop_tracking_and_release_cluster_outputs([ANOTHER_ATTEMPT]) == {}
     assert state(tracker) == before
 
@@ -170,7 +164,7 @@ def test_a_job_s_end_takes_its_partitions_and_leaves_what_was_promoted(
     assert tracker.stop_tracking_partitions_for(JOB) == {}
 
 
-def test_a_dataset_s_release_reaches_every_executor_that_holds_a_part(
+def test_a_release_reaches_every_executor_that_holds_a_part(
     tracker: JobMasterPartitionTracker,
 ) -> None:
     track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
@@ -178,24 +172,24 @@ def test_a_dataset_s_release_reaches_every_executor_that_holds_a_part(
     track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
     for output, indices in ((OUTPUT, (0, 1, 2)), (ANOTHER_ATTEMPT, (0,)), (OTHER_OUTPUT, (0,))):
         tracker.promote_job_partitions(JOB, ids(output, *indices))
-    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {
+    assert tracker.stop_tracking_and_release_cluster_outputs([OUTPUT, ANOTHER_ATTEMPT]) == {
         LEFT: [OUTPUT],
         RIGHT: [OUTPUT, ANOTHER_ATTEMPT],
     }
-    assert tracker.outputs(DATASET) == ()
     assert tracker.datasets_on(LEFT) == {OTHER_OUTPUT}
     assert tracker.datasets_on(RIGHT) == frozenset()
 
 
-def test_a_dataset_s_release_leaves_partitions_that_are_still_a_job_s(
+def test_a_release_leaves_partitions_that_are_still_a_job_s(
     tracker: JobMasterPartitionTracker,
 ) -> None:
     track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT})
     tracker.promote_job_partitions(JOB, ids(OUTPUT, 0))
-    assert tracker.stop_tracking_and_release_cluster_partitions([DATASET]) == {LEFT: [OUTPUT]}
+    assert tracker.stop_tracking_and_release_cluster_outputs([OUTPUT]) == {LEFT: [OUTPUT]}
     assert tracker.locations(OUTPUT) == {1: RIGHT}
     assert tracker.stop_tracking_partitions_for(JOB) == {RIGHT: ids(OUTPUT, 1)}
-    assert tracker.outputs(DATASET) == ()
+    with pytest.raises(UnknownDataSetError):
+        tracker.locations(OUTPUT)
 
 
 def test_promotion_is_of_all_partitions_or_of_none(tracker: JobMasterPartitionTracker) -> None:
@@ -218,7 +212,7 @@ def test_nothing_is_kept_of_what_was_released(tracker: JobMasterPartitionTracker
     track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
     tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
     tracker.stop_tracking_partitions_for(JOB)
-    tracker.stop_tracking_and_release_cluster_partitions(DATASETS)
+    tracker.stop_tracking_and_release_cluster_outputs([OUTPUT, OTHER_OUTPUT])
     assert state(tracker) == before
 
 
@@ -397,18 +391,15 @@ class Machine(RuleBasedStateMachine):
             self.partitions[partition_id].promoted = True
             self.outputs[partition_id.output].promoted = True
 
-    @rule(data=st.data(), release=st.booleans())
+    @rule(data=st.data())
     @precondition(lambda self: self.partitions)
-    def stop_tracking(self, data: st.DataObject, release: bool) -> None:
+    def stop_tracking(self, data: st.DataObject) -> None:
         named = data.draw(st.sets(st.sampled_from(list(self.partitions))))
         own = [one for one in named if not self.partitions[one].promoted]
         expected = self.by_executor(own)
         unknown = ids(OutputID(DATASET, "ffffffff"), 0)
-        if release:
-            released = self.tracker.stop_tracking_and_release_job_partitions([*named, *unknown])
-            assert {where: set(there) for where, there in released.items()} == expected
-        else:
-            assert set(self.tracker.stop_tracking_partitions([*named, *unknown])) == set(own)
+        released = self.tracker.stop_tracking_and_release_job_partitions([*named, *unknown])
+        assert {where: set(there) for where, there in released.items()} == expected
         for output in {one.output for one in own}:
             if not self.outputs[output].promoted and not self.of(output):
                 del self.outputs[output]
@@ -424,16 +415,10 @@ class Machine(RuleBasedStateMachine):
             if not self.outputs[output].promoted:
                 del self.outputs[output]
 
-    @rule(dataset_ids=st.sets(st.sampled_from(DATASETS)), outputs=st.sets(st.sampled_from(OUTPUTS)))
-    def release_cluster_partitions(
-        self, dataset_ids: set[IntermediateDataSetID], outputs: set[OutputID]
-    ) -> None:
+    @rule(outputs=st.sets(st.sampled_from(OUTPUTS)))
+    def release_cluster_partitions(self, outputs: set[OutputID]) -> None:
         by_output = self.tracker.stop_tracking_and_release_cluster_outputs(outputs)
         self.released(by_output, outputs)
-        by_dataset = self.tracker.stop_tracking_and_release_cluster_partitions(dataset_ids)
-        self.released(
-            by_dataset, {output for output in self.outputs if output.dataset_id in dataset_ids}
-        )
 
     def released(self, released: dict[str, list[OutputID]], outputs: set[OutputID]) -> None:
         named = [one for output in outputs for one in self.of(output, promoted=True)]
@@ -459,12 +444,6 @@ class Machine(RuleBasedStateMachine):
             where = {one.index: self.partitions[one].executor_id for one in self.of(output)}
             assert self.tracker.locations(output) == where
             assert self.tracker.is_complete(output) == (len(where) == page.number)
-        assert self.tracker.incomplete() == {
-            output for output, page in self.outputs.items() if len(self.of(output)) != page.number
-        }
-        for dataset_id in DATASETS:
-            known = {output for output in self.outputs if output.dataset_id == dataset_id}
-            assert set(self.tracker.outputs(dataset_id)) == known
 
     @invariant()
     def executors_and_jobs_have_what_the_book_says(self) -> None:
@@ -488,7 +467,6 @@ class Machine(RuleBasedStateMachine):
         held = sum(sum(output.holders.values()) for output in tracker._outputs.values())
         assert held == len(self.partitions)
         assert set(tracker._jobs) == {page.job_id for page in self.outputs.values()} - {None}
-        assert set(tracker._datasets) == {output.dataset_id for output in self.outputs}
 
 
 TestTrackerInWhateverOrder: Any = Machine.TestCase

@@ -11,7 +11,7 @@ from holdfast.errors import (
     UnknownPartitionError,
     UnknownTaskExecutorError,
 )
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import JobID
 from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, pack, unpack
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
@@ -64,7 +64,7 @@ class _Output:
 
 
 class JobMasterPartitionTracker:
-    """Which task executor holds which partition, by job, output and dataset. Pure, without lock.
+    """Which task executor holds which partition, by job and output. Pure, without lock.
 
     An output is complete when all of its partitions are tracked, as a job's or as the cluster's.
     An output that has lost partitions stays, incomplete, until what is left of it is released.
@@ -79,10 +79,8 @@ class JobMasterPartitionTracker:
         self._executors: dict[str, _Executor] = {}
         self._executor_numbers: dict[int, _Executor] = {}
         self._outputs: dict[OutputID, _Output] = {}
-        # The values are the keys of ordered sets.
+        # The values are the keys of an ordered set.
         self._jobs: dict[JobID, dict[_Output, None]] = {}
-        self._datasets: dict[IntermediateDataSetID, dict[_Output, None]] = {}
-        self._incomplete: dict[_Output, None] = {}
 
     def executor_registered(self, executor_id: str) -> None:
         """A task executor holds partitions from now on, and none yet.
@@ -128,22 +126,6 @@ class JobMasterPartitionTracker:
             _check_addition(output, job_id, info)
         output.job_partitions[index] = executor.number << PACKED_BITS | pack(info.metrics)
         output.holders[executor.number] = output.holders.get(executor.number, 0) + 1
-        if output.is_complete():
-            del self._incomplete[output]
-
-    def stop_tracking_partitions(
-        self, ids: Iterable[ResultPartitionID]
-    ) -> tuple[ResultPartitionID, ...]:
-        """Forgets partitions of jobs that their executors have released already.
-
-        Args:
-            ids: which; what is unknown, or a cluster partition, is passed over.
-
-        Returns:
-            those that were tracked.
-        """
-        released = self.stop_tracking_and_release_job_partitions(ids)
-        return tuple(partition_id for there in released.values() for partition_id in there)
 
     def stop_tracking_and_release_job_partitions(
         self, ids: Iterable[ResultPartitionID]
@@ -166,7 +148,6 @@ class JobMasterPartitionTracker:
                 continue
             executor = self._take_from_executor(output, packed)
             to_release.setdefault(executor.executor_id, []).append(partition_id)
-            self._incomplete[output] = None
             if not output.promoted and not output.job_partitions:
                 self._forget(output)
         return to_release
@@ -186,7 +167,6 @@ class JobMasterPartitionTracker:
                 executor = self._take_from_executor(output, packed)
                 partition_id = ResultPartitionID(output.output, index)
                 to_release.setdefault(executor.executor_id, []).append(partition_id)
-                self._incomplete[output] = None
             output.job_partitions.clear()
             if output.promoted:
                 self._detach_from_job(output)
@@ -222,21 +202,6 @@ class JobMasterPartitionTracker:
                 output.cluster_partitions[partition_id.index] = packed
                 output.promoted = True
 
-    def stop_tracking_and_release_cluster_partitions(
-        self, dataset_ids: Iterable[IntermediateDataSetID]
-    ) -> dict[str, list[OutputID]]:
-        """Forgets the cluster partitions of datasets, whichever outputs they are of.
-
-        Args:
-            dataset_ids: which datasets; unknown ones are passed over.
-
-        Returns:
-            for each executor the outputs that are to be released there.
-        """
-        return self.stop_tracking_and_release_cluster_outputs(
-            output for dataset_id in dataset_ids for output in self.outputs(dataset_id)
-        )
-
     def stop_tracking_and_release_cluster_outputs(
         self, outputs: Iterable[OutputID]
     ) -> dict[str, list[OutputID]]:
@@ -261,8 +226,6 @@ class JobMasterPartitionTracker:
                 to_release.setdefault(executor_id, []).append(name)
             output.cluster_partitions.clear()
             output.promoted = False
-            if not output.is_complete():
-                self._incomplete[output] = None
             if not output.job_partitions:
                 self._forget(output)
         return to_release
@@ -296,15 +259,7 @@ class JobMasterPartitionTracker:
         Raises:
             UnknownDataSetError: when nothing is known of the output.
         """
-        return self._output(output) not in self._incomplete
-
-    def incomplete(self) -> frozenset[OutputID]:
-        """The outputs of which partitions are lost, released, or not finished yet."""
-        return frozenset(output.output for output in self._incomplete)
-
-    def outputs(self, dataset_id: IntermediateDataSetID) -> tuple[OutputID, ...]:
-        """The outputs of a dataset, in the order in which they came; none of an unknown one."""
-        return tuple(output.output for output in self._datasets.get(dataset_id, ()))
+        return self._output(output).is_complete()
 
     def datasets_on(self, executor_id: str) -> frozenset[OutputID]:
         """The outputs that an executor holds partitions of.
@@ -359,8 +314,6 @@ class JobMasterPartitionTracker:
         output = _Output(name, job_id, info.number_of_partitions)
         self._outputs[name] = output
         self._jobs.setdefault(job_id, {})[output] = None
-        self._datasets.setdefault(name.dataset_id, {})[output] = None
-        self._incomplete[output] = None
         return output
 
     def _take_from_executor(self, output: _Output, packed: int) -> _Executor:
@@ -383,11 +336,6 @@ class JobMasterPartitionTracker:
     def _forget(self, output: _Output) -> None:
         self._detach_from_job(output)
         del self._outputs[output.output]
-        others = self._datasets[output.output.dataset_id]
-        del others[output]
-        if not others:
-            del self._datasets[output.output.dataset_id]
-        del self._incomplete[output]
 
 
 def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
