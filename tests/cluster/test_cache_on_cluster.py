@@ -147,12 +147,12 @@ def test_a_task_executor_started_again_empty_has_its_datasets_made_again(
 
 def test_a_task_executor_that_hangs_is_done_without(cluster: LocalCluster, driver: Driver) -> None:
     assert driver("remember('hot', numbers())")
-    cluster.pause_task_executor(1)
+    cluster.workers[1].task_executor.pause()
     try:
         assert driver("rows(hot) == rows(numbers())")
         assert driver("bool(env.last_job_result.losses)")
     finally:
-        cluster.resume_task_executor(1)
+        cluster.workers[1].task_executor.resume()
     driver.comes_to("(hot.count(), outcomes()[0])", [4000, "produced"])
     assert driver("rows(hot) == rows(numbers())")
 

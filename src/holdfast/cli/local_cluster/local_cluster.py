@@ -224,22 +224,6 @@ class LocalCluster:
         self._start_task_executor(node)
         node.await_task_executor()
 
-    def pause_task_executor(self, index: int) -> None:
-        """Stops a task executor with SIGSTOP, as a machine that hangs.
-
-        Args:
-            index: its worker's place in `workers`.
-        """
-        self.workers[index].task_executor.pause()
-
-    def resume_task_executor(self, index: int) -> None:
-        """Lets a paused task executor go on.
-
-        Args:
-            index: its worker's place in `workers`.
-        """
-        self.workers[index].task_executor.resume()
-
     def _start(self, undone: ExitStack) -> None:
         self._java = find_java()
         self.home.make(self._number_of_workers)

@@ -65,17 +65,6 @@ class FileSplitCoordinator:
         """The subtasks that are not done, in their order."""
         return tuple(each for each in range(self.parallelism) if each not in self._finished)
 
-    def splits_of(self, subtask: int) -> tuple[FileSplit, ...]:
-        """What a subtask reads.
-
-        Args:
-            subtask: which one, from zero.
-
-        Raises:
-            ValueError: when there is no such subtask.
-        """
-        return self._assignment[self._checked(subtask)]
-
     def snapshot(self) -> bytes:
         """The splits, and who is done with them, as JSON."""
         subtasks = tuple(tuple(_fields(each) for each in splits) for splits in self._assignment)
