@@ -21,6 +21,7 @@ from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.application_directory import ApplicationDirectory
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.applications.holder import ApplicationHolder
 from holdfast.taskexecutor.outputs.output import OutputState
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
@@ -46,9 +47,8 @@ class Round:
         self.random = random.Random(seed)
         self.root = root
         application = ApplicationID.random()
-        self.partitions = ApplicationPartitions(
-            application, ApplicationDirectory.create(root, application)
-        )
+        directory = ApplicationDirectory.create(root, application)
+        self.partitions = ApplicationPartitions(ApplicationHolder(application, directory))
         self.tracker = self.partitions.tracker
         self.job_id = JobID.random()
         self.tracker.mark_job_active(self.job_id)
@@ -131,7 +131,7 @@ def test_only_what_was_promoted_outlives_a_lost_job(rounds: Iterator[Round]) -> 
         outlived += len(promoted)
         one.partitions.release_promoted()
         assert one.files() == set()
-        one.partitions.close()
+        one.partitions.holder.close()
     assert outlived
 
 
@@ -148,7 +148,7 @@ def test_an_output_is_promoted_or_released_and_never_both(rounds: Iterator[Round
             partial(one.partitions.release_finished_of, one.job_id),
         )
         assert one.files() == one.tracked(*OutputState) == one.tracked(OutputState.PROMOTED)
-        one.partitions.close()
+        one.partitions.holder.close()
 
 
 def test_of_several_that_finish_one_output_exactly_one_does(rounds: Iterator[Round]) -> None:
@@ -164,7 +164,7 @@ def test_of_several_that_finish_one_output_exactly_one_does(rounds: Iterator[Rou
         one.race(*[attempt] * 4)
         assert done == [2]
         assert one.tracked(OutputState.FINISHED) == {output}
-        one.partitions.close()
+        one.partitions.holder.close()
 
 
 def test_an_output_without_rows_leaves_no_directory(tmp_path: Path) -> None:
@@ -173,4 +173,4 @@ def test_an_output_without_rows_leaves_no_directory(tmp_path: Path) -> None:
     one.finish(one.outputs[0])
     assert not directory.exists()
     assert not one.tracker.is_tracking_partitions_for(one.job_id)
-    one.partitions.close()
+    one.partitions.holder.close()

@@ -24,6 +24,7 @@ from holdfast.storage.application_directory import ApplicationDirectory, applica
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.applications.holder import ApplicationHolder
 from holdfast.taskexecutor.applications.recovery_partitions import RecoveryPartitions
 from holdfast.taskexecutor.applications.recovery_starts import RecoveryStarts
 from holdfast.taskexecutor.calls.gateway import DataSetReport, Registration, TaskExecutorDescription
@@ -138,7 +139,7 @@ class TaskExecutor:
                 directory = None if application is None else ApplicationDirectory.adopt(path)
                 if application is None or directory is None:
                     continue
-                partitions = ApplicationPartitions(application, directory)
+                partitions = ApplicationPartitions(ApplicationHolder(application, directory))
                 partitions.adopt()
                 if partitions.tracker.all():
                     with self._lock:
@@ -148,13 +149,13 @@ class TaskExecutor:
                         )
                         self._applications[application] = partitions
                 else:
-                    partitions.close()
+                    partitions.holder.close()
             for start in self._starts.adopted():
-                claim = start.partitions.claim
+                application = start.partitions.application
                 with self._lock:
                     lease, now = start.lease_seconds, self._clock()
-                    self._connections.handle(ApplicationAdopted(claim.application, lease, now))
-                    self._applications[claim.application] = start.partitions
+                    self._connections.handle(ApplicationAdopted(application, lease, now))
+                    self._applications[application] = start.partitions
         except OSError as error:
             raise StorageError(str(self._root), f"can't be read: {error}") from error
 
@@ -174,7 +175,8 @@ class TaskExecutor:
                 except StorageError:
                     self._handle(ApplicationUnregistered(application))
                     raise
-                self._applications[application] = ApplicationPartitions(application, directory)
+                holder = ApplicationHolder(application, directory)
+                self._applications[application] = ApplicationPartitions(holder)
         return Registration(self._description.incarnation, self._root_of(application))
 
     def register_recovery(
@@ -196,9 +198,9 @@ class TaskExecutor:
         with self._recovering:
             with self._lock:
                 known = self._applications.get(application)
-                if known is not None and not known.is_taken_over():
+                if known is not None and not known.holder.is_taken_over():
                     self._handle(registered)
-            if known is None or known.is_taken_over():
+            if known is None or known.holder.is_taken_over():
                 self._forget(application)
                 partitions = self._starts.begin(claim, lease_seconds)
                 self._forget_earlier(claim)
@@ -214,8 +216,7 @@ class TaskExecutor:
         partitions = self._registered(application)
         with self._lock:
             self._handle(HeartbeatReceived(application, self._clock()))
-        if isinstance(partitions, RecoveryPartitions):
-            self._starts.is_alive(partitions.claim)
+        partitions.holder.heard_of()
         for output_id, count in hits.items():
             output = partitions.tracker.get(output_id)
             if output is not None:
@@ -227,12 +228,11 @@ class TaskExecutor:
             if not self._connections.is_registered(application):
                 return
             partitions = self._applications[application]
-            if partitions.is_taken_over():
+            if partitions.holder.is_taken_over():
                 self._forget(application)
                 return
             steps = self._handle(ApplicationUnregistered(application))
-        if isinstance(partitions, RecoveryPartitions):
-            self._starts.ended(partitions.claim)
+        partitions.holder.ended()
         self._carry_out(steps)
         # Its own word: no task is waited for.
         for output in partitions.tracker.all(OutputState.OPEN):
@@ -343,7 +343,7 @@ class TaskExecutor:
                 for id, partitions in self._applications.items()
                 if self._connections.is_registered(id)
                 and application in (None, id)
-                and not partitions.is_taken_over()
+                and not partitions.holder.is_taken_over()
             ]
             if application is not None and not asked:
                 raise UnknownApplicationError(application.hex)
@@ -413,7 +413,7 @@ class TaskExecutor:
             left = list(self._applications.values())
             self._applications.clear()
         for partitions in left:
-            partitions.close()
+            partitions.holder.close()
 
     def leave(self) -> None:
         """Ends without releasing anything, so that a later start finds it."""
@@ -421,12 +421,12 @@ class TaskExecutor:
             left = list(self._applications.values())
             self._applications.clear()
         for partitions in left:
-            partitions.leave()
+            partitions.holder.leave()
 
     def _root_of(self, application: ApplicationID) -> str:
         if self._read_root is not None:
             return self._read_root(application)
-        return f"file:{self._applications[application].path() / DATASETS}"
+        return f"file:{self._applications[application].holder.path() / DATASETS}"
 
     def _reported(self, partitions: ApplicationPartitions, output: Output) -> DataSetReport:
         manifest = output.manifest
@@ -448,7 +448,7 @@ class TaskExecutor:
         with self._lock:
             self._connections.require_application(application)
             partitions = self._applications[application]
-            if not partitions.is_taken_over():
+            if not partitions.holder.is_taken_over():
                 return partitions
             # By another process, which shares the directory.
             self._forget(application)
@@ -490,9 +490,7 @@ class TaskExecutor:
             earlier = [
                 application
                 for application, partitions in self._applications.items()
-                if isinstance(partitions, RecoveryPartitions)
-                and partitions.claim.job_id == claim.job_id
-                and partitions.claim.epoch < claim.epoch
+                if partitions.holder.is_before(claim)
             ]
         for application in earlier:
             self._forget(application)
@@ -590,7 +588,7 @@ class TaskExecutor:
                 return
             del self._applications[application]
             # Everything in it has been released, so this is quick; a new one may take its name.
-            partitions.close()
+            partitions.holder.close()
 
 
 def _refuse_bad_registration(

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from holdfast.errors import (
     MalformedRequestError,
@@ -18,6 +17,7 @@ from holdfast.errors import (
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS, STAGING, PartitionDirectory, damage
+from holdfast.taskexecutor.applications.holder import Holder
 from holdfast.taskexecutor.outputs.adoption import why_not_whole
 from holdfast.taskexecutor.outputs.linked_files import (
     PublishedPartition,
@@ -41,41 +41,31 @@ logger = logging.getLogger(__name__)
 NO_JOB = JobID("0" * 32)
 
 
-class OwnDirectory(Protocol):
-    """A directory that one application has for itself."""
-
-    def path(self) -> Path:
-        """Where it is; an OSError when it isn't there any more and can't be made again."""
-
-    def close(self) -> None:
-        """Removes it with everything in it."""
-
-    def leave(self) -> None:
-        """Lets go of it as it is."""
-
-
 class ApplicationPartitions:
     """One application's partitions. Safe for use by several threads.
 
     Spark's tasks write them as files to an output's directory; they are taken over once the tasks
     have finished, and removed at once where their job doesn't want them any more.
 
+    Attributes:
+        holder: for whom they stay.
+        tracker: the book of its outputs.
+
     Args:
-        application: whose they are.
-        directory: its own directory.
+        holder: see above.
 
     Source: FLINK-12612, `JobAwareShuffleEnvironment`.
     """
 
-    def __init__(self, application: ApplicationID, directory: OwnDirectory) -> None:
-        self.application = application
+    def __init__(self, holder: Holder) -> None:
+        self.holder = holder
         self.tracker = TaskExecutorPartitionTracker()
-        self._directory = directory
-        self._files = PartitionDirectory(directory.path)
+        self._files = PartitionDirectory(holder.path)
 
-    def is_taken_over(self) -> bool:
-        """Whether a newer start of its job has what it had, so that it is nobody's any more."""
-        return False
+    @property
+    def application(self) -> ApplicationID:
+        """Whose they are."""
+        return self.holder.application
 
     def adopt(self) -> None:
         """Takes over the published outputs that are whole, and removes everything else.
@@ -83,7 +73,7 @@ class ApplicationPartitions:
         Raises:
             OSError: when the directory can't be listed.
         """
-        root = self._directory.path()
+        root = self.holder.path()
         with os.scandir(root) as entries:
             others = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
         for path in others:
@@ -317,26 +307,10 @@ class ApplicationPartitions:
                 return
             remove_committed(output.directory)
 
-    def close(self) -> None:
-        """Removes the directory, with whatever lies in it."""
-        self._directory.close()
-
-    def leave(self) -> None:
-        """Leaves the directory as it is, for a later start."""
-        self._directory.leave()
-
-    def path(self) -> Path:
-        """The application's directory.
-
-        Raises:
-            OSError: when it is closed, or gone and can't be made again.
-        """
-        return self._directory.path()
-
     def unknown_directories(self) -> Iterator[Path]:
         """What lies where outputs lie, without being one that is known."""
         try:
-            root = self._directory.path()
+            root = self.holder.path()
         except OSError:
             return
         for kind in (STAGING, PARTIAL, DATASETS):

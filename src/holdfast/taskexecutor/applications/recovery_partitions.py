@@ -19,7 +19,6 @@ from holdfast.taskexecutor.outputs.output_record import OutputRecord
 from holdfast.taskexecutor.outputs.publication import Publication
 from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
 from holdfast.taskexecutor.partitions.partition_info import OutputID
-from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
 from holdfast.taskexecutor.recovery.salvage import SalvagedOutput, gather, salvaged
 
 
@@ -27,16 +26,8 @@ class RecoveryPartitions(ApplicationPartitions):
     """One start's partitions. Safe for use by several threads.
 
     Args:
-        directory: the start's own.
+        holder: the start.
     """
-
-    def __init__(self, directory: RecoveryDirectory) -> None:
-        super().__init__(directory.claim.application, directory)
-        self.claim = directory.claim
-        self._start = directory
-
-    def is_taken_over(self) -> bool:
-        return not self._start.exists()
 
     def adopt(self) -> None:
         """Takes in what earlier starts, or an earlier run of this executor, have left.
@@ -44,7 +35,7 @@ class RecoveryPartitions(ApplicationPartitions):
         Raises:
             OSError: when that can't be read.
         """
-        own = self._start.path()
+        own = self.holder.path()
         gather(own)
         for found in salvaged(own):
             if found.manifest is not None and found.record is not None:

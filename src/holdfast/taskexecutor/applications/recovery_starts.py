@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.ids import ApplicationID
+from holdfast.taskexecutor.applications.holder import StartHolder
 from holdfast.taskexecutor.applications.recovery_partitions import RecoveryPartitions
 from holdfast.taskexecutor.recovery.claim_files import ClaimFiles
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
@@ -82,14 +83,6 @@ class RecoveryStarts:
             if remaining > 0 and not self._has_ended(claim):
                 yield AdoptedStart(self._assembled(claim), remaining)
 
-    def ended(self, claim: RecoveryClaim) -> None:
-        """A job has ended. Its claim stays for a while, so that earlier starts stay refused."""
-        self._claims.end(claim)
-
-    def is_alive(self, claim: RecoveryClaim) -> None:
-        """A start has been heard of."""
-        self._claims.touch(claim)
-
     def sweep(self, known: Set[ApplicationID], every_seconds: float) -> None:
         """Removes jobs that have lapsed and directories that no claim speaks for.
 
@@ -150,7 +143,7 @@ class RecoveryStarts:
         except StaleEpochError:
             directory.close()
             raise
-        partitions = RecoveryPartitions(directory)
+        partitions = RecoveryPartitions(StartHolder(claim, directory, self._claims))
         partitions.adopt()
         self._claims.forget_before(claim)
         return partitions
