@@ -58,9 +58,10 @@ types: $(STAMP) ## Check the types
 $(CLASSES): $(STAMP)
 	@$(WITH_JAVA) && $(BIN)/python -m tests.share_classes $@
 
-# What takes minutes in one piece begins early, so that no process waits long for the other one.
+# What takes minutes in one piece begins early, so that no process waits long for the others. Three on
+# two cores: whoever kills processes, or waits for leases, uses half a core.
 test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		$(wildcard tests/unit tests/taskexecutor tests/chaos tests/cluster tests/spark) $(ARGS)
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
@@ -23,7 +24,8 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     home = tmp_path_factory.mktemp("fuzz")
     make_tables(spark, home / "tables")
     # PySpark logs every error, and errors are answers here.
-    logger = logging.getLogger("SQLQueryContextLogger")
+    # By its own class of loggers: were it made here by another, PySpark could not use it.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     config = {"intermediate-result-storage.directory": str(home / "kept")}
