@@ -114,13 +114,13 @@ def test_missing_partitions_are_those_of_a_whole_run(
     description = description_of(df)
     writer = PartitionWriter(spark, "zstd")
     session = session_under(spark, session_inputs(spark), WRITE_SETTINGS)
-    writer.write(plan_of(df), session, description, tmp_path / "whole")
+    writer.write(plan_of(df), session, description, str(tmp_path / "whole"))
     missing = [1, found.parallelism - 1]
     again = query(reader(str(files / source)))
     found_again = split(spark, again)
     assert found_again == found
     part_of_it = some_partitions(spark, found_again, missing)
-    writer.write(part_of_it, session, description, tmp_path / "part")
+    writer.write(part_of_it, session, description, str(tmp_path / "part"))
     whole, part = by_index(spark, tmp_path / "whole"), by_index(spark, tmp_path / "part")
     assert set(part) <= {0, 1}
     for place, index in enumerate(missing):

@@ -139,7 +139,7 @@ def test_statuses_and_locations_are_told(app: Any, reader: Reader, served: Any) 
     assert (directory["type"], directory["length"]) == ("DIRECTORY", 0)
     file = ask(f"{app.url}?op=GETFILESTATUS")["FileStatus"]
     assert (file["type"], file["length"]) == ("FILE", app.part.bytes)
-    assert file["modificationTime"] == app.part.modified_ns // 10**6
+    assert file["modificationTime"] == (app.place / app.part.file).stat().st_mtime_ns // 10**6
     listed = ask(f"{app.base}/{app.output}?op=LISTSTATUS")["FileStatuses"]["FileStatus"]
     assert [each["pathSuffix"] for each in listed] == [
         part.file for part in app.reports[app.output].partitions

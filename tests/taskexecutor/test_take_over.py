@@ -22,6 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
+from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
@@ -347,7 +348,9 @@ def test_only_what_lies_there_as_it_was_found_is_published(world: World) -> None
     os.utime(file, ns=(1, 1))
     with pytest.raises(StorageError, match="was modified"):
         promote(ONE, manifest(ONE, partitions))
-    os.utime(file, ns=(partitions[0].modified_ns, partitions[0].modified_ns))
+    modified = modified_ns(partitions[0].version)
+    assert modified is not None
+    os.utime(file, ns=(modified, modified))
     promote(ONE, manifest(ONE, partitions))
     promote(ONE, manifest(ONE, partitions))
     assert world.executor.damage(second.application, ONE) is None

@@ -546,7 +546,7 @@ def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
 def test_a_manifest_may_hold_any_number(storage: EmbeddedStorage, holdfast: Command) -> None:
     kept = keep(storage, "1" * 64, (0,))
     manifest = json.loads((kept.directory / "_manifest.json").read_text())
-    manifest["partitions"][0].update(modified_ns=10**30, rows=10**30)
+    manifest["partitions"][0].update(version=f"1-{10**30}", rows=10**30)
     manifest["created"] = "yesterday"
     (kept.directory / "_manifest.json").write_text(json.dumps(manifest))
     (shown,) = holdfast.json("show", "1111")

@@ -18,6 +18,7 @@ from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.claim_files import CLAIMS
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
@@ -146,7 +147,9 @@ def test_what_tasks_had_committed_is_completed(starts: Starts) -> None:
         os.utime(again.locations[place], ns=(1, 1))
         assert third.rewritten(again) == f"partition {place} was modified"
         assert third.damage(again) == f"partition {place} was modified"
-        os.utime(again.locations[place], ns=(partition.modified_ns, partition.modified_ns))
+        modified = modified_ns(partition.version)
+        assert modified is not None
+        os.utime(again.locations[place], ns=(modified, modified))
     assert rows(again) == [1, 1, 3, 2]
     assert again.manifest.partitions == kept.manifest.partitions
     assert third.damage(again) is None

@@ -89,7 +89,7 @@ def kept(output: OutputID, *indices: int) -> KeptDataSet:
         dataset_id=output.dataset_id.hex, computes="a join", columns=(), spark_version="4.3.0"
     )
     partitions = tuple(
-        KeptPartition(index=index, file=f"part-{index:05}.parquet", bytes=10, rows=1, modified_ns=1)
+        KeptPartition(index=index, file=f"part-{index:05}.parquet", bytes=10, rows=1, version="1")
         for index in indices
     )
     manifest = Manifest(created="2026-01-01T00:00:00", dataset=description, partitions=partitions)

@@ -30,7 +30,7 @@ PUBLISHED = Path("datasets")
 
 def partition(index: int) -> KeptPartition:
     file = f"part-{index:05}-x.parquet"
-    return KeptPartition(index=index, file=file, bytes=100 + index, rows=index, modified_ns=1)
+    return KeptPartition(index=index, file=file, bytes=100 + index, rows=index, version="1")
 
 
 def manifest(output: Output) -> Manifest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -99,8 +98,8 @@ class ExecutorOutputs(Generic[Connection]):
             raise StorageError(
                 str(output), f"expected the same directory on all task executors, got {directories}"
             )
-        directory = Path(next(iter(directories.values())))
-        return StagedDataSet(job_id, output.dataset_id, output.name, directory)
+        (location,) = set(directories.values())
+        return StagedDataSet(job_id, output.dataset_id, output.name, location)
 
     def finish(
         self,
@@ -228,9 +227,7 @@ class ExecutorOutputs(Generic[Connection]):
         """
         output = OutputID.parse(staged.name)
         if not any(found.values()):
-            raise StorageError(
-                str(staged.directory), "no task wrote a partition, not even an empty one"
-            )
+            raise StorageError(staged.location, "no task wrote a partition, not even an empty one")
         created = datetime.now(UTC).isoformat(timespec="seconds")
         manifests = {
             connection: Manifest(created=created, dataset=description, partitions=partitions)

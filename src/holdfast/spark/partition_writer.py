@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -113,15 +112,15 @@ class PartitionWriter:
         plan: Any,
         session: Any,
         description: DataSetDescription,
-        directory: Path,
+        location: str,
     ) -> None:
-        """Computes `plan` and writes its rows into `directory`.
+        """Computes `plan` and writes its rows to a location.
 
         Args:
             plan: the JVM's analyzed plan.
             session: the JVM's session that runs it, under `WRITE_SETTINGS` if it is one of its own.
             description: how its columns are kept.
-            directory: an empty directory on each machine that tasks run on.
+            location: the path of a directory that is empty on each machine that tasks run on.
 
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
@@ -132,9 +131,7 @@ class PartitionWriter:
         writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
-        writer.option("compression", self.compression).format(PARQUET).save(
-            hadoop_path(str(directory))
-        )
+        writer.option("compression", self.compression).format(PARQUET).save(hadoop_path(location))
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns

@@ -201,7 +201,7 @@ class SparkVertexRunner:
             # Spark names the directory then too, as the writer is what asks for the rows.
             if is_of_stream_task(error):
                 raise
-            if names_any(error, [str(staged.directory)]) or is_refusal(error):
+            if names_any(error, [staged.location]) or is_refusal(error):
                 raise NotKeptError(reason(error)) from error
             raise
         finally:
@@ -241,14 +241,13 @@ class SparkVertexRunner:
     def _write(
         self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
     ) -> tuple[WrittenPartition, ...] | None:
-        directory = staged.directory
         with self._described(description.computes, staged.dataset_id):
             if not self._storage.spans_machines:
-                self._writer.write(plan, session, description, directory)
+                self._writer.write(plan, session, description, staged.location)
                 return None
             job = WriteJob(self._spark)
             with job.tagged():
-                self._writer.write(plan, session, description, directory)
+                self._writer.write(plan, session, description, staged.location)
             return job.written()
 
     @contextmanager

@@ -19,13 +19,18 @@ class StagedDataSet:
         job_id: the job that writes it.
         dataset_id: what it is the result of.
         name: of this production of it, `<dataset>-<attempt>`.
-        directory: where Spark's tasks write their partitions, each on its own machine.
+        location: where Spark's tasks write their partitions: a path, each on its own machine.
     """
 
     job_id: JobID
     dataset_id: IntermediateDataSetID
     name: str
-    directory: Path
+    location: str
+
+    @property
+    def directory(self) -> Path:
+        """The location of a dataset that is written on this machine."""
+        return Path(self.location)
 
 
 @dataclass(frozen=True, slots=True)

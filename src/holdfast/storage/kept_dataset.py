@@ -43,14 +43,14 @@ class KeptPartition(_Record):
         file: its name beside the manifest.
         bytes: its size.
         rows: how many rows it holds.
-        modified_ns: modification time in ns since 1970.
+        version: another one once somebody has written to it; only ever compared.
     """
 
     index: int
     file: str
     bytes: int
     rows: int
-    modified_ns: int
+    version: str
 
 
 class DataSetDescription(_Record):
@@ -86,7 +86,7 @@ class Manifest(_Record):
         partitions: its partitions, by index.
     """
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     created: str
     dataset: DataSetDescription
     partitions: tuple[KeptPartition, ...]

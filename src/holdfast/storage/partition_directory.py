@@ -21,6 +21,7 @@ from holdfast.files.regular_file import text_of
 from holdfast.files.removal import remove_at_once
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
 from holdfast.storage.partition_link import link_partition
+from holdfast.storage.partition_version import version_of
 
 STAGING = "staging"
 DATASETS = "datasets"
@@ -141,7 +142,7 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
                 file=path.name,
                 bytes=status.st_size,
                 rows=pyarrow.parquet.read_metadata(path).num_rows,
-                modified_ns=status.st_mtime_ns,
+                version=version_of(status),
             )
     except (OSError, pyarrow.ArrowException) as error:
         raise StorageError(str(staged), f"can't determine its partitions: {error}") from error
@@ -223,11 +224,11 @@ def rewritten(directory: Path, manifest: Manifest) -> str | None:
 
 def how_changed(partition: KeptPartition, status: os.stat_result) -> str | None:
     """How a file differs from the partition that was published in it."""
+    if version_of(status) == partition.version:
+        return None
     if status.st_size != partition.bytes:
         return f"partition {partition.index} has {status.st_size} of {partition.bytes} bytes"
-    if status.st_mtime_ns != partition.modified_ns:
-        return f"partition {partition.index} was modified"
-    return None
+    return f"partition {partition.index} was modified"
 
 
 def _remove(directory: Path) -> None:

@@ -36,6 +36,7 @@ from typing import Any
 from holdfast.cli.datasets.dataset_source import Released
 from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, PartitionsPlace
 from holdfast.storage.kept_dataset import KeptPartition
+from holdfast.storage.partition_version import modified_ns
 
 
 def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
@@ -110,13 +111,15 @@ def _partition(partition: KeptPartition, place: PartitionsPlace) -> dict[str, An
         "file": partition.file,
         "rows": partition.rows,
         "bytes": partition.bytes,
-        "modified": _time(partition.modified_ns),
+        "modified": _time(modified_ns(partition.version)),
         "host": place.host,
         "location": f"{place.directory}/{partition.file}",
     }
 
 
-def _time(nanoseconds: int) -> str | None:
+def _time(nanoseconds: int | None) -> str | None:
+    if nanoseconds is None:
+        return None
     try:
         return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

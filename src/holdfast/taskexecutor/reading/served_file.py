@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.storage.kept_dataset import KeptPartition
+from holdfast.storage.partition_version import version_of
 from holdfast.taskexecutor.outputs.output import Output
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,7 +36,7 @@ def open_partition(root: Path, output: Output, partition: KeptPartition) -> IO[b
         status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode):
             raise FileNotFoundError(f"partition {partition.index} is not a file")
-        if (status.st_size, status.st_mtime_ns) != (partition.bytes, partition.modified_ns):
+        if version_of(status) != partition.version:
             raise FileNotFoundError(f"partition {partition.index} was modified")
         return open(opened, "rb", buffering=0)
     except BaseException:

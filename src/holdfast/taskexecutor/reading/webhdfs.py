@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from holdfast.ids import ApplicationID
 from holdfast.storage.kept_dataset import KeptPartition
+from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.outputs.output import Output
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
@@ -164,7 +165,7 @@ def file_status(partition: KeptPartition, suffix: str = "") -> dict[str, Any]:
         pathSuffix=suffix,
         length=partition.bytes,
         blockSize=max(1, partition.bytes),
-        modificationTime=partition.modified_ns // 1_000_000,
+        modificationTime=(modified_ns(partition.version) or 0) // 1_000_000,
         permission="400",
         replication=1,
     )

@@ -13,6 +13,7 @@ import pyarrow.parquet
 from holdfast.errors import StorageError
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS, STAGING, manifest_in
+from holdfast.storage.partition_version import version_of
 from holdfast.taskexecutor.outputs.adoption import why_not_whole
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
@@ -171,7 +172,7 @@ def _whole(file: Path, index: int) -> KeptPartition | None:
         file=file.name,
         bytes=status.st_size,
         rows=rows,
-        modified_ns=status.st_mtime_ns,
+        version=version_of(status),
     )
 
 
