@@ -10,7 +10,7 @@ from holdfast.graph.plan_cuts import CutLimits
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import find_matches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.recovery.optimized_query import OptimizedQueries
+from holdfast.spark.plans.optimized_query import OptimizedQueries
 
 
 def checkpointed(spark: SparkSession, text: str) -> DataFrame:

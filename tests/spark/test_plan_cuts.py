@@ -19,7 +19,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import is_keepable
-from holdfast.spark.recovery.optimized_query import Cut, OptimizedQueries
+from holdfast.spark.plans.optimized_query import Cut, OptimizedQueries
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet

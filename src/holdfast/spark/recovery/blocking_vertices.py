@@ -22,7 +22,7 @@ from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Reads
 from holdfast.spark.catalyst_bridge import Query
-from holdfast.spark.recovery.optimized_query import Cut
+from holdfast.spark.plans.optimized_query import Cut
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from holdfast.spark.recovery.vertex_production import VertexProduction
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner

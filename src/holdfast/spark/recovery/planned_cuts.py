@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.spark.catalyst_bridge import Query
-from holdfast.spark.recovery.optimized_query import CutQuery
+from holdfast.spark.plans.optimized_query import CutQuery
 
 
 @dataclass(frozen=True, slots=True)

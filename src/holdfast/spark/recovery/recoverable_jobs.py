@@ -23,9 +23,9 @@ from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.plans.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.job_engine import JobEngine
-from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recoverable_start import RecoverableStart, StorageOf
 from holdfast.spark.recovery.recovery_settings import RecoverySettings

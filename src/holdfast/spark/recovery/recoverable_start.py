@@ -27,9 +27,9 @@ from holdfast.runtime.recovery.job_sink import JobSink, SinkStart
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.sinks.taken_back import take_back
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.plans.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.job_engine import JobEngine
-from holdfast.spark.recovery.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
 from holdfast.spark.recovery.recovery_settings import RecoverySettings

@@ -18,9 +18,9 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Reads
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.plans.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.job_engine import JobEngine
-from holdfast.spark.recovery.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.retained_shuffles import RetainedQuery, RetainedShuffles
 from holdfast.spark.spark_vertex_runner import is_observed

@@ -16,8 +16,8 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.keepable_types import is_keepable
-from holdfast.spark.recovery.kept_sources import KeptSources
-from holdfast.spark.recovery.size_estimates import SizeEstimates
+from holdfast.spark.plans.kept_sources import KeptSources
+from holdfast.spark.plans.size_estimates import SizeEstimates
 from holdfast.spark.session_settings import session_under
 from holdfast.storage.kept_dataset import KeptDataSet
 
