@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from benchmarks.cache.keeping import FIRST_JOB, KEPT_ALONE
 from benchmarks.cache.questions import FIRST, QUESTIONS, join
 from holdfast import Environment
-from holdfast.runtime import task_executor_storage
+from holdfast.runtime import executor_outputs
+from holdfast.storage import pinned_data_set
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.partition_directory import PartitionDirectory
 from holdfast.taskexecutor.applications import application_partitions
@@ -39,8 +40,8 @@ _DISK_WORK: tuple[tuple[Any, str], ...] = (
     *((PartitionDirectory, method) for method in ("open", "publish", "remove", "pin")),
     (staged_files, "found_partitions"),
     (application_partitions, "damage"),
-    (task_executor_storage, "damage"),
-    (task_executor_storage, "rewritten"),
+    (executor_outputs, "damage"),
+    (pinned_data_set, "rewritten"),
 )
 
 
