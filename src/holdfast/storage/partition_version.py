@@ -13,7 +13,11 @@ def version_of(status: os.stat_result) -> str:
 
     Others only compare it: what keeps partitions elsewhere has versions of its own.
 
-    >>> version_of(os.stat_result((0,) * 6 + (7, 0, 1, 0)))
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     os.truncate(file.name, 7)
+    ...     os.utime(file.name, ns=(0, 1_000_000_000))
+    ...     version_of(os.stat(file.name))
     '7-1000000000'
     """
     return f"{status.st_size}-{status.st_mtime_ns}"
