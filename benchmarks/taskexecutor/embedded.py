@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from benchmarks.cache.keeping import FIRST_JOB, KEPT_ALONE
 from benchmarks.cache.questions import FIRST, QUESTIONS, join
 from holdfast import Environment
-from holdfast.runtime import executor_outputs
-from holdfast.storage import pinned_data_set
+from holdfast.runtime import executor_outputs, executor_storage
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.partition_directory import PartitionDirectory
 from holdfast.taskexecutor.applications import application_partitions
@@ -41,7 +40,7 @@ _DISK_WORK: tuple[tuple[Any, str], ...] = (
     (staged_files, "found_partitions"),
     (application_partitions, "damage"),
     (executor_outputs, "damage"),
-    (pinned_data_set, "rewritten"),
+    (executor_storage, "rewritten_since"),
 )
 
 

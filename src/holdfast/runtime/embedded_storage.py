@@ -12,7 +12,6 @@ from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.partition_directory import note_hits
-from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -54,10 +53,8 @@ class EmbeddedStorage(TaskExecutorStorage):
 
     def _note_hits(self, kept: KeptDataSet) -> None:
         """Lays the count beside the partitions, where `holdfast ls` finds it."""
-        if kept.name is None:
-            return
         # One at a time, so that the last one to write has counted last.
         with self._noting:
-            count = self._outputs.hits().get(OutputID.parse(kept.name))
+            count = self._outputs.hits_of(kept)
             if count is not None:
                 note_hits(kept.directory, count)

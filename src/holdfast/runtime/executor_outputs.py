@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Lock
@@ -14,7 +15,7 @@ from holdfast.errors import (
     TaskExecutorError,
     UnknownDataSetError,
 )
-from holdfast.ids import ApplicationID, JobID
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
@@ -74,13 +75,19 @@ class ExecutorOutputs(Generic[Connection]):
             self.tracker.executor_registered(connection.name)
 
     def stage(
-        self, job_id: JobID, output: OutputID, part: OutputPart | None = None
+        self, job_id: JobID, dataset_id: IntermediateDataSetID, part: OutputPart | None = None
     ) -> StagedDataSet:
-        """A new directory, the same on every executor's machine.
+        """A new directory for a new production of a dataset, the same on every executor's machine.
+
+        Args:
+            job_id: the job that writes there.
+            dataset_id: what it is the result of.
+            part: what of another production it makes, where that isn't all.
 
         Raises:
             StorageError: when it can't be made.
         """
+        output = OutputID(dataset_id, uuid.uuid4().hex[:8])
         directories: dict[str, str] = {}
         failures: list[Exception] = []
         for connection in self.connections:
@@ -99,7 +106,7 @@ class ExecutorOutputs(Generic[Connection]):
                 str(output), f"expected the same directory on all task executors, got {directories}"
             )
         (location,) = set(directories.values())
-        return StagedDataSet(job_id, output.dataset_id, output.name, location)
+        return StagedDataSet(job_id, dataset_id, output.name, location)
 
     def finish(
         self,
@@ -288,11 +295,7 @@ class ExecutorOutputs(Generic[Connection]):
         """
         holders = {
             partition.index: (names[holder], PartitionMetrics(partition.bytes, partition.rows))
-            for partition, holder in zip(
-                kept.manifest.partitions,
-                kept.holders or (0,) * len(kept.manifest.partitions),
-                strict=True,
-            )
+            for partition, holder in kept.placed
         }
         nothing = (names[0], PartitionMetrics(0, 0))
         ids = [ResultPartitionID(output, index) for index in range(number)]
@@ -376,6 +379,10 @@ class ExecutorOutputs(Generic[Connection]):
             output = OutputID.parse(kept.name)
             with self.lock:
                 self._hits[output] = self._hits.get(output, 0) + 1
+
+    def hits_of(self, kept: KeptDataSet) -> int | None:
+        """How often a dataset has been read; None when it has been released."""
+        return None if kept.name is None else self._hits.get(OutputID.parse(kept.name))
 
     def hits(self) -> dict[OutputID, int]:
         """How often each output has been read."""

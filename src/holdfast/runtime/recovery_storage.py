@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +17,9 @@ from holdfast.errors import (
     TaskExecutorError,
     UnknownDataSetError,
 )
-from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.executor_outputs import ExecutorOutputs
+from holdfast.ids import JobID
+from holdfast.runtime.executor_outputs import ExecutorOutputs, Found
+from holdfast.runtime.executor_storage import ExecutorStorage
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.lying_partition import LyingPartition
 from holdfast.runtime.previous_workers import await_previous_workers
@@ -34,13 +34,11 @@ from holdfast.runtime.recovery_connection import RecoveryConnection
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import (
-    IntermediateResultStorage,
     StagedDataSet,
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.linked_data_set import link_data_set
-from holdfast.storage.pinned_data_set import pin, rewritten_since, unpin
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
@@ -57,7 +55,7 @@ from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 logger = logging.getLogger(__name__)
 
 
-class RecoveryStorage(IntermediateResultStorage):
+class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
     """The partitions of one job, which every start of it takes over from the one before.
 
     From its making on nothing that an earlier start of the job does counts at the task executors.
@@ -114,8 +112,9 @@ class RecoveryStorage(IntermediateResultStorage):
                 for name, gateway in executors.items()
             ]
 
-        self._outputs = ExecutorOutputs(claim.application, spans_machines, connections)
-        connected = _connect(self._outputs.connections, wait_for, timeout_seconds)
+        outputs = ExecutorOutputs(claim.application, spans_machines, connections)
+        super().__init__(outputs)
+        connected = _connect(outputs.connections, wait_for, timeout_seconds)
         self._take_in(
             productions(
                 FoundPart(connection.name, connection.read_root, recovered)
@@ -123,13 +122,7 @@ class RecoveryStorage(IntermediateResultStorage):
                 for recovered in connection.found
             )
         )
-        self._heartbeats = Heartbeats(
-            self._outputs.connections, heartbeat_seconds, self._outputs.hits
-        )
-
-    @property
-    def spans_machines(self) -> bool:
-        return self._outputs.spans_machines
+        self._heartbeats = Heartbeats(outputs.connections, heartbeat_seconds, outputs.hits)
 
     @property
     def known_executors(self) -> tuple[str, ...]:
@@ -163,9 +156,6 @@ class RecoveryStorage(IntermediateResultStorage):
         """The same by outputs."""
         return self._recovered
 
-    def stage(self, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
-        return self._outputs.stage(job_id, OutputID(dataset_id, uuid.uuid4().hex[:8]))
-
     def stage_missing(
         self,
         job_id: JobID,
@@ -189,8 +179,7 @@ class RecoveryStorage(IntermediateResultStorage):
         """
         part = OutputPart.missing_of(salvaged, missing, number_of_partitions)
         self._production(salvaged)
-        output = OutputID(salvaged.dataset_id, uuid.uuid4().hex[:8])
-        staged = self._outputs.stage(job_id, output, part)
+        staged = self._outputs.stage(job_id, salvaged.dataset_id, part)
         self._staged[staged.name] = part
         return staged
 
@@ -295,26 +284,10 @@ class RecoveryStorage(IntermediateResultStorage):
         with suppress(StaleEpochError):
             self._outputs.end_job(job_id)
 
-    def damage(self, kept: KeptDataSet) -> str | None:
-        return self._outputs.damage(kept)
-
-    def rewritten(self, kept: KeptDataSet) -> str | None:
-        # A task executor of its own doesn't serve what isn't as it was published.
-        return None if self.spans_machines else rewritten_since(kept)
-
     def remove(self, kept: KeptDataSet) -> None:
         if kept.name is not None:
             with suppress(StaleEpochError):
                 self._outputs.release(OutputID.parse(kept.name))
-
-    def pin(self, kept: KeptDataSet) -> KeptDataSet | None:
-        return None if self.spans_machines else pin(kept)
-
-    def unpin(self, pinned: KeptDataSet) -> None:
-        unpin(pinned)
-
-    def hit(self, kept: KeptDataSet) -> None:
-        self._outputs.hit(kept)
 
     def release_all(self) -> None:
         """The job has ended: everything that was kept for it goes. Nothing the second time.
@@ -446,7 +419,7 @@ class RecoveryStorage(IntermediateResultStorage):
         description: DataSetDescription,
         number: int,
         staged: StagedDataSet | None = None,
-        made: Mapping[TaskExecutorConnection, tuple[KeptPartition, ...]] | None = None,
+        made: Found | None = None,
     ) -> KeptDataSet:
         """Publishes what was found of a production, and what has been made of it since, as one."""
         created = datetime.now(UTC).isoformat(timespec="seconds")

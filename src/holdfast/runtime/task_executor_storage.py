@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from holdfast.errors import LocationsIncompleteError, StorageError, TaskExecutorError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.executor_outputs import ExecutorOutputs
+from holdfast.runtime.executor_storage import ExecutorStorage
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.lying_partition import LyingPartition
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.storage.intermediate_result_storage import (
-    IntermediateResultStorage,
     StagedDataSet,
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition
-from holdfast.storage.pinned_data_set import pin, rewritten_since, unpin
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 
 logger = logging.getLogger(__name__)
 
 
-class TaskExecutorStorage(IntermediateResultStorage):
+class TaskExecutorStorage(ExecutorStorage[TaskExecutorConnection]):
     """The default storage: partitions lie where the tasks that made them ran.
 
     Source: FLIP-36, "Default table service"; FLINK-12612.
@@ -68,25 +66,19 @@ class TaskExecutorStorage(IntermediateResultStorage):
                 for name, gateway in executors.items()
             ]
 
-        self._outputs = ExecutorOutputs(application, spans_machines, connections)
-        _connect(self._outputs.connections)
+        outputs = ExecutorOutputs(application, spans_machines, connections)
+        super().__init__(outputs)
+        _connect(outputs.connections)
         self._heartbeats = (
             None
             if heartbeat_seconds is None
-            else Heartbeats(self._outputs.connections, heartbeat_seconds, self._outputs.hits)
+            else Heartbeats(outputs.connections, heartbeat_seconds, outputs.hits)
         )
 
     @property
     def application(self) -> ApplicationID:
         """Whose results these are."""
         return self._outputs.application
-
-    @property
-    def spans_machines(self) -> bool:
-        return self._outputs.spans_machines
-
-    def stage(self, job_id: JobID, dataset_id: IntermediateDataSetID) -> StagedDataSet:
-        return self._outputs.stage(job_id, OutputID(dataset_id, uuid.uuid4().hex[:8]))
 
     def publish(
         self,
@@ -175,25 +167,9 @@ class TaskExecutorStorage(IntermediateResultStorage):
     def end_job(self, job_id: JobID) -> None:
         self._outputs.end_job(job_id)
 
-    def damage(self, kept: KeptDataSet) -> str | None:
-        return self._outputs.damage(kept)
-
-    def rewritten(self, kept: KeptDataSet) -> str | None:
-        # A task executor of its own doesn't serve what isn't as it was published.
-        return None if self.spans_machines else rewritten_since(kept)
-
     def remove(self, kept: KeptDataSet) -> None:
         if kept.name is not None:
             self._outputs.release(OutputID.parse(kept.name))
-
-    def pin(self, kept: KeptDataSet) -> KeptDataSet | None:
-        return None if self.spans_machines else pin(kept)
-
-    def unpin(self, pinned: KeptDataSet) -> None:
-        unpin(pinned)
-
-    def hit(self, kept: KeptDataSet) -> None:
-        self._outputs.hit(kept)
 
     def close(self) -> None:
         if self._heartbeats is not None:

@@ -115,12 +115,16 @@ class KeptDataSet(_Record):
         return Path(self.directories[0])
 
     @property
+    def placed(self) -> tuple[tuple[KeptPartition, int], ...]:
+        """Each partition of the manifest, with which of `directories` holds it."""
+        partitions = self.manifest.partitions
+        return tuple(zip(partitions, self.holders or (0,) * len(partitions), strict=True))
+
+    @property
     def locations(self) -> tuple[str, ...]:
         """For each partition of the manifest the path or URL that Spark opens."""
-        holders = self.holders or (0,) * len(self.manifest.partitions)
         return tuple(
-            f"{self.directories[holder]}/{partition.file}"
-            for partition, holder in zip(self.manifest.partitions, holders, strict=True)
+            f"{self.directories[holder]}/{partition.file}" for partition, holder in self.placed
         )
 
     @property

@@ -7,7 +7,6 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow
@@ -210,16 +209,6 @@ def noted_hits(directory: Path) -> int | None:
     except (OSError, UnicodeDecodeError):
         return None
     return int(text) if text.isdecimal() and len(text) < _LONGEST_COUNT else None
-
-
-def rewritten(directory: Path, manifest: Manifest) -> str | None:
-    """Which partition holds other rows than were published, as far as its directory tells."""
-    for partition in manifest.partitions:
-        with suppress(OSError):
-            change = how_changed(partition, (directory / partition.file).stat())
-            if change is not None:
-                return change
-    return None
 
 
 def how_changed(partition: KeptPartition, status: os.stat_result) -> str | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.storage.partition_directory import PartitionDirectory, rewritten
+from holdfast.storage.partition_directory import PartitionDirectory, how_changed
 
 
 def pin(kept: KeptDataSet) -> KeptDataSet | None:
@@ -27,14 +29,12 @@ def unpin(pinned: KeptDataSet) -> None:
 
 def rewritten_since(kept: KeptDataSet) -> str | None:
     """Which partition holds other rows than were published, as far as its directories tell."""
-    holders = kept.holders or (0,) * len(kept.manifest.partitions)
-    for place, directory in enumerate(kept.directories):
-        held = zip(kept.manifest.partitions, holders, strict=True)
-        there = tuple(partition for partition, holder in held if holder == place)
-        manifest = kept.manifest.model_copy(update={"partitions": there})
-        found = rewritten(Path(directory), manifest)
-        if found is not None:
-            return found
+    for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
+        # What is gone by then was there to be read.
+        with suppress(OSError):
+            change = how_changed(partition, os.stat(location))
+            if change is not None:
+                return change
     return None
 
 
