@@ -99,6 +99,8 @@ def done(step: Step, files: Files) -> tuple[Answer, dict[str, str | None]]:
         if there is None:
             return _no(errno.ENOENT), {}
         return NOTHING, _moved(source, to, files) | _moved(to, source, files)
+    if source == to:
+        return NOTHING, {}
     if there is not None:
         if what in ("link", "put"):
             return _no(errno.EEXIST), {}

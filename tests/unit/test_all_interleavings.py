@@ -337,8 +337,7 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
     forgetful(patch, ProgramRun, "begin", "take_over", "end", "is_live")
     forgetful(patch, sys.modules[__name__], "token_of", "known_entry", told=_told_entry)
     forgetful(patch, OneFile, "_sweep", "_of", "commit", "abort", "forget")
-    for module in (ha_storage, job_listing):
-        forgetful(patch, module, "known_job", told=_told_job)
+    forgetful(patch, job_listing, "known_job", told=_told_job)
     forgetful(patch, JobStart, "check", "_checked_epoch", "end", "let_go", "remove")
     forgetful(patch, Stages, "epochs", "fence", "restore", "finish", "sweep", "discard")
     forgetful(patch, CommitMarker, "write")

@@ -33,7 +33,7 @@ from holdfast.highavailability.job_directory import (
     why,
 )
 from holdfast.highavailability.job_identity import JobIdentity, next_job_id
-from holdfast.highavailability.job_listing import JobState, KnownJob, known_job, known_jobs
+from holdfast.highavailability.job_listing import JobState, KnownJob, known_jobs
 from holdfast.highavailability.job_record import Driver, JobRecord, RecordStatus
 from holdfast.highavailability.job_start import JobStart
 from holdfast.highavailability.program_run import (
@@ -361,16 +361,17 @@ class HighAvailabilityStorage:
         Returns:
             the id of a job that begins there.
         """
-        job_id = identity.job_id
-        if known_job(directory) is None:
-            others = [job for job in known_jobs(self.root) if job.record is not None]
+        jobs = known_jobs(self.root)
+        others = [job for job in jobs if job.directory != directory.path]
+        if len(others) == len(jobs):
             left = _left_by_a_changed_program(others, identity)
             if left is not None:
                 self._move(JobDirectory(left.directory), directory)
-            # One that was moved keeps its id, by which task executors and sinks know it.
-            taken = {job.job_id for job in others}
-            while job_id in taken:
-                job_id = next_job_id(job_id)
+        # One that was moved keeps its id, by which task executors and sinks know it.
+        taken = {job.job_id for job in others if job.record is not None}
+        job_id = identity.job_id
+        while job_id in taken:
+            job_id = next_job_id(job_id)
         for path in (directory.path, directory.epochs):
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
