@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from holdfast.functions.watermark_strategy import WatermarkStrategy
     from holdfast.graph.stream.execution_plan import ExecutionPlan
     from holdfast.ids import IntermediateDataSetID, JobID
-    from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
+    from holdfast.runtime.execution_graph import ExecutionVertex
     from holdfast.runtime.partitions import (
         BlockingPersistentResultPartitionMeta,
         ResultPartitionDescriptor,
     )
+    from holdfast.runtime.vertex_outcome import VertexOutcome
 
 __all__ = [
     "BlockingPersistentResultPartitionMeta",

@@ -15,7 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.plan.terms import digests
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.session_settings import session_inputs
 from tests.fuzz.busy import when_a_job_runs

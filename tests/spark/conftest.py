@@ -17,7 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.table import Table
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.session_settings import session_inputs
 from tests.short_lived_jvm import NO_CODEGEN
 

@@ -25,7 +25,7 @@ from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.table import Table
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import KeptPartitionLostError
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -16,7 +16,7 @@ from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.errors import UnsupportedTypeError
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]

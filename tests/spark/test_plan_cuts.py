@@ -17,6 +17,8 @@ from holdfast.graph.plan_cuts import CutLimits
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.execution_listeners import ExecutionListeners
+from holdfast.runtime.vertex_runner import Production
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import is_keepable
 from holdfast.spark.plans.optimized_query import Cut, OptimizedQueries
@@ -47,13 +49,16 @@ class Cutter:
     def keep(self, query: Query, reads: dict[str, KeptDataSet] | None = None) -> KeptDataSet:
         known = reads or {}
         inputs = session_inputs(self.spark)
-        return self.runner.produce(
-            query,
-            inputs,
-            JobID.random(),
-            IntermediateDataSetID(inputs.dataset_digest(query.root)),
-            "a cut",
-            lambda node: known.get(node.digest),
+        return self.runner.keep(
+            Production(
+                query,
+                inputs,
+                JobID.random(),
+                IntermediateDataSetID(inputs.dataset_digest(query.root)),
+                "a cut",
+                lambda node: known.get(node.digest),
+                ExecutionListeners(),
+            )
         )
 
     def rows_with_cuts(self, df: DataFrame, *, expected: bool = True) -> list[str]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from holdfast.plan.determinism import is_known_aggregate
 from holdfast.plan.document import EXPRESSIONS
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from tests.spark.conftest import assert_same
 
 SPLITS = {

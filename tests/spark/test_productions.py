@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.plan.session_inputs import SessionInputs
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.session_settings import session_inputs, session_under
 

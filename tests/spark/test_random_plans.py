@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from holdfast import Environment
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.session_settings import session_inputs
 
 # Every table of a pipeline has these four columns: two whole numbers, a float, a text.

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from holdfast import Environment
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.errors import ConfigurationError, HoldfastError, StorageError
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 ENABLED = "execution.batch.job-recovery.enabled"
 MINIMUM = "execution.batch.job-recovery.min-vertex-input"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment
 from holdfast.api.table import Table
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 

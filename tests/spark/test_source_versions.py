@@ -16,7 +16,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from holdfast import Environment
 from holdfast.plan.file_version import FileVersion
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.java_classes import object_of
 from holdfast.spark.source_versions import SourceVersions, file_versions
 

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.runtime.vertex_runner import NotKeptError
+from holdfast.runtime.execution_listeners import ExecutionListeners
+from holdfast.runtime.vertex_runner import NotKeptError, Production
 from holdfast.spark.catalyst_bridge import CatalystBridge
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.recovery.partial_production import some_partitions
@@ -213,13 +214,16 @@ def test_kept_partitions_count_by_what_they_are(
     storage = EmbeddedStorage(tmp_path / "kept")
     runner = SparkVertexRunner(spark, bridge, storage, "zstd")
     query = bridge.query(spark.read.parquet(str(files / "flat")))
-    kept = runner.produce(
-        query,
-        session_inputs(spark),
-        JobID.random(),
-        IntermediateDataSetID("cd" * 32),
-        "a test",
-        lambda _: None,
+    kept = runner.keep(
+        Production(
+            query,
+            session_inputs(spark),
+            JobID.random(),
+            IntermediateDataSetID("cd" * 32),
+            "a test",
+            lambda _: None,
+            ExecutionListeners(),
+        )
     )
     moved = tmp_path / "moved"
     moved.mkdir()

@@ -18,7 +18,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast import Environment
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.row_hash import positional_type, row_hash
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]

@@ -16,8 +16,9 @@ from holdfast.cli.demo.errors import DemoError
 from holdfast.cli.demo.large_orders import COLUMNS, can_be_asked
 from holdfast.cli.demo.parquet_folder import tables_of
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
+from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 
 def test_what_it_tells_of_its_job_is_what_its_environment_said() -> None:

@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.runtime.execution_graph import (
-    ArchivedExecutionGraph,
-    ExecutionVertex,
-    VertexOutcome,
-)
+from holdfast.runtime.execution_graph import ArchivedExecutionGraph, ExecutionVertex
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 ONE = IntermediateDataSetID("1a" * 32)
 EVIL = "<script>alert(\"x & 'y'\")</script>"

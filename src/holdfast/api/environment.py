@@ -45,12 +45,13 @@ from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.substitution import examine
 from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
-from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
+from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.kept_results import KeptResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.verification import Verification
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 
-from holdfast.graph.job_graph import JobGraph, JobVertex
+from holdfast.graph.job_graph import JobGraph
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.runtime.execution_events import (
+    DataSetLost,
+    ExecutionEvent,
+    LocationsIncomplete,
+    MapTasksRecovered,
+    PartitionsAvailable,
+    VertexEnded,
+    VertexProduced,
+    VertexRead,
+    VertexRecovered,
+    VertexReset,
+    VertexStarted,
+)
 from holdfast.runtime.partitions import (
     BlockingPersistentResultPartitionMeta,
     ResultPartitionDescriptor,
 )
+from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.storage.kept_dataset import KeptDataSet
 
-
-class VertexOutcome(Enum):
-    """The outcome of a vertex."""
-
-    CREATED = "created"
-    PRODUCED = "produced"
-    """Computed, and its result kept."""
-    READ = "read from cache"
-    """Not computed: its result had been kept before, or another job kept it meanwhile."""
-    RECOVERED = "recovered"
-    """Not computed: an earlier start of this job had finished it."""
-    RUN = "run"
-    """Computed for the answer; nothing was to be kept."""
-    NOT_KEPT = "not kept"
-    """Its result could not be kept; the vertices that needed it computed it."""
-    FAILED = "failed"
+_THERE = (VertexOutcome.PRODUCED, VertexOutcome.RECOVERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,81 +75,79 @@ class ArchivedExecutionGraph:
     persistent_result_partitions: BlockingPersistentResultPartitionMeta
 
 
-@dataclass(slots=True)
 class ExecutionGraph:
-    """The run-time side of a JobGraph. Pure: it is told what happened.
+    """The run-time side of a JobGraph, as the events of the job make it. Pure.
 
     A job that is resubmitted goes on in the same ExecutionGraph with a new JobGraph, so that the
     attempts of a dataset's vertex add up.
+
+    Args:
+        job_id: identifies the job.
+        name: the action that was called.
+
+    >>> graph = ExecutionGraph(JobID("ab" * 16), "count")
+    >>> graph.notify(VertexStarted(None, "count"))
+    >>> graph.notify(VertexEnded(None, VertexOutcome.RUN))
+    >>> [(vertex.outcome.value, vertex.attempts) for vertex in graph.archive().vertices]
+    [('run', 1)]
     """
 
-    job_id: JobID
-    name: str
-    _vertices: dict[IntermediateDataSetID | None, ExecutionVertex] = field(default_factory=dict)
-    _descriptors: dict[IntermediateDataSetID, tuple[ResultPartitionDescriptor, ...]] = field(
-        default_factory=dict
-    )
-    _incomplete: set[IntermediateDataSetID] = field(default_factory=set)
+    def __init__(self, job_id: JobID, name: str) -> None:
+        self.job_id = job_id
+        self.name = name
+        self.losses: list[str] = []
+        """Kept data that turned out to be lost on the way."""
+        self._vertices: dict[IntermediateDataSetID | None, ExecutionVertex] = {}
+        self._descriptors: dict[IntermediateDataSetID, tuple[ResultPartitionDescriptor, ...]] = {}
+        self._incomplete: set[IntermediateDataSetID] = set()
 
     def attach(self, graph: JobGraph) -> None:
         """Takes over the vertices of a (re)submitted job graph."""
         answering = self._vertices.pop(None, None)
         for vertex in graph.vertices:
             known = answering if vertex.produces is None else self._vertices.get(vertex.produces)
-            self._vertices[vertex.produces] = ExecutionVertex(
-                vertex.vertex_id,
-                vertex.name,
-                vertex.produces,
-                attempts=known.attempts if known else 0,
-            )
+            new = ExecutionVertex(vertex.vertex_id, vertex.name, vertex.produces)
+            if known is not None and known.outcome in _THERE:
+                new = replace(known, vertex_id=vertex.vertex_id, name=vertex.name)
+            elif known is not None:
+                new = replace(new, attempts=known.attempts)
+            self._vertices[vertex.produces] = new
 
-    def started(self, vertex: JobVertex) -> None:
-        """A vertex has been handed to Spark."""
-        known = self._vertices[vertex.produces]
-        self._vertices[vertex.produces] = replace(known, attempts=known.attempts + 1)
-
-    def ended(self, vertex: JobVertex, outcome: VertexOutcome, reason: str | None = None) -> None:
-        """A vertex has ended without leaving partitions behind."""
-        known = self._vertices[vertex.produces]
-        self._vertices[vertex.produces] = replace(known, outcome=outcome, reason=reason)
-
-    def available(
-        self,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        outcome: VertexOutcome,
-        descriptors: tuple[ResultPartitionDescriptor, ...],
-    ) -> None:
-        """A dataset's partitions are all there, because this job produced them or before it."""
-        known = self._vertices.get(dataset_id) or ExecutionVertex(
-            JobVertexID.of(dataset_id), name, dataset_id
-        )
-        # A dataset that this job produced stays produced when the job then reads it.
-        if known.outcome is VertexOutcome.PRODUCED:
-            outcome = VertexOutcome.PRODUCED
-        self._vertices[dataset_id] = replace(
-            known,
-            outcome=outcome,
-            partitions=len(descriptors),
-            bytes=sum(each.bytes for each in descriptors),
-            rows=sum(each.rows for each in descriptors),
-        )
-        self._descriptors[dataset_id] = descriptors
-        self._incomplete.discard(dataset_id)
-
-    def incomplete(self, dataset_id: IntermediateDataSetID) -> None:
-        """Some location of a dataset could not be collected (FLINK-12406, "Failure Handling")."""
-        self._incomplete.add(dataset_id)
-        self._descriptors.pop(dataset_id, None)
-
-    def lost(self, dataset_id: IntermediateDataSetID) -> None:
-        """A dataset's partitions are gone; its vertex has to run again."""
-        self._descriptors.pop(dataset_id, None)
-        known = self._vertices.get(dataset_id)
-        if known is not None:
-            self._vertices[dataset_id] = replace(
-                known, outcome=VertexOutcome.CREATED, partitions=None, bytes=None, rows=None
-            )
+    def notify(self, event: ExecutionEvent) -> None:
+        """One more thing has happened."""
+        match event:
+            case VertexStarted(dataset_id, name):
+                known = self._vertex(dataset_id, name)
+                self._vertices[dataset_id] = replace(known, attempts=known.attempts + 1)
+            case VertexProduced(dataset_id, kept):
+                self._is_there(
+                    dataset_id, kept, VertexOutcome.PRODUCED, event.recovered, event.recovered_tasks
+                )
+            case VertexRecovered(dataset_id, kept):
+                partitions = len(kept.manifest.partitions)
+                self._is_there(dataset_id, kept, VertexOutcome.RECOVERED, partitions, None)
+            case VertexRead(dataset_id, name):
+                known = self._vertex(dataset_id, name)
+                # What this job produced stays produced when the job then reads it.
+                if known.outcome not in _THERE:
+                    self._vertices[dataset_id] = replace(known, outcome=VertexOutcome.READ)
+            case VertexEnded(dataset_id, outcome, reason):
+                known = _without_partitions(self._vertex(dataset_id, self.name))
+                self._vertices[dataset_id] = replace(known, outcome=outcome, reason=reason)
+            case VertexReset(dataset_id):
+                self._reset(dataset_id)
+            case MapTasksRecovered(tasks):
+                known = self._vertex(None, self.name)
+                self._vertices[None] = replace(known, recovered_tasks=tasks)
+            case PartitionsAvailable(dataset_id, descriptors):
+                self._available(dataset_id, descriptors)
+            case LocationsIncomplete(dataset_id):
+                self._incomplete.add(dataset_id)
+                self._descriptors.pop(dataset_id, None)
+            case DataSetLost(dataset_id, damage):
+                self.losses.append(f"{dataset_id}: {damage}")
+                self._descriptors.pop(dataset_id, None)
+                self._reset(dataset_id)
 
     def archive(self) -> ArchivedExecutionGraph:
         """What is reported back. The vertex that answers comes last."""
@@ -163,3 +160,54 @@ class ExecutionGraph:
                 dict(self._descriptors), frozenset(self._incomplete)
             ),
         )
+
+    def _vertex(self, dataset_id: IntermediateDataSetID | None, name: str) -> ExecutionVertex:
+        known = self._vertices.get(dataset_id)
+        if known is not None:
+            return known
+        vertex_id = JobVertexID.of(dataset_id) if dataset_id else JobVertexID(self.job_id.hex)
+        return ExecutionVertex(vertex_id, name, dataset_id)
+
+    def _is_there(
+        self,
+        dataset_id: IntermediateDataSetID,
+        kept: KeptDataSet,
+        outcome: VertexOutcome,
+        recovered: int | None,
+        recovered_tasks: int | None,
+    ) -> None:
+        self._vertices[dataset_id] = replace(
+            self._vertex(dataset_id, kept.manifest.dataset.computes),
+            outcome=outcome,
+            partitions=len(kept.manifest.partitions),
+            bytes=kept.bytes,
+            rows=kept.rows,
+            reason=None,
+            recovered=recovered,
+            recovered_tasks=recovered_tasks,
+        )
+
+    def _available(
+        self,
+        dataset_id: IntermediateDataSetID,
+        descriptors: tuple[ResultPartitionDescriptor, ...],
+    ) -> None:
+        self._vertices[dataset_id] = replace(
+            self._vertices[dataset_id],
+            partitions=len(descriptors),
+            bytes=sum(each.bytes for each in descriptors),
+            rows=sum(each.rows for each in descriptors),
+        )
+        self._descriptors[dataset_id] = descriptors
+        self._incomplete.discard(dataset_id)
+
+    def _reset(self, dataset_id: IntermediateDataSetID) -> None:
+        known = self._vertices.get(dataset_id)
+        if known is not None:
+            self._vertices[dataset_id] = replace(
+                _without_partitions(known), outcome=VertexOutcome.CREATED
+            )
+
+
+def _without_partitions(vertex: ExecutionVertex) -> ExecutionVertex:
+    return replace(vertex, partitions=None, bytes=None, rows=None)

@@ -20,18 +20,29 @@ from holdfast.plan.file_version import FileVersion
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
 from holdfast.runtime.cache_service_manager import CacheServiceManager
-from holdfast.runtime.execution_graph import ExecutionGraph, VertexOutcome
+from holdfast.runtime.execution_events import (
+    DataSetLost,
+    LocationsIncomplete,
+    PartitionsAvailable,
+    VertexEnded,
+    VertexRead,
+    VertexStarted,
+)
+from holdfast.runtime.execution_graph import ExecutionGraph
+from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.kept_results import KeptResult, ReadingLease
 from holdfast.runtime.partitions import ResultPartitionDescriptor
 from holdfast.runtime.verification import Verification
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import (
     HandingOutRunner,
     HandOutForm,
     KeptDataLost,
     NotKeptError,
+    Production,
     SubstitutionRefusedError,
     VertexRunner,
 )
@@ -57,12 +68,16 @@ class JobRequest(Generic[Q]):
         query: the engine's form of the query.
         root: its canonical plan.
         inputs: the settings that it runs under.
+        job_id: identifies the job, over all of its starts.
+        listeners: hear what happens to it.
     """
 
     name: str
     query: Q
     root: CanonicalNode
     inputs: SessionInputs
+    job_id: JobID = field(default_factory=JobID.random)
+    listeners: ExecutionListeners = field(default_factory=ExecutionListeners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +298,7 @@ class JobMaster(Generic[Q, D]):
             return ()
         job, entries = _Job(self, request), self._manager.results.find()
         graph = JobGraphGenerator(job.transformation, entries.__contains__).generate(
-            job.job_id, request.name, request.root
+            request.job_id, request.name, request.root
         )
         return tuple(dataset_id for _, dataset_id in graph.producers())
 
@@ -291,9 +306,10 @@ class JobMaster(Generic[Q, D]):
     def _job(self, request: JobRequest[Q]) -> Iterator[_Job[Q, D]]:
         job = _Job(self, request)
         try:
-            yield job
+            with request.listeners.listening(job.execution):
+                yield job
         finally:
-            self._storage.end_job(job.job_id)
+            self._storage.end_job(job.run_id)
             self._handed_out.release_collected()
 
     def substituted(self, request: JobRequest[Q]) -> D:
@@ -329,11 +345,13 @@ class _Job(Generic[Q, D]):
         self._manager = master._manager
         self._runner = master._runner
         self._request = request
-        self._execution = ExecutionGraph(JobID.random(), request.name)
+        self._publish = request.listeners.publish
+        self.execution = ExecutionGraph(request.job_id, request.name)
+        self.run_id = JobID.random()
+        """By this its storage knows it: another start of the job may still be writing there."""
         self._started = time.monotonic()
         self._attempts = 0
         self.acted = False
-        self._losses: list[str] = []
         self._failed_productions: dict[IntermediateDataSetID, tuple[str, float]] = {}
         self._reported = 0
         self._refused: SubstitutionRefusedError | None = None
@@ -344,11 +362,6 @@ class _Job(Generic[Q, D]):
         # What needs no verification: it has been done, or this job has produced it itself.
         self._settled: set[IntermediateDataSetID] = set()
         self._queries: dict[IntermediateDataSetID, Q] = {}
-
-    @property
-    def job_id(self) -> JobID:
-        """Identifies the job, over all of its attempts."""
-        return self._execution.job_id
 
     @contextmanager
     def attempt(self, *, pinning: bool = False, hand_out: HandOut | None = None) -> Iterator[D]:
@@ -402,12 +415,12 @@ class _Job(Generic[Q, D]):
         generator = JobGraphGenerator(self.transformation, kept)
         while True:
             graph = self._graph = generator.generate(
-                self._execution.job_id, self._request.name, self._request.root
+                self.execution.job_id, self._request.name, self._request.root
             )
             if all(self._is_good(dataset_id, lease) for dataset_id in graph.reads):
                 break
             self._transformations.clear()
-        self._execution.attach(graph)
+        self.execution.attach(graph)
         self.lost(damages)
         self.report(
             "recomputes it"
@@ -417,7 +430,7 @@ class _Job(Generic[Q, D]):
         for dataset_id in graph.reads:
             kept_dataset = lease.held[dataset_id].kept
             self._master._storage.hit(kept_dataset)
-            self._available(dataset_id, kept_dataset, VertexOutcome.READ)
+            self._read(dataset_id, kept_dataset)
 
     def _is_good(self, dataset_id: IntermediateDataSetID, lease: ReadingLease) -> bool:
         """Verifies a result that is to be read, where it is its turn; drops it if it is wrong."""
@@ -446,13 +459,13 @@ class _Job(Generic[Q, D]):
             f"{found.only_kept:,} of {entry.kept.rows:,} kept rows were not computed, and "
             f"{found.only_computed:,} computed rows were not kept"
         )
-        self._losses.append(f"{dataset_id}: {difference}")
-        self._reported = len(self._losses)
+        self._publish(DataSetLost(dataset_id, difference))
+        self._reported = len(self.execution.losses)
         logger.warning(
             "job %s (%s): verification of %s (%s) failed, its rows differ from those of its plan: "
             "%s. It and the results derived from it are invalidated and no longer kept; "
             "recomputing",
-            self._execution.job_id,
+            self.execution.job_id,
             self._request.name,
             dataset_id,
             entry.kept.manifest.dataset.computes,
@@ -475,17 +488,15 @@ class _Job(Generic[Q, D]):
 
     def answer(self, act: Callable[[], T]) -> T:
         """Runs the vertex that answers."""
-        assert self._graph is not None
-        vertex = self._graph.answering
-        self._execution.started(vertex)
+        self._publish(VertexStarted(None, self._request.name))
         self.acted = True
         try:
             with self._runner.watching(self._reading):
                 answer = act()
         except BaseException:
-            self._execution.ended(vertex, VertexOutcome.FAILED)
+            self._publish(VertexEnded(None, VertexOutcome.FAILED))
             raise
-        self._execution.ended(vertex, VertexOutcome.RUN)
+        self._publish(VertexEnded(None, VertexOutcome.RUN))
         return answer
 
     def watched(self, rows: Iterator[T]) -> Iterator[T]:
@@ -511,17 +522,16 @@ class _Job(Generic[Q, D]):
     def lost(self, damages: Mapping[IntermediateDataSetID, str]) -> None:
         """Notes what has been lost, and invalidated."""
         for dataset_id, damage in damages.items():
-            self._execution.lost(dataset_id)
-            self._losses.append(f"{dataset_id}: {damage}")
+            self._publish(DataSetLost(dataset_id, damage))
 
     def report(self, consequence: str) -> None:
         """Logs in one line whatever has been lost since the last report."""
-        unreported = self._losses[self._reported :]
-        self._reported = len(self._losses)
+        unreported = self.execution.losses[self._reported :]
+        self._reported = len(self.execution.losses)
         if unreported:
             logger.warning(
                 "job %s (%s) lost kept data and %s: %s",
-                self._execution.job_id,
+                self.execution.job_id,
                 self._request.name,
                 consequence,
                 "; ".join(unreported),
@@ -546,7 +556,7 @@ class _Job(Generic[Q, D]):
             self._master._failures.add(dataset_id, seconds)
             logger.warning(
                 "job %s (%s) succeeded, but a result could not be kept: %s",
-                self._execution.job_id,
+                self.execution.job_id,
                 self._request.name,
                 f"{dataset_id}: {why}",
             )
@@ -554,14 +564,14 @@ class _Job(Generic[Q, D]):
         if self._refused is not None:
             logger.warning(
                 "job %s (%s) ran without kept results: %s",
-                self._execution.job_id,
+                self.execution.job_id,
                 self._request.name,
                 self._refused,
             )
         return JobResult(
-            self._execution.archive(),
+            self.execution.archive(),
             net_runtime=time.monotonic() - self._started,
-            losses=tuple(self._losses),
+            losses=tuple(self.execution.losses),
         )
 
     def transformation(self, node: CanonicalNode) -> TableCacheTransformation | None:
@@ -581,7 +591,7 @@ class _Job(Generic[Q, D]):
                 logger.warning(
                     "job %s (%s) neither reads nor keeps results of a catalog table: %s changed "
                     "after the catalog listed it. Run REFRESH TABLE to list it again",
-                    self._execution.job_id,
+                    self.execution.job_id,
                     self._request.name,
                     changed,
                 )
@@ -636,30 +646,31 @@ class _Job(Generic[Q, D]):
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
-                self._available(dataset_id, entry.kept, VertexOutcome.READ)
+                self._read(dataset_id, entry.kept)
             return
         if claim is None:
             why = f"another job has been computing it for {_PATIENCE_SECONDS:,.0f} seconds"
-            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
         if not self._master._failures.may_be_tried(dataset_id):
             book.abandon(claim)
             why = "a recent attempt to compute it failed"
-            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
         started = time.monotonic()
         try:
-            self._execution.started(vertex)
             reading = _kept(lease)
+            production = Production(
+                self._queries[dataset_id],
+                self._request.inputs,
+                self.run_id,
+                dataset_id,
+                vertex.name,
+                self._reads(reading),
+                self._request.listeners,
+            )
             with self._runner.watching(reading):
-                kept = self._runner.produce(
-                    self._queries[dataset_id],
-                    self._request.inputs,
-                    self._execution.job_id,
-                    dataset_id,
-                    vertex.name,
-                    self._reads(reading),
-                )
+                kept = self._runner.produce(production)
             try:
                 self._check(reading)
             except KeptDataLost:
@@ -670,35 +681,32 @@ class _Job(Generic[Q, D]):
             self._settled.add(dataset_id)
         except NotKeptError as error:
             logger.warning("%s is not kept: %s", dataset_id, error.reason)
-            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, error.reason)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
             if error.incomplete:
-                self._execution.incomplete(dataset_id)
+                self._publish(LocationsIncomplete(dataset_id))
             return
         except (KeptDataLost, SubstitutionRefusedError):
-            self._execution.ended(vertex, VertexOutcome.FAILED)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
         except Exception as error:
             if not self._runner.may_be_answered(error):
-                self._execution.ended(vertex, VertexOutcome.FAILED)
+                self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
                 raise
             # Should the answer fail as well, its error is the one to be seen.
             why = (str(error).strip() or type(error).__name__).partition("\n")[0]
             self._failed_productions[dataset_id] = (why, time.monotonic() - started)
-            self._execution.ended(vertex, VertexOutcome.NOT_KEPT, why)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
         except BaseException:
-            self._execution.ended(vertex, VertexOutcome.FAILED)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
         finally:
             book.abandon(claim)
-        self._available(dataset_id, kept, VertexOutcome.PRODUCED)
+        self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
-    def _available(
-        self, dataset_id: IntermediateDataSetID, kept: KeptDataSet, outcome: VertexOutcome
-    ) -> None:
-        self._execution.available(
-            dataset_id, kept.manifest.dataset.computes, outcome, describe_partitions(kept)
-        )
+    def _read(self, dataset_id: IntermediateDataSetID, kept: KeptDataSet) -> None:
+        self._publish(VertexRead(dataset_id, kept.manifest.dataset.computes))
+        self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
 
 def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, ...]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.storage.kept_dataset import KeptDataSet
 
 Q_contra = TypeVar("Q_contra", contravariant=True)
+Q_co = TypeVar("Q_co", covariant=True)
 D_co = TypeVar("D_co", covariant=True)
 
 Reads = Callable[[CanonicalNode], KeptDataSet | None]
@@ -25,6 +28,29 @@ class HandOutForm(Enum):
     DATAFRAME = "a part of whatever plans"
     RDD = "an RDD, which has one partition for each kept one"
     ROWS = "rows, in the order in which they were kept where that costs little"
+
+
+@dataclass(frozen=True, slots=True)
+class Production(Generic[Q_co]):
+    """A vertex whose result is to be kept.
+
+    Attributes:
+        query: what it computes.
+        inputs: the settings that its job runs under, whatever they have become since.
+        job_id: whose vertex it is.
+        dataset_id: what the result is.
+        name: what it computes, for people.
+        reads: what is read instead of being computed.
+        listeners: hear what happens to it.
+    """
+
+    query: Q_co
+    inputs: SessionInputs
+    job_id: JobID
+    dataset_id: IntermediateDataSetID
+    name: str
+    reads: Reads
+    listeners: ExecutionListeners
 
 
 class NotKeptError(Exception):
@@ -71,16 +97,10 @@ class VertexRunner(Protocol[Q_contra, D_co]):
             SubstitutionRefusedError: when the engine doesn't take the plan.
         """
 
-    def produce(
-        self,
-        query: Q_contra,
-        inputs: SessionInputs,
-        job_id: JobID,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        reads: Reads,
-    ) -> KeptDataSet:
+    def produce(self, production: Production[Q_contra]) -> KeptDataSet:
         """Computes a query under the settings of its job, and keeps the result.
+
+        Publishes that the vertex has started, and that it was produced; or that it was recovered.
 
         Raises:
             NotKeptError: when the result could not be kept.

@@ -13,15 +13,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import LocationsIncompleteError, StorageError, UnsupportedSparkError
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import examine
 from holdfast.plan.terms import digests
+from holdfast.runtime.execution_events import VertexProduced, VertexStarted
 from holdfast.runtime.vertex_runner import (
     HandOutForm,
     KeptDataLost,
     NotKeptError,
+    Production,
     Reads,
     SubstitutionRefusedError,
 )
@@ -129,26 +131,31 @@ class SparkVertexRunner:
             raise SubstitutionRefusedError(reason(error)) from error
         return self._bridge.dataframe(query.plan)
 
-    def produce(
+    def produce(self, production: Production[Query], write: Write | None = None) -> KeptDataSet:
+        """Computes a query and keeps its result, see `VertexRunner.produce`.
+
+        Args:
+            production: what to compute.
+            write: another way of writing it.
+
+        Raises:
+            NotKeptError: when the result could not be kept.
+        """
+        production.listeners.publish(VertexStarted(production.dataset_id, production.name))
+        kept = self.keep(production, write)
+        production.listeners.publish(VertexProduced(production.dataset_id, kept))
+        return kept
+
+    def keep(
         self,
-        query: Query,
-        inputs: SessionInputs,
-        job_id: JobID,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        reads: Reads,
+        production: Production[Query],
         write: Write | None = None,
         steps: ProductionSteps | None = None,
     ) -> KeptDataSet:
-        """Computes a query and keeps its result.
+        """Computes a query and keeps its result; publishes nothing.
 
         Args:
-            query: what to compute.
-            inputs: the settings that its job runs under, whatever they have become since.
-            job_id: whose vertex it is.
-            dataset_id: what the result is.
-            name: what it computes, for people.
-            reads: what is read instead of being computed.
+            production: what to compute.
             write: another way of writing it.
             steps: what is done in another way for this production; what it raises over the plan
                 that it puts in the place of the query's is raised here.
@@ -157,9 +164,10 @@ class SparkVertexRunner:
             NotKeptError: when the result could not be kept: the storage failed, or a source file
                 or a setting changed, so that the rows are not those of the digest.
         """
+        query, inputs, dataset_id = production.query, production.inputs, production.dataset_id
         description = describe(
             str(dataset_id.hex),
-            name,
+            production.name,
             query.plan.schema().json(),
             query.root.ordered,
             self._spark.version,
@@ -168,7 +176,7 @@ class SparkVertexRunner:
         steps = steps or ProductionSteps(self._storage)
         try:
             session = self._session(query.root, inputs, description, steps.settings())
-            read = self._plan(query, query.root, reads, self._reader, below_root=True)
+            read = self._plan(query, query.root, production.reads, self._reader, below_root=True)
             detached = self._bridge.detached(read, session)
         except (PySparkException, Py4JError, UnsupportedSparkError) as error:
             raise NotKeptError(reason(error)) from error
@@ -177,7 +185,7 @@ class SparkVertexRunner:
             if plan is not detached:
                 # What was added to leaves, the optimizer has taken out.
                 plan = self._bridge.detached(plan, session)
-            staged = steps.stage(plan, session, job_id, dataset_id, description)
+            staged = steps.stage(plan, session, production.job_id, dataset_id, description)
         except (StorageError, PySparkException, Py4JError) as error:
             raise NotKeptError(reason(error)) from error
         if isinstance(staged, KeptDataSet):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast import Environment
 from holdfast.cli.demo.answer import Answer, ask
 from holdfast.cli.demo.story import Question
-from holdfast.runtime.execution_graph import VertexOutcome
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 _DRAIN_MS = 30_000
 _ALL = 2**31 - 1

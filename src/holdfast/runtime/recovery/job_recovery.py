@@ -20,6 +20,11 @@ from holdfast.eventstore.replay import replay
 from holdfast.eventstore.store import FLUSH_INTERVAL, WRITE_BUFFER_SIZE
 from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import IntermediateDataSetID, JobVertexID
+from holdfast.runtime.execution_events import (
+    ExecutionEvent,
+    VertexProduced,
+    VertexReset,
+)
 from holdfast.runtime.recovery.coordinators import Coordinators
 from holdfast.runtime.recovery.finished_partitions import finished_partitions
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory
@@ -45,8 +50,8 @@ class JobRecovery:
     """One start of a job that outlives its driver. For use by one thread; `progress` by any.
 
     `recover` comes first. Then, for each vertex: `whole`, and where that gives nothing `partial`;
-    `initialized` before it runs, and `finished` when its dataset has been published. In the end
-    `end`, or `close` where the job is to be recovered later.
+    `initialized` before it runs, and `finished` when its dataset has been published, both of which
+    it hears of by `notify`. In the end `end`, or `close` where the job is to be recovered later.
 
     A recovery that fails makes the job begin anew, with one warning. A disk that fails makes it go
     on without recording, with one warning.
@@ -134,6 +139,22 @@ class JobRecovery:
     def progress(self) -> Mapping[IntermediateDataSetID, PartitionProgress]:
         """How far each vertex has got that was initialized, by its dataset."""
         return dict(self._progress)
+
+    def notify(self, event: ExecutionEvent) -> None:
+        """Records what happens to the vertices of the job.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
+        """
+        match event:
+            case ExecutionJobVertexInitialized(
+                vertex_id, parallelism, IntermediateDataSetID() as dataset_id, split, output
+            ):
+                self.initialized(vertex_id, dataset_id, parallelism, split, output)
+            case VertexProduced(dataset_id, kept, JobVertexID() as vertex_id):
+                self.finished(vertex_id, dataset_id, kept, event.run_subtasks)
+            case VertexReset(dataset_id):
+                self.lost([dataset_id])
 
     def whole(self, dataset_id: IntermediateDataSetID) -> KeptDataSet | None:
         """A dataset that need not be computed: of an earlier start, or finished by this one.

@@ -11,16 +11,23 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.errors import StaleEpochError
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
 from holdfast.plan.summary import summarize
-from holdfast.runtime.execution_graph import ExecutionVertex, VertexOutcome
+from holdfast.runtime.execution_events import (
+    VertexEnded,
+    VertexProduced,
+    VertexRecovered,
+    VertexReset,
+    VertexStarted,
+)
+from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Reads
+from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Production
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.optimized_query import Cut
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
@@ -38,11 +45,11 @@ class BlockingVertices:
         spark: the session.
         runner: the engine, over `storage`.
         storage: outlives the driver.
-        recovery: what earlier starts have left, and what this one records.
+        recovery: what earlier starts have left.
         job_id: the job.
         shuffles: keeps what their shuffles write; None where that can't be kept.
         check: raises when a newer start of the job has taken over.
-        changed: called when one has got further.
+        listeners: hear what happens to the vertices.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
@@ -56,28 +63,23 @@ class BlockingVertices:
         job_id: JobID,
         shuffles: RetainedShuffles | None,
         check: Callable[[], None],
-        changed: Callable[[], None],
+        listeners: ExecutionListeners,
     ) -> None:
         self._spark = spark
         self._runner = runner
         self._storage = storage
         self._recovery = recovery
-        self._job_id = job_id
+        self.job_id = job_id
         self._shuffles = shuffles
         self._check = check
-        self._changed = changed
+        self.listeners = listeners
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
-        self._reports: dict[IntermediateDataSetID, ExecutionVertex] = {}
         self.losses = 0
 
     @property
     def kept(self) -> tuple[KeptDataSet, ...]:
         """Those results that are there."""
         return tuple(self._kept.values())
-
-    def report(self) -> tuple[ExecutionVertex, ...]:
-        """What became of each, in the order in which they were needed."""
-        return tuple(self._reports.values())
 
     def substituted(self, query: Query, cuts: Iterable[Cut], inputs: SessionInputs) -> DataFrame:
         """The query with its vertices' results read; those that aren't there are run first.
@@ -111,9 +113,9 @@ class BlockingVertices:
                 self._check_read()
         except KeptDataLost as lost:
             self.losses += 1
-            self._recovery.lost(
-                [each for each in lost.damages if self._kept.pop(each, None) is not None]
-            )
+            for dataset_id in lost.damages:
+                if self._kept.pop(dataset_id, None) is not None:
+                    self.listeners.publish(VertexReset(dataset_id))
             raise
 
     def _check_read(self) -> None:
@@ -129,26 +131,16 @@ class BlockingVertices:
             kept = self._recovery.whole(dataset_id)
             if kept is not None:
                 self._kept[dataset_id] = kept
-                self._note(dataset_id, kept, VertexOutcome.RECOVERED, len(kept.manifest.partitions))
+                self.listeners.publish(VertexRecovered(dataset_id, kept))
         return kept
 
     def run(
-        self,
-        query: Query,
-        inputs: SessionInputs,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        reads: Reads,
-        prepare: Callable[[Any], Any] = lambda plan: plan,
+        self, production: Production[Query], prepare: Callable[[Any], Any] = lambda plan: plan
     ) -> KeptDataSet:
         """Runs a vertex.
 
         Args:
-            query: what it computes.
-            inputs: the settings that its job runs under.
-            dataset_id: what that is kept as.
-            name: of the vertex, for people.
-            reads: what is read instead of being computed.
+            production: what it computes, whosever job it is of.
             prepare: cuts the JVM's plan of it further.
 
         Returns:
@@ -158,11 +150,9 @@ class BlockingVertices:
             NotKeptError: when it can't be kept.
             StaleEpochError: when a newer start of the job has taken over.
         """
+        query, dataset_id = production.query, production.dataset_id
+        self.listeners.publish(VertexStarted(dataset_id, production.name))
         vertex_id = JobVertexID.random()
-        self._reports[dataset_id] = replace(
-            self._reports.get(dataset_id, ExecutionVertex(vertex_id, name, dataset_id)),
-            attempts=self._attempts(dataset_id) + 1,
-        )
         retained = None
         if self._shuffles is not None:
             retained = self._shuffles.query(
@@ -172,6 +162,7 @@ class BlockingVertices:
             self._spark,
             self._storage,
             self._recovery,
+            self.listeners.publish,
             vertex_id,
             self._kept.values,
             prepare,
@@ -180,53 +171,23 @@ class BlockingVertices:
         )
         try:
             with self.watching():
-                kept = self._runner.produce(
-                    query, inputs, self._job_id, dataset_id, name, reads, steps=steps
-                )
-        except NotKeptError as error:
+                kept = self._runner.keep(replace(production, job_id=self.job_id), steps=steps)
+        except NotKeptError:
             # It may be that a newer start has taken the place where it was to be kept.
             self._check()
-            self._reports[dataset_id] = replace(
-                self._reports[dataset_id], outcome=VertexOutcome.NOT_KEPT, reason=error.reason
-            )
             raise
         self._kept[dataset_id] = kept
-        tasks = None if retained is None else retained.recovered()
-        self._note(dataset_id, kept, VertexOutcome.PRODUCED, steps.recovered, tasks)
-        try:
-            self._recovery.finished(vertex_id, dataset_id, kept, steps.run_subtasks)
-            self._changed()
-        except StaleEpochError:
-            raise
-        except Exception:
-            # It is there to be read, and only this start will know.
-            logger.warning("can't record that %s is kept", name, exc_info=True)
-        return kept
-
-    def _attempts(self, dataset_id: IntermediateDataSetID) -> int:
-        report = self._reports.get(dataset_id)
-        return 0 if report is None else report.attempts
-
-    def _note(
-        self,
-        dataset_id: IntermediateDataSetID,
-        kept: KeptDataSet,
-        outcome: VertexOutcome,
-        recovered: int,
-        recovered_tasks: int | None = None,
-    ) -> None:
-        self._reports[dataset_id] = ExecutionVertex(
-            JobVertexID.random(),
-            kept.manifest.dataset.computes,
-            dataset_id,
-            outcome,
-            partitions=len(kept.manifest.partitions),
-            bytes=kept.bytes,
-            rows=kept.rows,
-            attempts=self._attempts(dataset_id),
-            recovered=recovered,
-            recovered_tasks=recovered_tasks,
+        self.listeners.publish(
+            VertexProduced(
+                dataset_id,
+                kept,
+                vertex_id,
+                recovered=steps.recovered,
+                recovered_tasks=None if retained is None else retained.recovered(),
+                run_subtasks=steps.run_subtasks,
+            )
         )
+        return kept
 
 
 class _Needed:
@@ -266,8 +227,21 @@ class _Needed:
 
     def _run(self, cut: Cut, dataset_id: IntermediateDataSetID) -> KeptDataSet | None:
         name = summarize(cut.node)
+        vertices = self._vertices
+        production = Production(
+            cut.query,
+            self._inputs,
+            vertices.job_id,
+            dataset_id,
+            name,
+            self.reads,
+            vertices.listeners,
+        )
         try:
-            return self._vertices.run(cut.query, self._inputs, dataset_id, name, self.reads)
+            return vertices.run(production)
         except NotKeptError as error:
             logger.warning("the result of %s is not kept: %s", name, error.reason)
+            vertices.listeners.publish(
+                VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason)
+            )
             return None

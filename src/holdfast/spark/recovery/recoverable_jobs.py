@@ -93,8 +93,7 @@ class RecoverableJobs:
             StaleEpochError: when a newer start of the job has taken over.
         """
         with self.started(request) as job:
-            answer, result = job.master.run(job.request, act, before_retry=before_retry)
-        return answer, job.told(result)
+            return job.master.run(job.request, act, before_retry=before_retry)
 
     def write(
         self, request: JobRequest[Query], act: Callable[[DataFrame, str], object], sink: JobSink
@@ -111,16 +110,14 @@ class RecoverableJobs:
             SinkError: when the target can't be written.
         """
         with self.started(request, sinks=[sink]) as job:
-            result = _written(job, act, sink)
-        return job.told(result)
+            return _written(job, act, sink)
 
     def stream(
         self, request: JobRequest[Query], act: Callable[[DataFrame], Iterator[T]]
     ) -> Iterator[tuple[T | None, JobResult | None]]:
         """Like `run` for an answer that comes row by row, see `JobMaster.stream`."""
         with self.started(request) as job:
-            for row, result in job.master.stream(job.request, act):
-                yield row, None if result is None else job.told(result)
+            yield from job.master.stream(job.request, act)
 
     @contextmanager
     def started(
@@ -149,16 +146,10 @@ class RecoverableJobs:
             return
         recoverable, planned = begun
         record = recoverable.start
+        request = replace(request, job_id=record.job_id)
         if record.already_done and not self._is_done_again(recoverable, request, sinks):
             sink_start = SinkStart(record.job_id, record.epoch, record.journal)
-            yield StartedJob(
-                request,
-                self._master,
-                sink_start,
-                record.check,
-                recoverable.told,
-                already_done=True,
-            )
+            yield StartedJob(request, self._master, sink_start, record.check, already_done=True)
             _forget(sinks, sink_start)
             return
         with self._lasting(recoverable, sinks):
@@ -176,7 +167,7 @@ class RecoverableJobs:
                 restored, master = request, self._master
             # Of the epoch that it has by now.
             sink_start = SinkStart(record.job_id, record.epoch, record.journal)
-            yield StartedJob(restored, master, sink_start, record.check, recoverable.told)
+            yield StartedJob(restored, master, sink_start, record.check)
 
     @property
     def seal_key(self) -> SealKey:

@@ -17,13 +17,12 @@ from holdfast.errors import (
     StorageError,
 )
 from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability.job_record import VertexProgress
 from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobRequest
-from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart
+from holdfast.runtime.recovery.recorded_progress import RecordedProgress
 from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.sinks.taken_back import take_back
 from holdfast.spark.catalyst_bridge import Query
@@ -61,9 +60,7 @@ class RecoverableStart:
         self._settings = settings
         self._storage: RecoveryStorage | None = None
         self._recovery: JobRecovery | None = None
-        self._vertices: BlockingVertices | None = None
         self._shuffles: RetainedShuffles | None = None
-        self._runner: RecoveringVertexRunner | None = None
 
     def with_sources(
         self,
@@ -186,43 +183,29 @@ class RecoverableStart:
             flush_interval=self._settings.flush_interval,
             min_pause=self._settings.snapshot_min_pause,
         )
-        self._recovery.recover()
-        self._vertices = BlockingVertices(
+        recovery = self._recovery
+        recovery.recover()
+        request.listeners.add(recovery)
+        request.listeners.add(RecordedProgress(self.start, lambda: recovery.progress))
+        vertices = BlockingVertices(
             engine.spark,
             engine.keeping(self._storage),
             self._storage,
-            self._recovery,
+            recovery,
             self.start.job_id,
             self._shuffles,
             self.start.check,
-            self._record_progress,
+            request.listeners,
         )
-        self._runner = RecoveringVertexRunner(
+        return RecoveringVertexRunner(
             engine,
             self._storage,
             queries,
-            self._vertices,
+            vertices,
             self._shuffles,
             request.inputs,
             self._settings.limits,
             planned,
-        )
-        return self._runner
-
-    def told(self, result: JobResult) -> JobResult:
-        """The job's result under the id that it has over all starts, with all of its vertices."""
-        graph = result.execution_graph
-        cut = () if self._vertices is None else self._vertices.report()
-        *others, answering = graph.vertices
-        reported = {vertex.dataset_id: vertex for vertex in cut}
-        # What is kept beyond the job is in both, and which one ran it the latter knows.
-        told = [reported.pop(vertex.dataset_id, vertex) for vertex in others]
-        if self._runner is not None:
-            answering = replace(answering, recovered_tasks=self._runner.recovered_tasks())
-        vertices = (*reported.values(), *told, answering)
-        return replace(
-            result,
-            execution_graph=replace(graph, job_id=self.start.job_id, vertices=vertices),
         )
 
     def end(self, status: JobStatus, *, keep_record: bool) -> bool:
@@ -270,15 +253,3 @@ class RecoverableStart:
         except (Py4JError, OSError):
             # Spark is gone, and keeps nothing any more.
             logger.info("shuffle files were retained until Spark stopped")
-
-    def _record_progress(self) -> None:
-        assert self._recovery is not None and self._vertices is not None
-        names = {each.dataset_id: each.name for each in self._vertices.report()}
-        self.start.update(
-            vertices={
-                dataset_id.hex: VertexProgress(
-                    name=names.get(dataset_id, ""), done=progress.done, all=progress.partitions
-                )
-                for dataset_id, progress in self._recovery.progress.items()
-            }
-        )

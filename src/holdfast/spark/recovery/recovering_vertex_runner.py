@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -12,11 +13,12 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import LocationsIncompleteError, StorageError
 from holdfast.graph.plan_cuts import CutLimits
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.runtime.execution_events import MapTasksRecovered
 from holdfast.runtime.recovery_storage import RecoveryStorage
-from holdfast.runtime.vertex_runner import NotKeptError, Reads
+from holdfast.runtime.vertex_runner import NotKeptError, Production, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.optimized_query import CutQuery, OptimizedQueries
 from holdfast.spark.recovery.blocking_vertices import BlockingVertices
@@ -92,32 +94,19 @@ class RecoveringVertexRunner:
             frame = self._cut(frame, noted)
         return self._retained(frame, query, root, noted)
 
-    def recovered_tasks(self) -> int | None:
-        """How many map tasks on the way to the answer weren't run, as an earlier start had run
-        them; None where what they write isn't kept."""
-        return None if self._answer is None else self._answer.recovered()
-
-    def produce(
-        self,
-        query: Query,
-        inputs: SessionInputs,
-        job_id: JobID,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        reads: Reads,
-    ) -> KeptDataSet:
+    def produce(self, production: Production[Query]) -> KeptDataSet:
         """Computes a query and keeps its result beyond the job, see `VertexRunner.produce`."""
-        noted = _NotedReads(reads)
+        noted = _NotedReads(production.reads)
 
         def prepare(plan: Any) -> Any:
             frame = self._cut(self._bridge.dataframe(plan), noted)
             return frame._jdf.queryExecution().analyzed()
 
-        kept = self._vertices.available(dataset_id)
+        kept = self._vertices.available(production.dataset_id)
         if kept is None:
-            kept = self._vertices.run(query, inputs, dataset_id, name, noted, prepare)
+            kept = self._vertices.run(replace(production, reads=noted), prepare)
         try:
-            return self._storage.link_into(kept, self._shared_with, job_id)
+            return self._storage.link_into(kept, self._shared_with, production.job_id)
         except LocationsIncompleteError as error:
             raise NotKeptError(str(error), incomplete=True) from error
         except StorageError as error:
@@ -128,6 +117,8 @@ class RecoveringVertexRunner:
         """Tells errors that come from lost data from those of the query, see `VertexRunner`."""
         with self._runner.watching(kept), self._vertices.watching():
             yield
+        if self._answer is not None:
+            self._vertices.listeners.publish(MapTasksRecovered(self._answer.recovered()))
 
     def may_be_answered(self, error: Exception) -> bool:
         """Whether a failed production may be gone without, see `VertexRunner`."""

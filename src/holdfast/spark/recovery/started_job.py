@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.ids import JobID, JobVertexID
-from holdfast.runtime.execution_graph import (
-    ArchivedExecutionGraph,
-    ExecutionVertex,
-    VertexOutcome,
-)
+from holdfast.ids import JobVertexID
+from holdfast.runtime.execution_graph import ArchivedExecutionGraph, ExecutionVertex
 from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import SinkStart
+from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.passing_journal import PassingJournal
 
@@ -30,7 +27,6 @@ class StartedJob:
         master: runs it.
         sink_start: what its sinks have to know.
         check: raises when another start has taken over.
-        told: completes the result.
         already_done: an earlier run of the program has ended this very job, so that it is not to be
             run: its sinks are told to forget it, and that is all.
     """
@@ -39,7 +35,6 @@ class StartedJob:
     master: JobMaster[Query, DataFrame]
     sink_start: SinkStart
     check: Callable[[], None]
-    told: Callable[[JobResult], JobResult]
     already_done: bool = False
 
     @classmethod
@@ -47,8 +42,7 @@ class StartedJob:
         cls, request: JobRequest[Query], master: JobMaster[Query, DataFrame]
     ) -> StartedJob:
         """A job that can't be recovered."""
-        start = SinkStart(JobID.random(), 1, PassingJournal())
-        return cls(request, master, start, lambda: None, lambda result: result)
+        return cls(request, master, SinkStart(request.job_id, 1, PassingJournal()), lambda: None)
 
 
 def done_before(job: StartedJob) -> JobResult:

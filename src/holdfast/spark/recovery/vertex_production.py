@@ -8,8 +8,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.eventstore.events import ExecutionJobVertexInitialized
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.hashing import hash_parts
+from holdfast.runtime.execution_events import ExecutionEvent
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
@@ -30,8 +32,9 @@ class VertexProduction(ProductionSteps):
     Args:
         spark: the session that runs it.
         storage: outlives the driver.
-        recovery: what earlier starts have left, and what this one records.
-        vertex_id: the vertex.
+        recovery: what earlier starts have left.
+        publish: tells whoever listens, who records it, that the subtasks are about to run.
+        vertex_id: this run of the vertex.
         kept: the datasets that it may read.
         prepare: cuts its plan further.
         settings: what is set while it runs.
@@ -45,6 +48,7 @@ class VertexProduction(ProductionSteps):
         spark: SparkSession,
         storage: RecoveryStorage,
         recovery: JobRecovery,
+        publish: Callable[[ExecutionEvent], None],
         vertex_id: JobVertexID,
         kept: Callable[[], Collection[KeptDataSet]],
         prepare: Callable[[Any], Any],
@@ -55,6 +59,7 @@ class VertexProduction(ProductionSteps):
         self._spark = spark
         self._recoverable = storage
         self._recovery = recovery
+        self._publish = publish
         self._vertex_id = vertex_id
         self._kept = kept
         self._prepare = prepare
@@ -146,10 +151,12 @@ class VertexProduction(ProductionSteps):
         self, dataset_id: IntermediateDataSetID, staged: StagedDataSet | KeptDataSet | None
     ) -> None:
         split = self._split
-        self._recovery.initialized(
-            self._vertex_id,
-            dataset_id,
-            1 if split is None else split.parallelism,
-            "" if split is None else split.text,
-            OutputID.parse(staged.name) if isinstance(staged, StagedDataSet) else None,
+        self._publish(
+            ExecutionJobVertexInitialized(
+                self._vertex_id,
+                1 if split is None else split.parallelism,
+                dataset_id,
+                "" if split is None else split.text,
+                OutputID.parse(staged.name) if isinstance(staged, StagedDataSet) else None,
+            )
         )

@@ -121,7 +121,7 @@ class StreamExecutor:
             with self._started(request, flows, temporary, targets) as job:
                 result = self._run(job, runs, targets)
         self._caches.refresh(sinks)
-        return _without(job.told(result), temporary)
+        return _without(result, temporary)
 
     def _run(
         self, job: StartedJob, runs: Sequence[SinkRun], targets: Sequence[DirectorySink | None]
@@ -201,7 +201,7 @@ class StreamExecutor:
                         yield record
             assert result is not None
         self._caches.refresh([sink])
-        on_result(_without(job.told(result), temporary))
+        on_result(_without(result, temporary))
 
     # -- caches -----------------------------------------------------------------------------------
 

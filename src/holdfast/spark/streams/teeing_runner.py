@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.session_inputs import SessionInputs
-from holdfast.runtime.vertex_runner import Reads
+from holdfast.runtime.vertex_runner import Production, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.tee_job import TeeJob
@@ -36,18 +35,10 @@ class TeeingVertexRunner:
         running = self._tee.running
         return self._runner.substituted(query, root, reads) if running is None else running
 
-    def produce(
-        self,
-        query: Query,
-        inputs: SessionInputs,
-        job_id: JobID,
-        dataset_id: IntermediateDataSetID,
-        name: str,
-        reads: Reads,
-    ) -> KeptDataSet:
+    def produce(self, production: Production[Query]) -> KeptDataSet:
         """Computes a query and keeps its result; the job may answer meanwhile."""
-        write = self._tee.write if self._tee.keeps(query) else None
-        return self._runner.produce(query, inputs, job_id, dataset_id, name, reads, write)
+        write = self._tee.write if self._tee.keeps(production.query) else None
+        return self._runner.produce(production, write)
 
     def watching(
         self, kept: Mapping[IntermediateDataSetID, KeptDataSet]
