@@ -148,11 +148,12 @@ def _vertices(subtasks: int) -> Iterator[tuple[JobVertexID, OutputID, int]]:
 
 def _events(subtasks: int) -> Iterator[JobEvent]:
     for vertex_id, output, number in _vertices(subtasks):
-        yield ExecutionJobVertexInitialized(vertex_id, number, output.dataset_id, _SPLIT, output)
+        yield ExecutionJobVertexInitialized(
+            vertex_id, number, output.dataset_id, _SPLIT, output, _SNAPSHOT
+        )
         for subtask in range(number):
-            snapshot = _SNAPSHOT if subtask in (0, number - 1) else None
             metrics = PartitionMetrics(10_000_000 + subtask, subtask)
-            yield ExecutionVertexFinished(vertex_id, subtask, 0, output, metrics, snapshot)
+            yield ExecutionVertexFinished(vertex_id, subtask, 0, output, metrics)
 
 
 def _reports(subtasks: int, executors: int) -> Reports:

@@ -239,6 +239,22 @@ def test_kept_partitions_count_by_what_they_are(
     storage.close()
 
 
+def test_a_split_tells_under_which_settings_its_files_were_dealt(
+    spark: SparkSession, files: Path
+) -> None:
+    found = split(spark, spark.read.parquet(str(files / "flat")))
+    assert found is not None
+    # What Spark goes by where it isn't set: the next start may have other cores.
+    assert found.settings["spark.sql.files.minPartitionNum"] == str(
+        spark.sparkContext.defaultParallelism
+    )
+    other = spark._jsparkSession.cloneSession()
+    for key, value in found.settings.items():
+        other.conf().set(key, value)
+    plan = spark.read.parquet(str(files / "flat"))._jdf.queryExecution().analyzed()
+    assert split_of(spark, plan, session=other) == found
+
+
 def test_another_number_of_tasks_is_refused(spark: SparkSession, files: Path) -> None:
     found = split(spark, spark.read.parquet(str(files / "flat")))
     assert found is not None

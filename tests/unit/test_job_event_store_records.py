@@ -48,15 +48,17 @@ EVENTS: st.SearchStrategy[JobEvent] = st.one_of(
         st.integers(min_value=1, max_value=1 << 31),
         st.none() | HEX.map(IntermediateDataSetID),
         st.text(),
+        coordinator_snapshot=SNAPSHOTS,
     ),
     st.builds(
-        lambda vertex_id, parallelism, output, split: ExecutionJobVertexInitialized(
-            vertex_id, parallelism, output.dataset_id, split, output
+        lambda vertex_id, parallelism, output, split, snapshot: ExecutionJobVertexInitialized(
+            vertex_id, parallelism, output.dataset_id, split, output, snapshot
         ),
         VERTICES,
         st.integers(min_value=1, max_value=1 << 31),
         OUTPUTS,
         st.text(),
+        SNAPSHOTS,
     ),
     st.builds(ExecutionVertexFinished, VERTICES, COUNTS, COUNTS, coordinator_snapshot=SNAPSHOTS),
     st.builds(
@@ -126,6 +128,10 @@ def test_version_1_is_written_as_it_has_always_been() -> None:
             "12000000 03 02000000 04" + vertex + "03000000 02010000",
         ),
         (JobFinished(JobStatus.CANCELED), "02000000 04 02"),
+        (
+            ExecutionJobVertexInitialized(VERTEX, 8, coordinator_snapshot=b"\xca\xfe"),
+            "16000000 06 0f000000" + "0b000000 01 08000000 04 00" + vertex + "cafe",
+        ),
     ]
     for event, record in written:
         assert RecordEncoder().encode(event, 0)[:-4] == bytes.fromhex(record)
@@ -142,6 +148,9 @@ def test_version_1_is_written_as_it_has_always_been() -> None:
         # Longer and shorter than what it says itself.
         RecordEncoder().encode(ExecutionVertexFinished(VERTEX, 3, 0), 0)[:-4] + b"x",
         RecordEncoder().encode(ExecutionVertexReset(VERTEX, (1, 2)), 0)[:-5],
+        RecordEncoder().encode(
+            ExecutionJobVertexInitialized(VERTEX, 1, coordinator_snapshot=b"s"), 0
+        )[:-6],
     ],
 )
 def test_a_record_of_another_form_is_no_event(record: bytes) -> None:
@@ -176,6 +185,7 @@ class _LongSnapshot(bytes):
         (ExecutionJobVertexInitialized(VERTEX, 1), {"parallelism": 0}),
         (ExecutionJobVertexInitialized(VERTEX, 1), {"parallelism": (1 << 31) + 1}),
         (ExecutionJobVertexInitialized(VERTEX, 1), {"output": OUTPUT}),
+        (ExecutionJobVertexInitialized(VERTEX, 1), {"coordinator_snapshot": _LongSnapshot()}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"subtask": -1}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"subtask": 1 << 31}),
         (ExecutionVertexFinished(VERTEX, 0, 0), {"attempt": -1}),

@@ -217,7 +217,7 @@ def test_an_output_with_a_partition_that_does_not_count_is_not_gone_on_with(
     program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
     program.left.committed[FIRST] = {0, 3, 4}
     second = program.start()
-    assert set(second.recovered_job.vertices[JOINED].finished) == {0, 3}
+    assert second.progress[JOINED].done == 2
     assert second.partial(JOINED, SPLIT, 4) is None
 
 
@@ -256,7 +256,10 @@ def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program
     published = program.left.publish(FIRST, 0, 2, 5)
     first.finished(JOIN, JOINED, published)
     assert first.progress == {JOINED: PartitionProgress(JOINED, 6, 6, 0)}
-    recovered = program.start().recovered_job.vertices[JOINED]
+    program.die()
+    recovery = JobRecovery(program.begin(), program.left)
+    recovered = recovery.recover().vertices[JOINED]
+    recovery.close()
     assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, ())
 
 
@@ -459,8 +462,8 @@ def test_a_log_that_is_cut_anywhere_recovers_what_it_still_says(program: Program
             # Its epoch has written here before; what it decides comes before that.
             recovery.recover()
         said = [each for each in history if isinstance(each, ExecutionVertexFinished)]
-        found = recovery.recovered_job.vertices.get(JOINED)
-        assert len(said) == (0 if found is None else len(found.finished))
+        found = recovery.progress.get(JOINED)
+        assert len(said) == (0 if found is None else found.done)
         assert recovery.whole(JOINED) is None
         seen.add(len(said))
     assert seen == {0, 1, 2, 3, 4}
@@ -469,47 +472,60 @@ def test_a_log_that_is_cut_anywhere_recovers_what_it_still_says(program: Program
 SPLITS = [[FileSplit("file:/a", 0, 10, 1)], [FileSplit("file:/a", 10, 10, 1)]]
 
 
-def coordinator() -> FileSplitCoordinator:
-    return FileSplitCoordinator(lambda: SPLITS)
+def dealt(settings: dict[str, str] | None = None) -> FileSplitCoordinator:
+    source = FileSplitCoordinator()
+    source.deal(settings or {"cores": "2"}, SPLITS)
+    return source
 
 
 def test_a_source_goes_on_from_its_snapshot(program: Program) -> None:
     first = program.start()
-    source = coordinator()
+    source = FileSplitCoordinator()
     assert not first.coordinate(JOINED, source)
-    first.initialized(JOIN, JOINED, 2, source.split, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
-    program.left.published.clear()
+    source.deal({"cores": "2"}, SPLITS)
+    first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
+    first.close()
+    # Its driver is killed before anything has finished for it.
     program.left.committed[FIRST] = {1}
 
     second = program.start()
-    again = FileSplitCoordinator(lambda: [[FileSplit("file:/new", 0, 10, 2)]])
+    again = FileSplitCoordinator()
     assert second.coordinate(JOINED, again)
+    assert again.settings == {"cores": "2"}
+    assert again.assignment == source.assignment
     assert again.unfinished == (0,)
-    partial = second.partial(JOINED, again.split, again.parallelism)
-    assert partial == PartialVertex(FIRST, (1,), (0,))
+    assert second.partial(JOINED, SPLIT, 2) == PartialVertex(FIRST, (1,), (0,))
 
 
-def test_snapshots_keep_their_pause(program: Program) -> None:
-    first = program.start()
-    source = FileSplitCoordinator(lambda: [[each] for splits in SPLITS * 3 for each in splits])
+@pytest.mark.parametrize(
+    ("pause", "taken"), [(timedelta(minutes=3), []), (timedelta(0), [0, 1, 2, 3, 4, 5])]
+)
+def test_snapshots_keep_their_pause(program: Program, pause: timedelta, taken: list[int]) -> None:
+    first = JobRecovery(program.begin(), program.left, min_pause=pause)
+    first.recover()
+    source = FileSplitCoordinator()
+    source.deal({}, [[each] for splits in SPLITS * 3 for each in splits])
     first.coordinate(JOINED, source)
-    first.initialized(JOIN, JOINED, 6, source.split, FIRST)
+    first.initialized(JOIN, JOINED, 6, SPLIT, FIRST)
     first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3, 4, 5))
-    said = [each for each in program.events() if isinstance(each, ExecutionVertexFinished)]
-    with_snapshot = [each.subtask for each in said if each.coordinator_snapshot is not None]
-    assert with_snapshot == [0, 5]
+    first.close()
+    said = program.events()
+    assert [
+        each.coordinator_snapshot is not None
+        for each in said
+        if isinstance(each, ExecutionJobVertexInitialized)
+    ] == [True]
+    assert [
+        each.subtask
+        for each in said
+        if isinstance(each, ExecutionVertexFinished) and each.coordinator_snapshot is not None
+    ] == taken
 
 
 def test_a_source_without_snapshots_runs_whole_or_not_at_all(program: Program) -> None:
-    class Queue(FileSplitCoordinator):
-        """Can't be asked what it has handed out."""
-
-        def snapshot(self) -> bytes | None:  # type: ignore[override]
-            return None
-
     first = program.start()
-    assert not first.coordinate(JOINED, Queue(lambda: SPLITS))
+    # Nothing that it could be restored from.
+    assert not first.coordinate(JOINED, FileSplitCoordinator())
     first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
     program.left.committed[FIRST] = {1}
     assert program.start().partial(JOINED, SPLIT, 2) is None
@@ -527,23 +543,25 @@ def test_a_source_that_cannot_be_restored_begins_anew(
             return b"of another form"
 
     first = program.start()
-    first.coordinate(JOINED, Other(lambda: SPLITS))
+    other = Other()
+    other.deal({}, SPLITS)
+    first.coordinate(JOINED, other)
     first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
     first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
     program.left.published.clear()
     program.left.committed[FIRST] = {1}
     second = program.start()
     assert second.partial(JOINED, SPLIT, 2) is not None
-    assert not second.coordinate(JOINED, coordinator())
+    assert not second.coordinate(JOINED, FileSplitCoordinator())
     assert second.partial(JOINED, SPLIT, 2) is None
     assert "can't restore the source" in caplog.text
 
 
 def test_a_lost_datasets_source_hands_its_splits_out_again(program: Program) -> None:
     first = program.start()
-    source = coordinator()
+    source = dealt()
     first.coordinate(JOINED, source)
-    first.initialized(JOIN, JOINED, 2, source.split, FIRST)
+    first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
     first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
     assert source.unfinished == ()
     first.lost([JOINED])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -27,6 +27,7 @@ SPLITS = [
     [FileSplit("file:/data/a.parquet", 128, 64, 1)],
     [],
 ]
+SETTINGS = {"spark.sql.files.maxPartitionBytes": "128", "spark.sql.files.minPartitionNum": "2"}
 MINUTE = timedelta(minutes=1)
 
 FILE_SPLITS = st.builds(
@@ -68,13 +69,19 @@ class SilentCoordinator:
         self.reset.append(subtask)
 
 
-def refused() -> list[list[FileSplit]]:
-    raise AssertionError("what was restored is listed again")
+def dealt(
+    assignment: Sequence[Sequence[FileSplit]] = SPLITS, settings: Mapping[str, str] = SETTINGS
+) -> FileSplitCoordinator:
+    coordinator = FileSplitCoordinator()
+    coordinator.deal(settings, assignment)
+    return coordinator
 
 
-def listed_by(coordinator: FileSplitCoordinator) -> list[list[FileSplit]]:
-    subtasks = json.loads(coordinator.snapshot())["subtasks"]
-    return [[FileSplit(*fields) for fields in splits] for splits in subtasks]
+def restored(snapshot: bytes | None) -> FileSplitCoordinator:
+    assert snapshot is not None
+    coordinator = FileSplitCoordinator()
+    coordinator.restore(snapshot)
+    return coordinator
 
 
 def recovered(*finished: int, snapshot: bytes | None) -> RecoveredVertex:
@@ -83,39 +90,42 @@ def recovered(*finished: int, snapshot: bytes | None) -> RecoveredVertex:
     )
 
 
-def test_splits_are_listed_once() -> None:
-    times = []
-
-    def listed() -> list[list[FileSplit]]:
-        times.append(1)
-        return [list(splits) for splits in SPLITS] if len(times) == 1 else []
-
-    coordinator: OperatorCoordinator = FileSplitCoordinator(listed)
+def test_a_source_whose_files_are_not_dealt_yet_has_no_state() -> None:
+    coordinator: OperatorCoordinator = FileSplitCoordinator()
+    assert coordinator.snapshot() is None
     assert isinstance(coordinator, FileSplitCoordinator)
-    assert coordinator.parallelism == 3
-    assert listed_by(coordinator)[1] == SPLITS[1]
-    assert coordinator.unfinished == (0, 1, 2)
-    assert coordinator.parallelism == 3
-    assert len(times) == 1
+    assert (coordinator.settings, coordinator.unfinished) == ({}, ())
 
 
-def test_a_directory_that_gains_files_changes_nothing_after_a_restart() -> None:
-    before = FileSplitCoordinator(lambda: SPLITS)
+def test_a_restored_source_reads_what_was_dealt_under_the_settings_of_then() -> None:
+    before = dealt()
     before.subtask_finished(1)
-    after = FileSplitCoordinator(refused)
-    after.restore(before.snapshot())
-    assert listed_by(after) == SPLITS
-    assert after.split == before.split
+    after = restored(before.snapshot())
+    assert after.settings == SETTINGS
+    assert after.assignment == tuple(map(tuple, SPLITS))
+    assert after.unfinished == (0, 2)
+    after.deal(SETTINGS, SPLITS)
     assert after.unfinished == (0, 2)
     after.subtask_reset(1)
     assert after.unfinished == (0, 1, 2)
 
 
+def test_of_files_that_are_dealt_in_another_way_none_is_read() -> None:
+    after = dealt()
+    after.subtask_finished(1)
+    after.deal({"spark.sql.files.maxPartitionBytes": "64"}, SPLITS[1:])
+    assert after.unfinished == (0, 1)
+    assert after.settings == {"spark.sql.files.maxPartitionBytes": "64"}
+
+
 def test_a_snapshot_is_json_that_explains_itself() -> None:
-    coordinator = FileSplitCoordinator(lambda: SPLITS[1:])
+    coordinator = dealt(SPLITS[1:])
     coordinator.subtask_finished(0)
-    assert json.loads(coordinator.snapshot()) == {
-        "version": 1,
+    snapshot = coordinator.snapshot()
+    assert snapshot is not None
+    assert json.loads(snapshot) == {
+        "version": 2,
+        "settings": SETTINGS,
         "subtasks": [[["file:/data/a.parquet", 128, 64, 1]], []],
         "finished": [0],
     }
@@ -127,14 +137,15 @@ def test_a_snapshot_is_json_that_explains_itself() -> None:
         b"",
         b"{}",
         b"\xff",
-        b'{"version":2,"subtasks":[],"finished":[]}',
-        b'{"version":1,"subtasks":[[]],"finished":[1]}',
-        b'{"version":1,"subtasks":[[]],"finished":[-1]}',
-        b'{"version":1,"subtasks":[[["a",-1,0,0]]],"finished":[]}',
+        b'{"version":1,"subtasks":[],"finished":[]}',
+        b'{"version":2,"settings":[],"subtasks":[],"finished":[]}',
+        b'{"version":2,"settings":{},"subtasks":[[]],"finished":[1]}',
+        b'{"version":2,"settings":{},"subtasks":[[]],"finished":[-1]}',
+        b'{"version":2,"settings":{},"subtasks":[[["a",-1,0,0]]],"finished":[]}',
     ],
 )
 def test_what_is_no_snapshot_changes_nothing(snapshot: bytes) -> None:
-    coordinator = FileSplitCoordinator(lambda: SPLITS)
+    coordinator = dealt()
     coordinator.subtask_finished(0)
     with pytest.raises(ValueError):
         coordinator.restore(snapshot)
@@ -153,7 +164,7 @@ def test_a_subtask_that_there_is_not_is_refused(
     ask: Callable[[FileSplitCoordinator, int], object], subtask: int
 ) -> None:
     with pytest.raises(ValueError, match="expected one of 3 subtasks"):
-        ask(FileSplitCoordinator(lambda: SPLITS), subtask)
+        ask(dealt(), subtask)
 
 
 @pytest.mark.parametrize(("start", "length"), [(-1, 0), (0, -1)])
@@ -162,22 +173,13 @@ def test_a_split_is_a_part_of_a_file(start: int, length: int) -> None:
         FileSplit("a", start, length, 0)
 
 
-@given(ASSIGNMENTS, ASSIGNMENTS)
-def test_texts_of_splits_are_equal_where_the_splits_are(
-    one: list[list[FileSplit]], other: list[list[FileSplit]]
-) -> None:
-    first, second = FileSplitCoordinator(lambda: one), FileSplitCoordinator(lambda: other)
-    assert (first.split == second.split) == (one == other)
-    assert first.split == FileSplitCoordinator(lambda: [*one]).split
-
-
 class FileSplits(RuleBasedStateMachine):
     """Restarts at any moment, from any snapshot that there has been."""
 
     @initialize(listed=ASSIGNMENTS)
     def begin(self, listed: list[list[FileSplit]]) -> None:
         self.listed = [tuple(splits) for splits in listed]
-        self.coordinator = FileSplitCoordinator(lambda: listed)
+        self.coordinator = dealt(listed)
         self.finished: set[int] = set()
         self.snapshots = [(self.coordinator.snapshot(), frozenset[int]())]
 
@@ -200,15 +202,13 @@ class FileSplits(RuleBasedStateMachine):
     @rule(data=st.data())
     def restart(self, data: st.DataObject) -> None:
         snapshot, finished = data.draw(st.sampled_from(self.snapshots))
-        self.coordinator = FileSplitCoordinator(refused)
-        self.coordinator.restore(snapshot)
+        self.coordinator = restored(snapshot)
         self.finished = set(finished)
 
     @invariant()
     def the_work_is_what_was_listed(self) -> None:
-        number = self.coordinator.parallelism
-        assert listed_by(self.coordinator) == [list(splits) for splits in self.listed]
-        done = set(range(number)) - set(self.coordinator.unfinished)
+        assert list(self.coordinator.assignment) == self.listed
+        done = set(range(len(self.listed))) - set(self.coordinator.unfinished)
         assert done == self.finished
 
 
@@ -227,27 +227,36 @@ def test_the_first_snapshot_is_due_at_once_and_others_after_the_pause() -> None:
     assert schedule.is_due()
 
 
-def test_snapshots_come_by_schedule_and_with_the_last_subtask() -> None:
+def test_snapshots_come_at_the_start_and_then_by_schedule() -> None:
     clock = Clock()
     coordinators = Coordinators(MINUTE, clock)
-    coordinator = FileSplitCoordinator(lambda: SPLITS)
-    assert not coordinators.add(DATASET, coordinator, None)
-    taken = []
+    assert not coordinators.add(DATASET, dealt(), None)
+    taken = [coordinators.initialized(DATASET)]
     for subtask in range(3):
-        clock.seconds += 20
-        taken.append(coordinators.finished(DATASET, subtask, last=subtask == 2))
+        clock.seconds += 40
+        taken.append(coordinators.finished(DATASET, subtask))
     assert [None if each is None else json.loads(each)["finished"] for each in taken] == [
-        [0],
+        [],
         None,
-        [0, 1, 2],
+        [0, 1],
+        None,
     ]
 
 
-def test_a_coordinator_is_restored_and_told_of_what_starts_again() -> None:
-    before = FileSplitCoordinator(lambda: SPLITS)
-    for subtask in range(3):
+@pytest.mark.parametrize("pause", [timedelta(0), MINUTE])
+def test_the_pause_decides_how_many_snapshots_are_taken(pause: timedelta) -> None:
+    coordinators = Coordinators(pause, Clock())
+    coordinators.add(DATASET, dealt(), None)
+    assert coordinators.initialized(DATASET) is not None
+    taken = [coordinators.finished(DATASET, subtask) is not None for subtask in range(3)]
+    assert taken == [pause == timedelta(0)] * 3
+
+
+def test_a_coordinator_is_restored_and_told_what_has_finished_and_what_starts_again() -> None:
+    before = dealt()
+    for subtask in (1, 2):
         before.subtask_finished(subtask)
-    after = FileSplitCoordinator(refused)
+    after = FileSplitCoordinator()
     found = recovered(0, 2, snapshot=before.snapshot())
     assert Coordinators(MINUTE, Clock()).add(DATASET, after, found)
     assert after.unfinished == (1,)
@@ -256,11 +265,14 @@ def test_a_coordinator_is_restored_and_told_of_what_starts_again() -> None:
 def test_one_without_snapshots_is_known_as_such() -> None:
     coordinators = Coordinators(MINUTE, Clock())
     silent = SilentCoordinator()
-    assert coordinators.can_be_restored(DATASET)
+    assert not coordinators.has(DATASET)
     assert not coordinators.add(DATASET, silent, recovered(0, snapshot=None))
-    assert not coordinators.can_be_restored(DATASET)
-    assert coordinators.finished(DATASET, 0, last=True) is None
+    assert coordinators.has(DATASET)
     coordinators.reset(DATASET, [0, 1])
+    assert silent.reset == [0, 1]
+    assert coordinators.initialized(DATASET) is None
+    assert not coordinators.has(DATASET)
+    assert coordinators.finished(DATASET, 0) is None
     assert silent.reset == [0, 1]
     with pytest.raises(ValueError, match="read again"):
         coordinators.add(DATASET, silent, recovered(0, snapshot=b"s"))
@@ -268,5 +280,6 @@ def test_one_without_snapshots_is_known_as_such() -> None:
 
 def test_without_a_coordinator_there_is_no_snapshot() -> None:
     coordinators = Coordinators(MINUTE, Clock())
-    assert coordinators.finished(DATASET, 0, last=True) is None
+    assert coordinators.initialized(DATASET) is None
+    assert coordinators.finished(DATASET, 0) is None
     coordinators.reset(DATASET, [0])

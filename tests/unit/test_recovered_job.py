@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -15,15 +16,10 @@ from holdfast.eventstore.events import (
     JobStatus,
 )
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.runtime.recovery.instructions import (
-    InitializeVertex,
-    MarkFinished,
-    ResetSubtasks,
-    RestoreCoordinator,
-)
+from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
-from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, recover
+from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
@@ -54,8 +50,9 @@ def initialized(
     split: str = SPLIT,
     parallelism: int = 4,
     vertex_id: JobVertexID = JOIN,
+    snapshot: bytes | None = None,
 ) -> ExecutionJobVertexInitialized:
-    return ExecutionJobVertexInitialized(vertex_id, parallelism, JOINED, split, output)
+    return ExecutionJobVertexInitialized(vertex_id, parallelism, JOINED, split, output, snapshot)
 
 
 def finished(
@@ -71,6 +68,12 @@ def finished(
     ]
 
 
+def recover(
+    log: Sequence[JobEvent], there: Collection[Tracked], whole: Collection[OutputID] = ()
+) -> RecoveredJob:
+    return decide(JobHistory(log), there, whole)
+
+
 def only(job: RecoveredJob) -> RecoveredVertex:
     assert list(job.vertices) == [JOINED]
     return job.vertices[JOINED]
@@ -80,7 +83,6 @@ def test_what_finished_and_is_there_need_not_run_again() -> None:
     vertex = only(recover([initialized(), *finished(0, 1, 2)], tracked(FIRST, 0, 1, 2)))
     assert vertex.finished == {0: FIRST, 1: FIRST, 2: FIRST}
     assert vertex.missing == (3,)
-    assert not vertex.is_finished
 
 
 def test_what_finished_and_is_lost_runs_again() -> None:
@@ -118,7 +120,7 @@ def test_events_that_fit_no_vertex_are_passed_over() -> None:
 def test_a_subtask_without_rows_leaves_nothing_to_be_tracked() -> None:
     log = [initialized(), *finished(0, 1), *finished(2, 3, output=None)]
     vertex = only(recover(log, tracked(FIRST, 0, 1)))
-    assert vertex.is_finished
+    assert not vertex.missing
     assert partial_vertex(vertex) == PartialVertex(FIRST, (0, 1), ())
 
 
@@ -163,7 +165,7 @@ def test_partitions_of_the_same_split_are_mixed_over_starts() -> None:
 def test_where_the_split_is_not_fixed_it_is_all_or_nothing() -> None:
     log = [initialized(FIRST, split=""), *finished(0, 1, 2, 3)]
     assert only(recover(log, tracked(FIRST, 0, 1, 2))).missing == (0, 1, 2, 3)
-    assert only(recover(log, tracked(FIRST, 0, 1, 2, 3))).is_finished
+    assert not only(recover(log, tracked(FIRST, 0, 1, 2, 3))).missing
     # Without a word of them all, and unpublished: what there is may be a part.
     assert not only(recover(log[:1], tracked(FIRST, 0, 1, 2, 3))).finished
 
@@ -177,7 +179,7 @@ def test_a_whole_output_is_the_dataset_whoever_has_split_it() -> None:
     log = [initialized(FIRST), *finished(0), initialized(split="other files", parallelism=9)]
     vertex = only(recover(log, tracked(FIRST, 0, 1, 2, 3), [FIRST]))
     assert vertex.whole == FIRST
-    assert vertex.is_finished
+    assert not vertex.missing
     assert vertex.parallelism == 9
 
 
@@ -190,60 +192,33 @@ def test_of_whole_outputs_the_one_that_the_log_speaks_of_comes_first() -> None:
 def test_a_job_that_ended_leaves_nothing() -> None:
     log = [initialized(FIRST), *finished(0, 1, 2, 3), JobFinished(JobStatus.FAILED)]
     job = recover(log, tracked(FIRST, 0, 1, 2, 3), [FIRST])
-    assert (job.ended, job.vertices, job.instructions) == (JobStatus.FAILED, {}, ())
+    assert (job.ended, job.vertices) == (JobStatus.FAILED, {})
     job = recover([*log, initialized(SECOND)], tracked(FIRST, 0) + tracked(SECOND, 1))
     assert job.ended is None
     assert only(job).finished == {1: SECOND}
 
 
-def test_what_followed_the_last_snapshot_is_disregarded() -> None:
-    log = [initialized(FIRST), *finished(0, snapshot=b"s0"), *finished(1, 2)]
-    vertex = only(recover(log, tracked(FIRST, 0, 1, 2, 3)))
-    assert vertex.finished == {0: FIRST}
-    assert (vertex.snapshot, vertex.disregarded) == (b"s0", (1, 2))
-    vertex = only(recover([*log, *finished(3, snapshot=b"s3")], tracked(FIRST, 0, 1, 2, 3)))
-    assert vertex.is_finished
-    assert (vertex.snapshot, vertex.disregarded) == (b"s3", ())
+def test_what_finished_after_the_last_snapshot_counts_as_well() -> None:
+    log = [initialized(FIRST, snapshot=b"s"), *finished(0, snapshot=b"s0"), *finished(1, 2)]
+    assert only(recover(log[:1], tracked(FIRST, 3))).snapshot == b"s"
+    vertex = only(recover(log, tracked(FIRST, 0, 1, 3)))
+    assert vertex.finished == dict.fromkeys((0, 1, 3), FIRST)
+    assert vertex.snapshot == b"s0"
 
 
 def test_a_snapshot_is_of_the_split_that_it_was_taken_of() -> None:
     log = [initialized(FIRST), *finished(0, snapshot=b"s0"), initialized(SECOND, split="others")]
     vertex = only(recover(log, tracked(SECOND, 2)))
     assert vertex.snapshot is None
+    again = only(recover([*log[:2], initialized(SECOND)], []))
+    assert again.snapshot == b"s0"
     assert vertex.finished == {2: SECOND}
 
 
-def test_the_instructions_come_in_the_seeds_order() -> None:
-    log = [
-        initialized(FIRST),
-        *finished(0, snapshot=b"s0"),
-        ExecutionJobVertexInitialized(COUNT, 2, COUNTED),
-        *finished(0, 1, output=OF_COUNTED, vertex_id=COUNT),
-        ExecutionJobVertexInitialized(SINK, 1),
-    ]
-    job = recover(log, tracked(FIRST, 0, 1) + tracked(OF_COUNTED, 0, 1))
-    assert job.instructions == (
-        InitializeVertex(JOIN, JOINED, 4, SPLIT),
-        InitializeVertex(COUNT, COUNTED, 2, ""),
-        InitializeVertex(SINK, None, 1, ""),
-        MarkFinished(JOIN, (0,)),
-        MarkFinished(COUNT, (0, 1)),
-        RestoreCoordinator(JOIN, b"s0"),
-        ResetSubtasks(JOIN, (1, 2, 3)),
-        ResetSubtasks(SINK, (0,)),
-    )
-
-
 def test_the_log_is_made_to_say_what_was_found() -> None:
-    log = [initialized(FIRST), *finished(0, snapshot=b"s0"), *finished(1)]
-    there = tracked(FIRST, 0, 1)
+    log = [initialized(FIRST), *finished(0)]
+    there = tracked(FIRST, 0, 2)
     sizes = {each.partition_id: each.metrics for each in there}
     said = list(corrections(recover(log, there), sizes))
-    assert said == [ExecutionVertexReset(JOIN, (1,))]
-    assert only(recover([*log, *said], there)).disregarded == ()
-
-    there = tracked(FIRST, 2)
-    sizes = {each.partition_id: each.metrics for each in there}
-    said = list(corrections(recover(log[:1], there), sizes))
     assert said == finished(2)
-    assert only(recover([*log[:1], *said], there)).unrecorded == ()
+    assert only(recover([*log, *said], there)).unrecorded == ()

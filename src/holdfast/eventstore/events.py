@@ -42,10 +42,12 @@ class ExecutionJobVertexInitialized:
             are equal and not empty, so is the split. Empty where that is not fixed.
         output: the production of the dataset that the subtasks write to, the i-th of them its
             partition i. None where that isn't known yet, or they are called otherwise there.
+        coordinator_snapshot: the state of the vertex's coordinator, from which the next start goes
+            on; None where there is no coordinator, or its state is known already.
 
     Raises:
-        ValueError: when the parallelism is below one or beyond what Spark can count, or the output
-            is of another dataset.
+        ValueError: when the parallelism is below one or beyond what Spark can count, the output is
+            of another dataset, or the snapshot has `SNAPSHOT_LIMIT` bytes or more.
 
     Source: FLIP-383, "Initialize all ExecutionJobVertex whose parallelism has been decided".
 
@@ -58,12 +60,14 @@ class ExecutionJobVertexInitialized:
     dataset_id: IntermediateDataSetID | None = None
     split: str = ""
     output: OutputID | None = None
+    coordinator_snapshot: bytes | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.parallelism <= PARTITIONS_LIMIT:
             raise ValueError(f"expected a parallelism from 1 to 2^31, got {self.parallelism}")
         if self.output is not None and self.output.dataset_id != self.dataset_id:
             raise ValueError(f"expected an output of {self.dataset_id}, got {self.output}")
+        _check_snapshot(self.coordinator_snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +114,7 @@ class ExecutionVertexFinished:
             raise ValueError(
                 f"expected an output and its metrics, got {self.output} with {self.metrics}"
             )
-        snapshot = self.coordinator_snapshot
-        if snapshot is not None and len(snapshot) >= SNAPSHOT_LIMIT:
-            raise ValueError(
-                f"expected a coordinator snapshot below {SNAPSHOT_LIMIT} bytes, got {len(snapshot)}"
-            )
+        _check_snapshot(self.coordinator_snapshot)
 
     @property
     def partition_id(self) -> ResultPartitionID | None:
@@ -165,3 +165,10 @@ JobEvent: TypeAlias = (
     ExecutionJobVertexInitialized | ExecutionVertexFinished | ExecutionVertexReset | JobFinished
 )
 """Any of them."""
+
+
+def _check_snapshot(snapshot: bytes | None) -> None:
+    if snapshot is not None and len(snapshot) >= SNAPSHOT_LIMIT:
+        raise ValueError(
+            f"expected a coordinator snapshot below {SNAPSHOT_LIMIT} bytes, got {len(snapshot)}"
+        )

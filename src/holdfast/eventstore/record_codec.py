@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from zlib import crc32
 
 from holdfast.eventstore.events import (
@@ -30,6 +31,7 @@ CHECKSUM = struct.Struct("<I")
 LENGTH = struct.Struct("<I")
 
 INITIALIZED, FINISHED, RESET, JOB_FINISHED, INITIALIZED_WITH_OUTPUT = 1, 2, 3, 4, 5
+INITIALIZED_WITH_SNAPSHOT = 6
 
 # Each starts with the record's length and kind.
 _INITIALIZED = struct.Struct("<IBIBB")  # parallelism, digits of vertex and dataset (none: 0)
@@ -39,6 +41,9 @@ _JOB_FINISHED = struct.Struct("<IBB")  # status
 
 # What follows an initialized vertex's dataset where the record names its output.
 _ATTEMPT_BYTES = 4
+# A record with a snapshot is one of the other two kinds, whose length comes first; the snapshot
+# follows it.
+_WITH_SNAPSHOT = struct.Struct("<IBI")
 
 # What may follow a finished subtask's vertex: the output's dataset and attempt; bytes, rows.
 _PARTITION = struct.Struct("<36sqq")
@@ -105,6 +110,15 @@ class RecordEncoder:
         return start + tail
 
     def _initialized(self, event: ExecutionJobVertexInitialized) -> bytes:
+        record = self._initialized_alone(event)
+        snapshot = event.coordinator_snapshot
+        if snapshot is None:
+            return record
+        length = _WITH_SNAPSHOT.size - LENGTH.size + len(record) + len(snapshot)
+        start = _WITH_SNAPSHOT.pack(length, INITIALIZED_WITH_SNAPSHOT, len(record))
+        return start + record + snapshot
+
+    def _initialized_alone(self, event: ExecutionJobVertexInitialized) -> bytes:
         vertex = self._learned(event.vertex_id.hex)
         dataset = b"" if event.dataset_id is None else self._learned(event.dataset_id.hex)
         kind, attempt = INITIALIZED, b""
@@ -135,6 +149,7 @@ class RecordDecoder:
         self._kinds: dict[int, Callable[[bytes, int, int], JobEvent]] = {
             INITIALIZED: self._initialized,
             INITIALIZED_WITH_OUTPUT: self._initialized,
+            INITIALIZED_WITH_SNAPSHOT: self._initialized_with_snapshot,
             FINISHED: self._finished,
             RESET: self._reset,
             JOB_FINISHED: self._job_finished,
@@ -191,6 +206,17 @@ class RecordDecoder:
             at += _ATTEMPT_BYTES
         split = data[at:end].decode()
         return ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split, output)
+
+    def _initialized_with_snapshot(
+        self, data: bytes, start: int, end: int
+    ) -> ExecutionJobVertexInitialized:
+        _, _, length = _WITH_SNAPSHOT.unpack_from(data, start)
+        inner = start + _WITH_SNAPSHOT.size
+        snapshot = inner + length
+        if snapshot > end or length < _INITIALIZED.size:
+            raise ValueError("the length of an initialized-vertex record is inconsistent")
+        event = self._initialized(data, inner, snapshot)
+        return replace(event, coordinator_snapshot=data[snapshot:end])
 
     def _reset(self, data: bytes, start: int, end: int) -> ExecutionVertexReset:
         _, _, count, digits = _RESET.unpack_from(data, start)

@@ -57,36 +57,53 @@ class Coordinators:
         if recovered is None or recovered.snapshot is None:
             return False
         coordinator.restore(recovered.snapshot)
+        for subtask in recovered.finished:
+            coordinator.subtask_finished(subtask)
         for subtask in recovered.missing:
             coordinator.subtask_reset(subtask)
         return True
 
-    def can_be_restored(self, dataset_id: IntermediateDataSetID) -> bool:
-        """Whether the vertex has no coordinator, or one that takes snapshots."""
-        coordinated = self._coordinated.get(dataset_id)
-        return coordinated is None or coordinated.coordinator.snapshot() is not None
+    def initialized(self, dataset_id: IntermediateDataSetID) -> bytes | None:
+        """A vertex is about to run. A coordinator that takes no snapshots hears no more of it.
 
-    def finished(self, dataset_id: IntermediateDataSetID, subtask: int, last: bool) -> bytes | None:
+        Args:
+            dataset_id: the dataset that it produces.
+
+        Returns:
+            the first snapshot of its coordinator; None where that gives none, or there is none.
+        """
+        coordinated = self._coordinated.get(dataset_id)
+        if coordinated is None:
+            return None
+        snapshot = coordinated.coordinator.snapshot()
+        if snapshot is None:
+            del self._coordinated[dataset_id]
+        coordinated.schedule.taken()
+        return snapshot
+
+    def finished(self, dataset_id: IntermediateDataSetID, subtask: int) -> bytes | None:
         """A subtask has finished.
 
         Args:
             dataset_id: the dataset that its vertex produces.
             subtask: which one.
-            last: whether all of the vertex has.
 
         Returns:
-            a snapshot of the vertex's coordinator if one is due: always with the last subtask,
-            since what follows the last snapshot doesn't count.
+            a snapshot of the vertex's coordinator if one is due.
         """
         coordinated = self._coordinated.get(dataset_id)
         if coordinated is None:
             return None
         coordinated.coordinator.subtask_finished(subtask)
-        if not last and not coordinated.schedule.is_due():
+        if not coordinated.schedule.is_due():
             return None
         snapshot = coordinated.coordinator.snapshot()
         coordinated.schedule.taken()
         return snapshot
+
+    def has(self, dataset_id: IntermediateDataSetID) -> bool:
+        """Whether a vertex has a coordinator."""
+        return dataset_id in self._coordinated
 
     def reset(self, dataset_id: IntermediateDataSetID, subtasks: Iterable[int]) -> None:
         """Subtasks start again."""

@@ -1,10 +1,8 @@
-"""Which parts of which files each subtask of a source reads: listed once, and kept."""
+"""Which parts of which files each subtask of a source reads: dealt once, and kept."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,57 +16,69 @@ Assignment = tuple[tuple[FileSplit, ...], ...]
 class _Snapshot(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: Annotated[int, Field(ge=1, le=1)] = 1
+    version: Annotated[int, Field(ge=2, le=2)] = 2
+    settings: Mapping[str, str]
     subtasks: tuple[tuple[tuple[str, int, int, int], ...], ...]
     finished: tuple[int, ...]
 
 
 class FileSplitCoordinator:
-    """Coordinates a source of files: lists the splits once, and knows which subtasks are done.
+    """Coordinates a source of files: knows what each subtask reads, and which subtasks are done.
 
-    What was listed stays, over any number of starts: a directory that gains files between a crash
-    and the next start doesn't change what the subtasks read.
-
-    Args:
-        enumerate_splits: lists what each subtask reads. Called at most once, and not at all where
-            a snapshot is restored.
+    What was dealt stays over any number of starts: one that is restored reads under the settings
+    of the first, so that its files are dealt to its subtasks as they were, whatever the settings
+    and the number of cores have become.
 
     Source: FLIP-383; Flink's SourceCoordinator.
 
-    >>> listed = [[FileSplit("a", 0, 10, 1)], [FileSplit("a", 10, 5, 1), FileSplit("b", 0, 3, 1)]]
-    >>> coordinator = FileSplitCoordinator(lambda: listed)
-    >>> coordinator.subtask_finished(1)
-    >>> restarted = FileSplitCoordinator(lambda: [])
+    >>> coordinator = FileSplitCoordinator()
+    >>> coordinator.deal({"spark.sql.files.maxPartitionBytes": "10"}, [[FileSplit("a", 0, 10, 1)]])
+    >>> restarted = FileSplitCoordinator()
     >>> restarted.restore(coordinator.snapshot())
-    >>> restarted.unfinished, restarted.split == coordinator.split
-    ((0,), True)
+    >>> restarted.settings, restarted.unfinished
+    ({'spark.sql.files.maxPartitionBytes': '10'}, (0,))
     """
 
-    def __init__(self, enumerate_splits: Callable[[], Sequence[Sequence[FileSplit]]]) -> None:
-        self._enumerate = enumerate_splits
-        self._listed: Assignment | None = None
+    def __init__(self) -> None:
+        self._settings: Mapping[str, str] = {}
+        self._assignment: Assignment = ()
         self._finished: set[int] = set()
 
     @property
-    def parallelism(self) -> int:
-        """How many subtasks there are."""
-        return len(self._assignment)
+    def settings(self) -> Mapping[str, str]:
+        """The settings of Spark under which the files were dealt; none before they were."""
+        return dict(self._settings)
 
     @property
-    def split(self) -> str:
-        """A text that is the same for the same splits in the same order, and for no others."""
-        text = json.dumps([[_fields(each) for each in splits] for splits in self._assignment])
-        return f"files:{self.parallelism}:{hashlib.sha256(text.encode()).hexdigest()}"
+    def assignment(self) -> Assignment:
+        """What each subtask reads."""
+        return self._assignment
 
     @property
     def unfinished(self) -> tuple[int, ...]:
         """The subtasks that are not done, in their order."""
-        return tuple(each for each in range(self.parallelism) if each not in self._finished)
+        return tuple(each for each in range(len(self._assignment)) if each not in self._finished)
 
-    def snapshot(self) -> bytes:
-        """The splits, and who is done with them, as JSON."""
-        subtasks = tuple(tuple(_fields(each) for each in splits) for splits in self._assignment)
-        record = _Snapshot(subtasks=subtasks, finished=tuple(sorted(self._finished)))
+    def deal(self, settings: Mapping[str, str], assignment: Sequence[Sequence[FileSplit]]) -> None:
+        """Spark has dealt the files. Where they aren't dealt as they were, nothing is done yet.
+
+        Args:
+            settings: of Spark, that decide how it deals files.
+            assignment: by subtask what it reads, in the order in which it does.
+        """
+        dealt = tuple(map(tuple, assignment))
+        if dealt != self._assignment:
+            self._finished.clear()
+        self._settings, self._assignment = dict(settings), dealt
+
+    def snapshot(self) -> bytes | None:
+        """The splits, and who is done with them, as JSON; None before they were dealt."""
+        if not self._assignment:
+            return None
+        subtasks = tuple(tuple(map(_fields, splits)) for splits in self._assignment)
+        record = _Snapshot(
+            settings=self._settings, subtasks=subtasks, finished=tuple(sorted(self._finished))
+        )
         return record.model_dump_json().encode()
 
     def restore(self, snapshot: bytes) -> None:
@@ -86,9 +96,10 @@ class FileSplitCoordinator:
             raise ValueError(f"not a snapshot of file splits: {error}") from error
         if any(not 0 <= subtask < len(record.subtasks) for subtask in record.finished):
             raise ValueError(f"{record.finished} are not all among {len(record.subtasks)} subtasks")
-        self._listed = tuple(
+        assignment = tuple(
             tuple(FileSplit(*fields) for fields in splits) for splits in record.subtasks
         )
+        self._settings, self._assignment = record.settings, assignment
         self._finished = set(record.finished)
 
     def subtask_finished(self, subtask: int) -> None:
@@ -107,15 +118,10 @@ class FileSplitCoordinator:
         """
         self._finished.discard(self._checked(subtask))
 
-    @property
-    def _assignment(self) -> Assignment:
-        if self._listed is None:
-            self._listed = tuple(tuple(splits) for splits in self._enumerate())
-        return self._listed
-
     def _checked(self, subtask: int) -> int:
-        if not 0 <= subtask < self.parallelism:
-            raise ValueError(f"expected one of {self.parallelism} subtasks, got {subtask}")
+        number = len(self._assignment)
+        if not 0 <= subtask < number:
+            raise ValueError(f"expected one of {number} subtasks, got {subtask}")
         return subtask
 
 

@@ -37,7 +37,6 @@ class VertexHistory:
         known: all outputs that were ever named, each with the subtasks whose partitions there were
             reset and count no more.
         snapshot: the last one of the vertex's coordinator.
-        unsnapshotted: the subtasks that have finished since that.
     """
 
     vertex_id: JobVertexID
@@ -49,7 +48,6 @@ class VertexHistory:
     outputs: list[OutputID] = field(default_factory=list)
     known: dict[OutputID, set[int]] = field(default_factory=dict)
     snapshot: bytes | None = None
-    unsnapshotted: set[int] = field(default_factory=set)
 
 
 class JobHistory:
@@ -99,6 +97,8 @@ class JobHistory:
             )
         else:
             self._initialized_again(vertex, event)
+        if event.coordinator_snapshot is not None:
+            vertex.snapshot = event.coordinator_snapshot
         self._by_id[event.vertex_id] = vertex
         if event.output is not None:
             vertex.outputs.append(event.output)
@@ -116,7 +116,6 @@ class JobHistory:
         # Their subtasks are not the new ones, even where they have the same numbers.
         vertex.finished.clear()
         vertex.outputs.clear()
-        vertex.unsnapshotted.clear()
         vertex.snapshot = None
 
     def _finished(self, event: ExecutionVertexFinished) -> None:
@@ -131,9 +130,6 @@ class JobHistory:
         vertex.finished[event.subtask] = output
         if event.coordinator_snapshot is not None:
             vertex.snapshot = event.coordinator_snapshot
-            vertex.unsnapshotted.clear()
-        elif vertex.snapshot is not None:
-            vertex.unsnapshotted.add(event.subtask)
 
     def _reset(self, event: ExecutionVertexReset) -> None:
         vertex = self._by_id.get(event.vertex_id)
@@ -141,6 +137,5 @@ class JobHistory:
             return
         for subtask in event.subtasks:
             vertex.finished.pop(subtask, None)
-        vertex.unsnapshotted.difference_update(event.subtasks)
         for void in vertex.known.values():
             void.update(event.subtasks)

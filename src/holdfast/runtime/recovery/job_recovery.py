@@ -131,11 +131,6 @@ class JobRecovery:
         return self._anew
 
     @property
-    def recovered_job(self) -> RecoveredJob:
-        """What `recover` has found."""
-        return self._recovered
-
-    @property
     def progress(self) -> Mapping[IntermediateDataSetID, PartitionProgress]:
         """How far each vertex has got that was initialized, by its dataset."""
         return dict(self._progress)
@@ -208,7 +203,8 @@ class JobRecovery:
         Returns:
             whether it has been restored.
         """
-        recovered = self._recovered.vertices.get(dataset_id)
+        # What was reset since starts from the beginning.
+        recovered = self._unfinished.get(dataset_id)
         try:
             return self._coordinators.add(dataset_id, coordinator, recovered)
         except ValueError as error:
@@ -247,14 +243,18 @@ class JobRecovery:
             StaleEpochError: when a newer start of the job has taken over.
         """
         self._check()
-        if not self._coordinators.can_be_restored(dataset_id):
+        is_coordinated = self._coordinators.has(dataset_id)
+        snapshot = self._coordinators.initialized(dataset_id)
+        if is_coordinated and snapshot is None:
             split = ""
         partial = self.partial(dataset_id, split, parallelism)
         if partial is None:
             self._unfinished.pop(dataset_id, None)
         done = 0 if partial is None or output is not None else parallelism - len(partial.missing)
         self._log.record(
-            ExecutionJobVertexInitialized(vertex_id, parallelism, dataset_id, split, output)
+            ExecutionJobVertexInitialized(
+                vertex_id, parallelism, dataset_id, split, output, snapshot
+            )
         )
         self._progress[dataset_id] = PartitionProgress(dataset_id, parallelism, done, done)
         return self._log.flush()
@@ -294,7 +294,7 @@ class JobRecovery:
         subtasks = sorted(each for each in run | moved if each < number)
         for subtask in subtasks:
             last = subtask == subtasks[-1]
-            snapshot = self._coordinators.finished(dataset_id, subtask, last)
+            snapshot = self._coordinators.finished(dataset_id, subtask)
             metrics = partitions.metrics.get(subtask)
             output = None if metrics is None else partitions.output
             self._log.record(

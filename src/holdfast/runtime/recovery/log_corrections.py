@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from holdfast.eventstore.events import ExecutionVertexFinished, ExecutionVertexReset, JobEvent
+from holdfast.eventstore.events import ExecutionVertexFinished, JobEvent
 from holdfast.runtime.recovery.recovered_job import RecoveredJob
 from holdfast.taskexecutor.partitions.partition_info import PartitionMetrics, ResultPartitionID
 
@@ -14,16 +14,13 @@ def corrections(
 ) -> Iterator[JobEvent]:
     """The events that the log lacks.
 
-    What finished after its coordinator's last snapshot is reset, so that a later snapshot doesn't
-    make it count. What finished without a word is recorded, so that a later reset names it.
+    What finished without a word is recorded, so that a later reset names it.
 
     Args:
         recovered: what has been found.
         metrics: how large the partitions are that are there.
     """
     for vertex in recovered.vertices.values():
-        if vertex.disregarded:
-            yield ExecutionVertexReset(vertex.vertex_id, vertex.disregarded)
         for subtask in vertex.unrecorded:
             output = vertex.finished[subtask]
             if output is None:

@@ -8,6 +8,9 @@ from typing import Protocol
 class OperatorCoordinator(Protocol):
     """Hands out the work of a vertex's subtasks; its state outlives the driver in snapshots.
 
+    What a subtask was given it is given at each start, so that one that has finished stays so
+    whether or not a snapshot was taken since.
+
     Source: FLIP-383; Flink's interface of the same name.
     """
 
@@ -20,7 +23,7 @@ class OperatorCoordinator(Protocol):
         """
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes back to a state. Comes before anything is asked.
+        """Goes back to a state. Comes before anything is asked; what has finished is told next.
 
         Args:
             snapshot: what `snapshot` gave, perhaps in another process.

@@ -8,19 +8,12 @@ of the others are reset.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from holdfast.eventstore.events import JobEvent, JobStatus
+from holdfast.eventstore.events import JobStatus
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovered_data_set import RecoveredPartition
-from holdfast.runtime.recovery.instructions import (
-    InitializeVertex,
-    MarkFinished,
-    RecoveryInstruction,
-    ResetSubtasks,
-    RestoreCoordinator,
-)
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory, VertexKey
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
@@ -38,7 +31,6 @@ class RecoveredVertex:
             of; None for one that left nothing.
         whole: an output that is published and holds the whole dataset, or None.
         snapshot: of the vertex's coordinator; None where there is none.
-        disregarded: subtasks of which an event says that they finished, later than the snapshot.
         unrecorded: finished subtasks of which no event says so.
     """
 
@@ -49,7 +41,6 @@ class RecoveredVertex:
     finished: Mapping[int, OutputID | None]
     whole: OutputID | None = None
     snapshot: bytes | None = None
-    disregarded: tuple[int, ...] = ()
     unrecorded: tuple[int, ...] = ()
 
     @property
@@ -58,11 +49,6 @@ class RecoveredVertex:
         if len(self.finished) == self.parallelism:
             return ()
         return tuple(each for each in range(self.parallelism) if each not in self.finished)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether all subtasks have finished."""
-        return len(self.finished) == self.parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +72,9 @@ class RecoveredJob:
             if vertex.dataset_id is not None
         }
 
-    @property
-    def instructions(self) -> tuple[RecoveryInstruction, ...]:
-        """What is to be done, in the seed's order."""
-        vertices = self.vertices.values()
-        initialize = (
-            InitializeVertex(each.vertex_id, each.dataset_id, each.parallelism, each.split)
-            for each in vertices
-        )
-        mark = (
-            MarkFinished(each.vertex_id, tuple(sorted(each.finished)))
-            for each in vertices
-            if each.finished
-        )
-        coordinators: list[RecoveryInstruction] = []
-        for each in vertices:
-            if not each.is_finished:
-                if each.snapshot is not None:
-                    coordinators.append(RestoreCoordinator(each.vertex_id, each.snapshot))
-                coordinators.append(ResetSubtasks(each.vertex_id, each.missing))
-        return (*initialize, *mark, *coordinators)
 
-
-def recover(
-    events: Sequence[JobEvent],
-    tracked: Collection[RecoveredPartition],
-    whole: Collection[OutputID] = (),
+def decide(
+    history: JobHistory, tracked: Collection[RecoveredPartition], whole: Collection[OutputID] = ()
 ) -> RecoveredJob:
     """What of a job need not run again.
 
@@ -121,12 +84,10 @@ def recover(
     - What was reset counts no more, until another event says that it finished.
     - Where subtasks' numbers don't say what they compute, because the split isn't fixed, all of
       the vertex has finished or nothing.
-    - Where the vertex has a coordinator that takes snapshots, what happened after the last one is
-      unknown to it, and doesn't count.
     - An output that is whole has all of the vertex's rows, whoever has split them.
 
     Args:
-        events: of the log, in their order.
+        history: what the events of the log add up to.
         tracked: the partitions that are there.
         whole: outputs that are published and of which nothing is missing.
 
@@ -135,16 +96,9 @@ def recover(
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1 to 3.
 
-    >>> recover([], []).vertices
+    >>> decide(JobHistory(), []).vertices
     {}
     """
-    return decide(JobHistory(events), tracked, whole)
-
-
-def decide(
-    history: JobHistory, tracked: Collection[RecoveredPartition], whole: Collection[OutputID] = ()
-) -> RecoveredJob:
-    """Like `recover`, of events that have been added up."""
     present: defaultdict[OutputID, set[int]] = defaultdict(set)
     for partition in tracked:
         partition_id = partition.partition_id
@@ -166,7 +120,6 @@ def _vertex(
     valid = [output for output in whole if not vertex.known.get(output)]
     # What the log speaks of last comes first; any other is as good.
     chosen = next((output for output in valid if output in named), valid[0] if valid else None)
-    disregarded: tuple[int, ...] = ()
     if chosen is not None:
         # Those that are said to have left nothing have still left nothing.
         finished: dict[int, OutputID | None] = {
@@ -174,7 +127,6 @@ def _vertex(
             for subtask in range(vertex.parallelism)
         }
     else:
-        disregarded = tuple(sorted(vertex.unsnapshotted))
         finished = _finished(vertex, present)
     unrecorded = tuple(
         sorted(
@@ -191,7 +143,6 @@ def _vertex(
         finished,
         chosen,
         vertex.snapshot,
-        disregarded,
         unrecorded,
     )
 
@@ -206,14 +157,12 @@ def _finished(
     finished = {
         subtask: output
         for subtask, output in vertex.finished.items()
-        if subtask not in vertex.unsnapshotted
-        and (output is None or subtask in present.get(output, nothing))
+        if output is None or subtask in present.get(output, nothing)
     }
     if not vertex.split and vertex.dataset_id is not None:
         return finished if len(finished) == vertex.parallelism else {}
-    if vertex.snapshot is None:
-        for output in vertex.outputs:
-            for subtask in present.get(output, nothing) - vertex.known[output]:
-                if subtask < vertex.parallelism:
-                    finished.setdefault(subtask, output)
+    for output in vertex.outputs:
+        for subtask in present.get(output, nothing) - vertex.known[output]:
+            if subtask < vertex.parallelism:
+                finished.setdefault(subtask, output)
     return finished

@@ -164,6 +164,7 @@ class BlockingVertices:
             self._recovery,
             self.listeners.publish,
             vertex_id,
+            dataset_id,
             self._kept.values,
             prepare,
             {} if retained is None else retained.settings,

@@ -6,7 +6,7 @@ of the very same split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from holdfast.spark.per_context import PerContext
 from holdfast.spark.recovery.streamed_scans import streamed_scans
 from holdfast.storage.kept_dataset import KeptDataSet
 
+_FILES = "spark.sql.files."
 # No path has any of them.
 _AFTER_FIELD, _AFTER_FILE, _AFTER_PARTITION = "\x00", "\x01", "\x02"
 
@@ -34,6 +35,7 @@ class Split:
             digits.
         parallelism: the number of tasks.
         assignment: by task what it reads, in the order in which it does.
+        settings: those of Spark that decide how files are dealt to tasks, as they were.
         broadcasts: each task reads something else as well, all of it. Its tasks are those of
             `execution` then, but not of a plan that Spark adapts at run time.
         execution: the JVM's query execution, with these very tasks.
@@ -42,6 +44,7 @@ class Split:
     text: str
     parallelism: int
     assignment: tuple[tuple[FileSplit, ...], ...] = field(repr=False)
+    settings: Mapping[str, str] = field(repr=False, compare=False)
     broadcasts: bool
     execution: Any = field(repr=False, compare=False)
 
@@ -97,8 +100,27 @@ def split_of(
     assignment = tuple(partition for scan in dealt for partition in scan)
     told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in dealt)
     return Split(
-        hash_parts(parallelism, told), parallelism, assignment, scans.broadcasts, execution
+        hash_parts(parallelism, told),
+        parallelism,
+        assignment,
+        _dealing(spark, session),
+        scans.broadcasts,
+        execution,
     )
+
+
+def _dealing(spark: SparkSession, session: Any) -> dict[str, str]:
+    settings = session.conf()
+    cores = settings.get(
+        "spark.sql.leafNodeDefaultParallelism", str(spark.sparkContext.defaultParallelism)
+    )
+    return {
+        _FILES + "maxPartitionBytes": settings.get(_FILES + "maxPartitionBytes"),
+        _FILES + "openCostInBytes": settings.get(_FILES + "openCostInBytes"),
+        # What Spark goes by where these aren't set.
+        _FILES + "minPartitionNum": settings.get(_FILES + "minPartitionNum", cores),
+        _FILES + "maxPartitionNum": settings.get(_FILES + "maxPartitionNum", str(2**31 - 1)),
+    }
 
 
 def _operators(plan: str) -> list[tuple[str, int]]:

@@ -35,6 +35,7 @@ class VertexProduction(ProductionSteps):
         recovery: what earlier starts have left.
         publish: tells whoever listens, who records it, that the subtasks are about to run.
         vertex_id: this run of the vertex.
+        dataset_id: what it produces.
         kept: the datasets that it may read.
         prepare: cuts its plan further.
         settings: what is set while it runs.
@@ -50,6 +51,7 @@ class VertexProduction(ProductionSteps):
         recovery: JobRecovery,
         publish: Callable[[ExecutionEvent], None],
         vertex_id: JobVertexID,
+        dataset_id: IntermediateDataSetID,
         kept: Callable[[], Collection[KeptDataSet]],
         prepare: Callable[[Any], Any],
         settings: Mapping[str, str],
@@ -61,12 +63,14 @@ class VertexProduction(ProductionSteps):
         self._recovery = recovery
         self._publish = publish
         self._vertex_id = vertex_id
+        self._dataset_id = dataset_id
         self._kept = kept
         self._prepare = prepare
         self._settings = settings
         self._layout_sensitive = layout_sensitive
         self._split: Split | None = None
         self._partial: PartialVertex | None = None
+        self._coordinator = FileSplitCoordinator()
 
     @property
     def run_subtasks(self) -> Sequence[int] | None:
@@ -103,7 +107,7 @@ class VertexProduction(ProductionSteps):
             self._split = split and replace(split, text=hash_parts(split.text, columns))
         split = self._split
         if split is not None:
-            self._coordinate(dataset_id, split)
+            self._coordinator.deal(split.settings, split.assignment)
             self._partial = self._recovery.partial(dataset_id, split.text, split.parallelism)
         partial = self._partial
         if split is None or partial is None:
@@ -127,7 +131,9 @@ class VertexProduction(ProductionSteps):
         return some_partitions(self._spark, split, subtasks)
 
     def settings(self) -> Mapping[str, str]:
-        return self._settings
+        # Its files are dealt to its subtasks as the earlier start has dealt them.
+        self._recovery.coordinate(self._dataset_id, self._coordinator)
+        return {**self._settings, **self._coordinator.settings}
 
     def publish(
         self,
@@ -139,13 +145,6 @@ class VertexProduction(ProductionSteps):
         if self._split is not None and self._partial is None:
             number = self._split.parallelism
         return self._recoverable.publish(staged, description, written, number_of_partitions=number)
-
-    def _coordinate(self, dataset_id: IntermediateDataSetID, split: Split) -> None:
-        """Has it recorded with the vertex's subtasks what each of them reads."""
-        known = self._recovery.recovered_job.by_dataset.get(dataset_id)
-        # What was recorded of another split can't be gone on with.
-        if known is None or known.split in ("", split.text):
-            self._recovery.coordinate(dataset_id, FileSplitCoordinator(lambda: split.assignment))
 
     def _record(
         self, dataset_id: IntermediateDataSetID, staged: StagedDataSet | KeptDataSet | None
