@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
+from tests.lying_files import parquet_below
 
 FILES = 4
 SLOW = 3000
@@ -75,7 +76,7 @@ def test_the_next_start_runs_what_is_missing_whatever_was_set_since(
     running = threading.Thread(target=killed)
     running.start()
     deadline = time.monotonic() + 60
-    while len(list((tmp_path / "store").rglob("part-*.parquet"))) < FILES - 1:
+    while len(parquet_below(tmp_path / "store")) < FILES - 1:
         assert time.monotonic() < deadline and running.is_alive(), ends
         time.sleep(0.05)
     spark.conf.set(changed, DEALING[changed])

@@ -24,6 +24,7 @@ from holdfast.errors import (
 from holdfast.ids import IntermediateDataSetID
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
+from tests.lying_files import parquet_below
 
 TOKEN = "0123456789abcdef" * 2
 
@@ -37,10 +38,6 @@ def eventually(true: Callable[[], bool], seconds: float = 15) -> None:
     while not true():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.05)
-
-
-def parquet(root: Path) -> list[Path]:
-    return sorted(root.rglob("*.parquet"))
 
 
 # -- starting and ending
@@ -242,7 +239,7 @@ def test_what_is_whole_is_served_again(
     assert app.gateway.heartbeat(app.application, {whole: 3}) == again.incarnation
     (report,) = app.gateway.report(None)
     assert (report.output, report.partitions, report.hits) == (whole, kept, 3)
-    assert {path.parent for path in parquet(root)} == {places[whole]}
+    assert {path.parent for path in parquet_below(root)} == {places[whole]}
     registration = app.gateway.register_application(app.application, 60, __version__)
     assert registration.read_root == app.read_root
     assert app.gateway.damage(app.application, whole) is None
@@ -276,7 +273,7 @@ def test_a_kill_at_any_time_leaves_whole_outputs_or_nothing(
     for report in reports:
         assert gateway.damage(report.application, report.output) is None
     served = {Path(report.directory) for report in reports}
-    assert {path.parent for path in parquet(root)} == served
+    assert {path.parent for path in parquet_below(root)} == served
     assert all(len(list(each.glob("part-*"))) == 2 for each in served)
 
 
@@ -287,7 +284,7 @@ def test_what_nobody_asks_for_after_a_new_start_goes(
     first = start(root).serving()
     make_caller(first.gateway()).connect().keep("1")
     first.kill()
-    assert len(parquet(root)) == 2
+    assert len(parquet_below(root)) == 2
     start(root, "--lease", "1").serving()
     eventually(lambda: not list(root.glob("application-*")))
 
@@ -311,14 +308,14 @@ def test_a_lease_that_lapses_leaves_no_orphan(
     for _ in range(4):
         time.sleep(0.5)
         app.gateway.heartbeat(app.application, {})
-    assert len(parquet(root)) == 4
-    eventually(lambda: parquet(root) == sorted(attempt.glob("*.parquet")))
+    assert len(parquet_below(root)) == 4
+    eventually(lambda: parquet_below(root) == sorted(attempt.glob("*.parquet")))
     with pytest.raises(UnknownApplicationError):
         app.gateway.heartbeat(app.application, {})
     assert app.gateway.report(None) == ()
-    for path in parquet(root):
+    for path in parquet_below(root):
         path.rename(in_progress / path.name)
-    eventually(lambda: not parquet(root))
+    eventually(lambda: not parquet_below(root))
     eventually(lambda: not list(root.glob("application-*")))
 
 
@@ -328,8 +325,8 @@ def test_a_driver_that_was_cut_off_may_come_back(
     executor = start(tmp_path / "kept").serving()
     app = make_caller(executor.gateway()).connect(lease_seconds=1)
     app.keep("1")
-    eventually(lambda: not parquet(tmp_path))
+    eventually(lambda: not parquet_below(tmp_path))
     app = make_caller(executor.gateway(), app.application).connect(lease_seconds=60)
     assert app.outputs() == []
     app.keep("1")
-    assert len(parquet(tmp_path)) == 2
+    assert len(parquet_below(tmp_path)) == 2

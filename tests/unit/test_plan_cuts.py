@@ -176,6 +176,15 @@ def test_any_plan_is_cut_within_the_limits(
     assert cost <= whole * limits.most_cost or not cuts
 
 
+def test_a_plan_over_nothing_is_cut_where_that_costs_nothing() -> None:
+    plan = Plan()
+    inner = plan.node("group", plan.node("scan", size=0, work=0), size=0, work=0, shuffles=True)
+    root = plan.node("sort", inner, size=0, work=0)
+    free = CutLimits(least_saved=0, least_left=0, cost_of_byte=0, cost_of_cut=0)
+    assert plan.cuts(root, free) == ["scan", "group"]
+    assert plan.cuts(root, CutLimits(least_saved=0)) == []
+
+
 def test_what_shuffles_write_is_worth_keeping_from_some_work_on() -> None:
     plan = Plan()
     root = finished(plan, heavy(plan, "group"))

@@ -177,7 +177,8 @@ class _Choice:
         left = until - self._work(node)
         if saved < self._limits.least_saved or left < self.whole * self._limits.least_left:
             return -1
-        return saved * left / self.whole - self._cost(node)
+        # A plan over nothing is no work.
+        return saved * left / max(self.whole, 1) - self._cost(node)
 
     def _cost(self, node: CanonicalNode) -> float:
         return self._facts(node).size * self._limits.cost_of_byte + self._limits.cost_of_cut
