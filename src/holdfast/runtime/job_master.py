@@ -322,15 +322,11 @@ class JobMaster(Generic[Q, D]):
         """What could be read at this moment, for showing and handing out plans."""
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
-            if self._manager.wanted.find(node.digest) is None:
-                return None
-            if self._changed_source(node.catalog_files()) is not None:
-                return None
             dataset_id = IntermediateDataSetID.from_digest(inputs.dataset_digest(node))
             entry = self._manager.results.find([dataset_id]).get(dataset_id)
-            if entry is None or self._storage.damage(entry.kept) is not None:
+            if entry is None or self._changed_source(node.catalog_files()) is not None:
                 return None
-            return entry.kept
+            return None if self._storage.damage(entry.kept) is not None else entry.kept
 
         return reads
 
@@ -362,6 +358,7 @@ class _Job(Generic[Q, D]):
         # What needs no verification: it has been done, or this job has produced it itself.
         self._settled: set[IntermediateDataSetID] = set()
         self._queries: dict[IntermediateDataSetID, Q] = {}
+        self._in_the_book: dict[str, KeptResult] = {}
 
     @contextmanager
     def attempt(self, *, pinning: bool = False, hand_out: HandOut | None = None) -> Iterator[D]:
@@ -374,6 +371,10 @@ class _Job(Generic[Q, D]):
         self._attempts += 1
         self._transformations.clear()
         self._outdated.clear()
+        if self._attempts <= self._WITH_CACHES:
+            self._in_the_book = self._find()
+        else:
+            self._in_the_book.clear()
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
             try:
@@ -417,7 +418,9 @@ class _Job(Generic[Q, D]):
             graph = self._graph = generator.generate(
                 self.execution.job_id, self._request.name, self._request.root
             )
-            if all(self._is_good(dataset_id, lease) for dataset_id in graph.reads):
+            if self._forget_gone(graph) and all(
+                self._is_good(dataset_id, lease) for dataset_id in graph.reads
+            ):
                 break
             self._transformations.clear()
         self.execution.attach(graph)
@@ -432,10 +435,31 @@ class _Job(Generic[Q, D]):
             self._master._storage.hit(kept_dataset)
             self._read(dataset_id, kept_dataset)
 
+    def _find(self) -> dict[str, KeptResult]:
+        """What is kept of the parts of the job's plan, whoever wanted it, by their digests."""
+        inputs = self._request.inputs
+        digests = {
+            IntermediateDataSetID.from_digest(inputs.dataset_digest(node)): node.digest
+            for node in self._request.root.walk()
+        }
+        found = self._manager.results.find(digests)
+        return {digests[dataset_id]: result for dataset_id, result in found.items()}
+
+    def _forget_gone(self, graph: JobGraph) -> bool:
+        """Whether all that a job is to produce is wanted here; the rest was kept, and is gone."""
+        gone = [
+            vertex.plan.digest
+            for vertex, dataset_id in graph.producers()
+            if dataset_id not in self._queries
+        ]
+        for digest in gone:
+            del self._in_the_book[digest]
+        return not gone
+
     def _is_good(self, dataset_id: IntermediateDataSetID, lease: ReadingLease) -> bool:
         """Verifies a result that is to be read, where it is its turn; drops it if it is wrong."""
         verification = self._master._verification
-        if verification is None or dataset_id in self._settled:
+        if verification is None or dataset_id in self._settled or dataset_id not in self._queries:
             return True
         self._settled.add(dataset_id)
         if not verification.is_due():
@@ -602,7 +626,11 @@ class _Job(Generic[Q, D]):
             return None
         computation = self._manager.wanted.find(node.digest)
         if computation is None:
-            return None
+            result = self._in_the_book.get(node.digest)
+            if result is None:
+                return None
+            name = result.kept.manifest.dataset.computes
+            return TableCacheTransformation(result.dataset_id, node, name)
         query = self._part(node.digest) or computation.query
         root = self._master._root_of(query)
         dataset_id = IntermediateDataSetID.from_digest(self._request.inputs.dataset_digest(root))
