@@ -29,6 +29,7 @@ from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptP
 JOB = JobID("ab" * 16)
 ONE = IntermediateDataSetID("1" * 64)
 TWO = IntermediateDataSetID("2" * 64)
+THREE = IntermediateDataSetID("3" * 64)
 PLAN = CanonicalNode("plan", "0" * 64, (), (), 0, (), False, 0, False)
 
 
@@ -163,8 +164,9 @@ def test_what_a_job_is_cut_into_are_vertices_but_no_partitions_of_the_applicatio
 
 def test_the_answering_vertex_comes_last(execution: ExecutionGraph) -> None:
     execution.attach(job(ONE))
-    execution.notify(VertexRead(TWO, "read"))
-    assert [each.dataset_id for each in execution.archive().vertices] == [ONE, TWO, None]
+    told(execution, VertexRead(TWO, "read"), VertexStarted(THREE, "a cut"))
+    vertices = execution.archive().vertices
+    assert [each.dataset_id for each in vertices] == [THREE, ONE, TWO, None]
 
 
 def test_a_dataset_without_rows_has_no_partitions(execution: ExecutionGraph) -> None:

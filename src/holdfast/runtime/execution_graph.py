@@ -98,6 +98,7 @@ class ExecutionGraph:
         self.losses: list[str] = []
         """Kept data that turned out to be lost on the way."""
         self._vertices: dict[IntermediateDataSetID | None, ExecutionVertex] = {}
+        self._cached: set[IntermediateDataSetID | None] = set()
         self._descriptors: dict[IntermediateDataSetID, tuple[ResultPartitionDescriptor, ...]] = {}
         self._incomplete: set[IntermediateDataSetID] = set()
 
@@ -112,6 +113,7 @@ class ExecutionGraph:
             elif known is not None:
                 new = replace(new, attempts=known.attempts)
             self._vertices[vertex.produces] = new
+            self._cached.add(vertex.produces)
 
     def notify(self, event: ExecutionEvent) -> None:
         """One more thing has happened."""
@@ -127,6 +129,7 @@ class ExecutionGraph:
                 partitions = len(kept.manifest.partitions)
                 self._is_there(dataset_id, kept, VertexOutcome.RECOVERED, partitions, None)
             case VertexRead(dataset_id, name):
+                self._cached.add(dataset_id)
                 known = self._vertex(dataset_id, name)
                 # What this job produced stays produced when the job then reads it.
                 if known.outcome not in _THERE:
@@ -150,8 +153,8 @@ class ExecutionGraph:
                 self._reset(dataset_id)
 
     def archive(self) -> ArchivedExecutionGraph:
-        """What is reported back. The vertex that answers comes last."""
-        vertices = sorted(self._vertices.values(), key=lambda vertex: vertex.dataset_id is None)
+        """What is reported back: what the job was cut into, what is cached, and what answers."""
+        vertices = sorted(self._vertices.values(), key=self._place)
         return ArchivedExecutionGraph(
             self.job_id,
             self.name,
@@ -160,6 +163,11 @@ class ExecutionGraph:
                 dict(self._descriptors), frozenset(self._incomplete)
             ),
         )
+
+    def _place(self, vertex: ExecutionVertex) -> int:
+        if vertex.dataset_id is None:
+            return 2
+        return 1 if vertex.dataset_id in self._cached else 0
 
     def _vertex(self, dataset_id: IntermediateDataSetID | None, name: str) -> ExecutionVertex:
         known = self._vertices.get(dataset_id)
