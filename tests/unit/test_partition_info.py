@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.ids import IntermediateDataSetID
-from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, PACKED_MASK, pack, unpack
+from holdfast.runtime.packed_metrics import PACKED_BITS, PACKED_MASK, pack, unpack
 from holdfast.taskexecutor.partitions.partition_info import (
     METRIC_LIMIT,
     PARTITIONS_LIMIT,

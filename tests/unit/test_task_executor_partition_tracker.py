@@ -94,8 +94,9 @@ def test_an_output_is_taken_in_once(book: Book) -> None:
     with pytest.raises(DuplicateRegistrationError):
         book.opened(OTHER_JOB)
     assert book.tracker.all() == [first]
-    assert book.tracker.is_tracking(first)
-    assert not book.tracker.is_tracking(Output(OUTPUT, JOB, Path()))
+    assert book.tracker.is_tracking(first, OutputState.OPEN)
+    assert not book.tracker.is_tracking(first, OutputState.FINISHED)
+    assert not book.tracker.is_tracking(Output(OUTPUT, JOB, Path()), OutputState.OPEN)
 
 
 @pytest.mark.parametrize("step", ["finish", "promote", "stop"])

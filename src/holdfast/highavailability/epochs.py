@@ -43,7 +43,7 @@ def take_epoch(directory: Path, above: int = 0) -> int:
         number = max(newest_epoch(directory), above) + 1
         if not claim_epoch(directory, number):
             continue
-        taken = _taken(directory)
+        taken = taken_epochs(directory)
         if max(taken, default=number) < number + KEPT_NUMBERS:
             break
         # Whoever paused since it looked has made one again that had been taken and removed.
@@ -81,18 +81,22 @@ def forget_epochs(directory: Path, up_to: int) -> None:
     Raises:
         OSError: when they can't be removed.
     """
-    for number in _taken(directory):
+    for number in taken_epochs(directory):
         if number <= up_to:
             epoch_file(directory, number).unlink(missing_ok=True)
 
 
-def taken_epochs(directory: Path) -> frozenset[int]:
+def taken_epochs(directory: Path) -> list[int]:
     """The numbers that were taken from a directory; none when it isn't there.
 
     Raises:
         OSError: when it can't be listed.
     """
-    return frozenset(_taken(directory))
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    return [int(name) for name in names if _NAME.fullmatch(name)]
 
 
 def newest_epoch(directory: Path) -> int:
@@ -101,17 +105,9 @@ def newest_epoch(directory: Path) -> int:
     Raises:
         OSError: when it can't be listed.
     """
-    return max(_taken(directory), default=0)
+    return max(taken_epochs(directory), default=0)
 
 
 def epoch_file(directory: Path, epoch: int) -> Path:
     """The file by which a number was taken."""
     return directory / f"{epoch:010}"
-
-
-def _taken(directory: Path) -> list[int]:
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return []
-    return [int(name) for name in names if _NAME.fullmatch(name)]

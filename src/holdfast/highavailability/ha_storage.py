@@ -427,39 +427,33 @@ def _left_by_a_changed_program(
     others: Sequence[KnownJob], identity: JobIdentity
 ) -> KnownJob | None:
     """What was this very job before its program changed, or before another one took it over."""
-    abandoned = [
-        job
-        for job in others
-        if job.state is JobState.RECOVERABLE
-        and (_is_of(job, identity) or _has_the_same_sink(job, identity))
-    ]
 
     def likeness(job: KnownJob) -> tuple[bool, int, int]:
         return _is_of(job, identity), _shared(job, identity), job.epoch
 
-    best = max(abandoned, key=likeness, default=None)
-    is_found = best is not None and (_is_of(best, identity) or _shared(best, identity))
-    return best if is_found else None
+    abandoned = (
+        job
+        for job in others
+        if job.state is JobState.RECOVERABLE and (_is_of(job, identity) or _shared(job, identity))
+    )
+    return max(abandoned, key=likeness, default=None)
 
 
 def _is_of(job: KnownJob, identity: JobIdentity) -> bool:
     return job.record is not None and job.record.identity.job_id == identity.job_id
 
 
-def _has_the_same_sink(job: KnownJob, identity: JobIdentity) -> bool:
-    """Whether a job of another digest may be what a job was before its program changed.
+def _shared(job: KnownJob, identity: JobIdentity) -> int:
+    """How many vertices a job that writes to the same sink has in common with another digest's.
 
     Another job of the same program, which has yet to come, may share as many vertices.
     """
-    if job.record is None or identity.sink is None:
-        return False
-    known = job.record.identity
-    return (known.action, known.sink) == (identity.action, identity.sink)
-
-
-def _shared(job: KnownJob, identity: JobIdentity) -> int:
-    known = frozenset[str]() if job.record is None else job.record.known_datasets()
-    return len(known.intersection(identity.vertices))
+    record = job.record
+    if record is None or identity.sink is None:
+        return 0
+    if (record.identity.action, record.identity.sink) != (identity.action, identity.sink):
+        return 0
+    return len(record.known_datasets().intersection(identity.vertices))
 
 
 def _make_usable(root: Path) -> None:

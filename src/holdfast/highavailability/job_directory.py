@@ -289,7 +289,7 @@ class JobDirectory:
             return None
         # In this order. What was written after a start's epoch had gone with its job counts for
         # nothing, should another job lie here now.
-        return max(written & taken_epochs(self.epochs), default=None)
+        return max(written.intersection(taken_epochs(self.epochs)), default=None)
 
     def _written(self) -> list[tuple[str, int]]:
         found = map(_OF_AN_EPOCH.fullmatch, _names(self.path))

@@ -7,22 +7,18 @@ from dataclasses import dataclass
 
 from holdfast.errors import (
     DuplicateRegistrationError,
+    MalformedRequestError,
     UnknownDataSetError,
     UnknownPartitionError,
     UnknownTaskExecutorError,
 )
 from holdfast.ids import JobID
-from holdfast.taskexecutor.partitions.packed_metrics import PACKED_BITS, pack, unpack
+from holdfast.runtime.packed_metrics import PACKED_BITS, pack, unpack
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
     ResultPartitionID,
     TaskExecutorPartitionInfo,
-)
-from holdfast.taskexecutor.partitions.tracking_refusals import (
-    another_number,
-    another_owner,
-    tracked_already,
 )
 
 
@@ -341,8 +337,18 @@ class JobMasterPartitionTracker:
 def _check_addition(output: _Output, job_id: JobID, info: TaskExecutorPartitionInfo) -> None:
     index = info.partition_id.index
     if output.job_id != job_id:
-        raise another_owner(output.output)
+        raise DuplicateRegistrationError(
+            f"output {output.output}",
+            "Its partitions belong to another job: produce them as a new attempt.",
+        )
     if index in output.job_partitions or index in output.cluster_partitions:
-        raise tracked_already(info.partition_id)
+        raise DuplicateRegistrationError(
+            f"partition {info.partition_id}",
+            "Release it first, or produce it as a new attempt.",
+        )
     if output.number_of_partitions != info.number_of_partitions:
-        raise another_number(info, output.number_of_partitions)
+        raise MalformedRequestError(
+            f"to track partition {info.partition_id}",
+            f"its output has {output.number_of_partitions} partitions, and this says "
+            f"{info.number_of_partitions}",
+        )

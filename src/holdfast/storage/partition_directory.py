@@ -135,17 +135,27 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
             index = int(match[1])
             if index in partitions:
                 raise StorageError(str(path), f"two attempts left a file for partition {index}")
-            status = path.stat()
-            partitions[index] = KeptPartition(
-                index=index,
-                file=path.name,
-                bytes=status.st_size,
-                rows=pyarrow.parquet.read_metadata(path).num_rows,
-                version=version_of(status),
-            )
+            partitions[index] = partition_in(path, index)
     except (OSError, pyarrow.ArrowException) as error:
         raise StorageError(str(staged), f"can't determine its partitions: {error}") from error
     return tuple(partitions[index] for index in sorted(partitions))
+
+
+def partition_in(file: Path, index: int) -> KeptPartition:
+    """The partition in a file, whose footer says that it is whole.
+
+    Raises:
+        OSError: when it can't be read.
+        pyarrow.ArrowException: when it isn't whole.
+    """
+    status = file.stat()
+    return KeptPartition(
+        index=index,
+        file=file.name,
+        bytes=status.st_size,
+        rows=pyarrow.parquet.read_metadata(file).num_rows,
+        version=version_of(status),
+    )
 
 
 def damage(directory: Path, manifest: Manifest) -> str | None:

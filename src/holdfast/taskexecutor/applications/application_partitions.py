@@ -228,7 +228,7 @@ class ApplicationPartitions:
         """
         output = self._of_job(job_id, output_id)
         with output.working:
-            if output.state is not OutputState.FINISHED or not self.tracker.is_tracking(output):
+            if not self.tracker.is_tracking(output, OutputState.FINISHED):
                 raise _not_finished(output_id)
             refuse_other_manifest(output_id, manifest, output.partitions)
             number = (publication or output).number_of_partitions
@@ -303,7 +303,7 @@ class ApplicationPartitions:
     def sweep_output(self, output: Output) -> None:
         """Removes what tasks that have lost their job have committed to an open output."""
         with output.working:
-            if output.state is not OutputState.OPEN or not self.tracker.is_tracking(output):
+            if not self.tracker.is_tracking(output, OutputState.OPEN):
                 return
             remove_committed(output.directory)
 
@@ -332,7 +332,7 @@ class ApplicationPartitions:
         return output
 
     def _refuse_closed(self, output: Output) -> None:
-        if output.state is not OutputState.OPEN or not self.tracker.is_tracking(output):
+        if not self.tracker.is_tracking(output, OutputState.OPEN):
             raise _not_open(output.output_id)
 
 

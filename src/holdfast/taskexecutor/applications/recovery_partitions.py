@@ -78,8 +78,7 @@ class RecoveryPartitions(ApplicationPartitions):
         if output is None:
             raise _not_left(output_id)
         with output.working:
-            left = output.state in (OutputState.PARTIAL, OutputState.PROMOTED)
-            if not left or not self.tracker.is_tracking(output):
+            if not self.tracker.is_tracking(output, OutputState.PARTIAL, OutputState.PROMOTED):
                 raise _not_left(output_id)
             refuse_other_manifest(output_id, manifest, output.partitions)
             number = publication.number_of_partitions

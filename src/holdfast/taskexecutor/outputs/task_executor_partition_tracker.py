@@ -146,9 +146,9 @@ class TaskExecutorPartitionTracker:
         """An output; None for an unknown one."""
         return self._outputs.get(output_id)
 
-    def is_tracking(self, output: Output) -> bool:
-        """Whether nobody has stopped the tracking of an output."""
-        return self._outputs.get(output.output_id) is output
+    def is_tracking(self, output: Output, *states: OutputState) -> bool:
+        """Whether an output is in one of these states, and nobody has stopped its tracking."""
+        return output.state in states and self._outputs.get(output.output_id) is output
 
     def all(self, state: OutputState | None = None) -> list[Output]:
         """All outputs, or those that have come this far."""

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow
-import pyarrow.parquet
 
 from holdfast.errors import StorageError
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
-from holdfast.storage.partition_directory import DATASETS, STAGING, manifest_in
-from holdfast.storage.partition_version import version_of
+from holdfast.storage.partition_directory import (
+    DATASETS,
+    STAGING,
+    manifest_in,
+    partition_in,
+)
 from holdfast.taskexecutor.outputs.adoption import why_not_whole
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
@@ -163,17 +166,9 @@ def _whole(file: Path, index: int) -> KeptPartition | None:
     try:
         if file.is_symlink() or not file.is_file():
             return None
-        rows = pyarrow.parquet.read_metadata(file).num_rows
-        status = file.stat()
+        return partition_in(file, index)
     except (OSError, pyarrow.ArrowException):
         return None
-    return KeptPartition(
-        index=index,
-        file=file.name,
-        bytes=status.st_size,
-        rows=rows,
-        version=version_of(status),
-    )
 
 
 def _directories(path: Path) -> list[Path]:
