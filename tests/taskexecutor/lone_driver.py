@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts

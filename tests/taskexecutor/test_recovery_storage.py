@@ -18,8 +18,8 @@ import urllib3
 
 from holdfast.errors import LocationsIncompleteError, StaleEpochError, StorageError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet

@@ -13,9 +13,12 @@ import pytest
 
 from holdfast.errors import StaleEpochError, StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_recovery_storage import RECOVERABLE, embedded_recovery_storage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.embedded_recovery_storage import (
+    RECOVERABLE,
+    embedded_recovery_storage,
+)
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.partition_version import modified_ns

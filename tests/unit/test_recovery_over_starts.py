@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
+from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import DataSetDescription

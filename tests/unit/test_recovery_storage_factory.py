@@ -14,7 +14,7 @@ from holdfast.api.storage import recovery_storage
 from holdfast.config import Configuration
 from holdfast.errors import ConfigurationError, StaleEpochError, StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.storage.kept_dataset import DataSetDescription
 
 JOB = JobID("ab" * 16)

@@ -23,7 +23,7 @@ from holdfast.graph.plan_cuts import CutLimits
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobMaster
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.recoverable_jobs import RecoverableJobs

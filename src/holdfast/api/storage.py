@@ -21,9 +21,9 @@ from holdfast.config import (
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.highavailability.storage_identity import job_in_storage
 from holdfast.ids import ApplicationID, JobID
-from holdfast.runtime.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway

@@ -34,8 +34,8 @@ from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.partition_progress import PartitionProgress
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.recovery.snapshot_schedule import MIN_PAUSE
-from holdfast.runtime.recovery_storage import RecoveryStorage
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,

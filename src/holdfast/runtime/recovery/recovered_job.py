@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from holdfast.eventstore.events import JobStatus
 from holdfast.ids import IntermediateDataSetID, JobVertexID
-from holdfast.runtime.recovered_data_set import RecoveredPartition
 from holdfast.runtime.recovery.job_history import JobHistory, VertexHistory, VertexKey
+from holdfast.runtime.recovery.recovered_data_set import RecoveredPartition
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 

@@ -25,7 +25,7 @@ from holdfast.runtime.execution_events import (
 )
 from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.recovery.job_recovery import JobRecovery
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Production
 from holdfast.spark.catalyst_bridge import Query

@@ -23,7 +23,7 @@ from holdfast.runtime.job_master import JobRequest
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart
 from holdfast.runtime.recovery.recorded_progress import RecordedProgress
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.sinks.taken_back import take_back
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.optimized_query import OptimizedQueries

@@ -17,7 +17,7 @@ from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.execution_events import MapTasksRecovered
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Production, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.optimized_query import CutQuery, OptimizedQueries

@@ -15,7 +15,7 @@ from holdfast.runtime.execution_events import ExecutionEvent
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.spark.production_steps import ProductionSteps
 from holdfast.spark.recovery.partial_production import some_partitions
 from holdfast.spark.recovery.split_signature import Split, split_of

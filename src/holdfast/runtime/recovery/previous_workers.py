@@ -9,7 +9,7 @@ from threading import Condition, Event, Thread
 from time import monotonic
 
 from holdfast.errors import StaleEpochError, StorageError, TaskExecutorError
-from holdfast.runtime.recovery_connection import RecoveryConnection
+from holdfast.runtime.recovery.recovery_connection import RecoveryConnection
 
 POLL_SECONDS = 0.2
 

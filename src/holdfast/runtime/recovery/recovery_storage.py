@@ -22,15 +22,15 @@ from holdfast.runtime.executor_outputs import ExecutorOutputs, Found
 from holdfast.runtime.executor_storage import ExecutorStorage
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.lying_partition import LyingPartition
-from holdfast.runtime.previous_workers import await_previous_workers
-from holdfast.runtime.recovered_data_set import (
+from holdfast.runtime.recovery.previous_workers import await_previous_workers
+from holdfast.runtime.recovery.recovered_data_set import (
     FoundPart,
     FoundProduction,
     RecoveredDataSet,
     RecoveredPartition,
     productions,
 )
-from holdfast.runtime.recovery_connection import RecoveryConnection
+from holdfast.runtime.recovery.recovery_connection import RecoveryConnection
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import (

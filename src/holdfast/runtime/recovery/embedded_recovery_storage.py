@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.runtime.recovery_storage import RecoveryStorage
+from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
 from holdfast.taskexecutor.recovery.shuffle_files import SHUFFLES
