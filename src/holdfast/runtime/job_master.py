@@ -369,7 +369,7 @@ class _Job(Generic[Q, D]):
             hand_out: so is that, and for longer: for as long as somebody has what is yielded.
         """
         self._attempts += 1
-        self._transformations.clear()
+        self._look_again()
         self._outdated.clear()
         if self._attempts <= self._WITH_CACHES:
             self._in_the_book = self._find()
@@ -422,7 +422,7 @@ class _Job(Generic[Q, D]):
                 self._is_good(dataset_id, lease) for dataset_id in graph.reads
             ):
                 break
-            self._transformations.clear()
+            self._look_again()
         self.execution.attach(graph)
         self.lost(damages)
         self.report(
@@ -434,6 +434,11 @@ class _Job(Generic[Q, D]):
             kept_dataset = lease.held[dataset_id].kept
             self._master._storage.hit(kept_dataset)
             self._read(dataset_id, kept_dataset)
+
+    def _look_again(self) -> None:
+        """Forgets what was wanted: others may cache and invalidate meanwhile."""
+        self._transformations.clear()
+        self._queries.clear()
 
     def _find(self) -> dict[str, KeptResult]:
         """What is kept of the parts of the job's plan, whoever wanted it, by their digests."""
@@ -508,6 +513,7 @@ class _Job(Generic[Q, D]):
         lease.drop([key for key, entry in lease.held.items() if entry.digest in made_of_it])
         self._manager.distrust(digest)
         for each in made_of_it:
+            self._in_the_book.pop(each, None)
             self._manager.invalidate(each)
 
     def answer(self, act: Callable[[], T]) -> T:
