@@ -37,6 +37,8 @@ from holdfast import (
     VertexOutcome,
 )
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def collected(stream: DataStream) -> list[Any]:
     with stream.execute_and_collect() as records:

@@ -33,6 +33,8 @@ from holdfast.errors import (
     NoSinksError,
 )
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 class Doubled(MapFunction):
     def map(self, value: Any) -> Any:

@@ -25,6 +25,8 @@ from holdfast import (
     VertexOutcome,
 )
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 
 

@@ -22,6 +22,8 @@ from holdfast import (
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.spark.batch_settings import settings_of_batches
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 DEEP = OutputTag("deep")
 
 
