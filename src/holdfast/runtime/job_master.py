@@ -33,7 +33,7 @@ from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
-from holdfast.runtime.kept_results import KeptResult, ReadingLease
+from holdfast.runtime.kept_results import PATIENCE_SECONDS, KeptResult, ReadingLease
 from holdfast.runtime.partitions import ResultPartitionDescriptor
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
@@ -54,9 +54,6 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-# For what another job computes: then it is computed once more, and not kept.
-_PATIENCE_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -676,14 +673,14 @@ class _Job(Generic[Q, D]):
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
         book = self._manager.results
-        claim = book.claim(dataset_id, vertex.plan.digest, _PATIENCE_SECONDS)
+        claim = book.claim(dataset_id, vertex.plan.digest)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
                 self._read(dataset_id, entry.kept)
             return
         if claim is None:
-            why = f"another job has been computing it for {_PATIENCE_SECONDS:,.0f} seconds"
+            why = f"another job has been computing it for {PATIENCE_SECONDS:,.0f} seconds"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
         if not self._master._failures.may_be_tried(dataset_id):

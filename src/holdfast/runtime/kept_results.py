@@ -6,7 +6,6 @@ Source: FLIP-36: the client maintains a mapping of DIGEST -> (IntermediateDataSe
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,6 +14,9 @@ from dataclasses import dataclass, replace
 
 from holdfast.ids import IntermediateDataSetID
 from holdfast.storage.kept_dataset import KeptDataSet
+
+# Of who waits for what another job computes: then it is computed once more, and not kept.
+PATIENCE_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,10 @@ class KeptResults:
             }
 
     def claim(
-        self, dataset_id: IntermediateDataSetID, digest: str, patience_seconds: float = math.inf
+        self,
+        dataset_id: IntermediateDataSetID,
+        digest: str,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> Claim | KeptResult | None:
         """Asks for the right to produce a dataset; waits while another job is at it.
 
@@ -103,9 +108,11 @@ class KeptResults:
             the right, to `commit` or to `abandon`; or what has been kept meanwhile; None where
             another job has been at it for all that time.
         """
-        timeout = None if math.isinf(patience_seconds) else patience_seconds
         with self._changed:
-            if not self._changed.wait_for(lambda: dataset_id not in self._claims, timeout):
+            is_free = self._changed.wait_for(
+                lambda: dataset_id not in self._claims, patience_seconds
+            )
+            if not is_free:
                 return None
             number = self._current.get(dataset_id)
             if number is not None:

@@ -51,6 +51,9 @@ class WrittenPartition:
 class IntermediateResultStorage(ABC):
     """Keeps the partitions of datasets. Safe for use by several threads.
 
+    A dataset is there when its manifest is: partitions are put where they stay first, and the
+    manifest last, or all of them by one rename where the place knows such a thing.
+
     Source: FLIP-36, "Step 1: Execute JOB_1" and phase 2.
     """
 
