@@ -15,8 +15,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment
 from tests.spark.conftest import Tally
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 _HOW_FILES_ARE_PACKED = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 INPUTS: dict[str, Callable[[SparkSession], DataFrame]] = {
     "partitions": lambda spark: spark.range(0, 1000, 1, 2).toDF("k"),

@@ -37,8 +37,6 @@ from holdfast import (
     VertexOutcome,
 )
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 def collected(stream: DataStream) -> list[Any]:
     with stream.execute_and_collect() as records:

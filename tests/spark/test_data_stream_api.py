@@ -33,8 +33,6 @@ from holdfast.errors import (
     NoSinksError,
 )
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 class Doubled(MapFunction):
     def map(self, value: Any) -> Any:

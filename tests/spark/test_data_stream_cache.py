@@ -25,8 +25,6 @@ from holdfast import (
     VertexOutcome,
 )
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 
 

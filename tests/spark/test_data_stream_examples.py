@@ -11,8 +11,6 @@ import pytest
 import holdfast
 from holdfast import Environment
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 MODULES = [
     "cached_data_stream",
     "closeable_iterator",

@@ -30,8 +30,6 @@ from holdfast.errors import (
     WorkerModuleMissingError,
 )
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 def collected(stream: DataStream) -> list[Any]:
     with stream.execute_and_collect() as records:

@@ -11,8 +11,6 @@ import pytest
 
 from holdfast import Environment, KeySelector, MapFunction, ReduceFunction, Source, VertexOutcome
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 
 # "Create Cache" and "Use Cache", where `...` stands for what a program says in its place. Python

@@ -28,8 +28,6 @@ from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import OperatorFailedError
 from holdfast.spark.streams.tee_receipts import TeeReport
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 NOT_KEPT, PRODUCED, READ, RUN = (
     VertexOutcome.NOT_KEPT,
     VertexOutcome.PRODUCED,

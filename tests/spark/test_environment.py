@@ -35,8 +35,6 @@ from holdfast.errors import (
 )
 from tests.short_lived_jvm import environment_of_program
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 DIRECTORY = "intermediate-result-storage.directory"
 COMPRESSION = "intermediate-result-storage.compression"
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN

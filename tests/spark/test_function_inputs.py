@@ -15,8 +15,6 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 def first(x: int) -> int:
     return x

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 from holdfast import Environment, Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 @pytest.fixture
 def env(env: Environment, spark: SparkSession) -> Environment:

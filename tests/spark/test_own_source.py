@@ -15,8 +15,6 @@ from pyspark.sql import SparkSession
 from holdfast import Environment
 from holdfast.runtime.vertex_runner import NotKeptError
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 LEFT = list(range(3, 10))
 
 

@@ -16,8 +16,6 @@ from holdfast import Environment, Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from tests.lying_files import parquet_below
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 FILES = 4
 SLOW = 3000
 OPEN_COST = "spark.sql.files.openCostInBytes"

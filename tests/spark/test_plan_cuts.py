@@ -26,8 +26,6 @@ from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 EVERYWHERE = CutLimits(0, -1, 1e9, 1e-6, 0, 1000)
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 

@@ -16,8 +16,6 @@ from holdfast.plan.document import EXPRESSIONS
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from tests.spark.conftest import assert_same
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 SPLITS = {
     "spark.sql.files.maxPartitionBytes": "200",
     "spark.sql.files.openCostInBytes": "1",

@@ -22,8 +22,6 @@ from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.errors import ConfigurationError, HoldfastError, StorageError
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 ENABLED = "execution.batch.job-recovery.enabled"
 MINIMUM = "execution.batch.job-recovery.min-vertex-input"
 STORAGE_DIR = "high-availability.storageDir"

@@ -13,8 +13,6 @@ from holdfast import Environment
 from holdfast.spark.partition_reader import PartitionReader
 from holdfast.storage.kept_dataset import KeptDataSet
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 class ForgetfulReader(PartitionReader):
     """Leaves out a column, which Spark notices when it makes the physical plan."""

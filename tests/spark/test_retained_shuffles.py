@@ -24,8 +24,6 @@ from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles, is_retainable
 from holdfast.spark.session_settings import session_inputs
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 Settings = Callable[[Mapping[str, str]], AbstractContextManager[None]]
 SCOPE = "what is computed"
 

@@ -14,8 +14,6 @@ from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 
 # Without it Spark merges small partitions, so that there is but one file.

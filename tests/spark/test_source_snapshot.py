@@ -15,8 +15,6 @@ from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
 from holdfast.spark.session_settings import session_inputs
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 class Starts:
     """Starts of a program, which know nothing of each other."""

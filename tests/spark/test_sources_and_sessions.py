@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 from holdfast import Environment
 from holdfast.errors import UnsupportedPlanError
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 @pytest.mark.parametrize("name", ["at 12%3A30", "a#b?c", "ü=1", "with space"])
 def test_files_of_any_name_are_kept(

@@ -24,8 +24,6 @@ from holdfast.spark.session_settings import session_inputs, session_under
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 @pytest.fixture(scope="module")
 def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:

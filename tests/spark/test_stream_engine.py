@@ -22,8 +22,6 @@ from holdfast import (
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.spark.batch_settings import settings_of_batches
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 DEEP = OutputTag("deep")
 
 
