@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID
-from holdfast.storage.application_directory import (
+from holdfast.taskexecutor.applications.application_directory import (
     EXECUTOR_RECORD,
     ApplicationDirectory,
     remove_garbage,

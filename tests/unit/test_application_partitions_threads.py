@@ -18,8 +18,8 @@ import pytest
 
 from holdfast.errors import StorageError, UnknownDataSetError, UnknownJobError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.storage.application_directory import ApplicationDirectory
 from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
+from holdfast.taskexecutor.applications.application_directory import ApplicationDirectory
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.applications.holder import ApplicationHolder
 from holdfast.taskexecutor.outputs.output import OutputState

@@ -118,7 +118,7 @@ def test_whatever_a_killed_process_has_published_is_whole(
 _ENDING = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.storage.application_directory import ApplicationDirectory
+from holdfast.taskexecutor.applications.application_directory import ApplicationDirectory
 
 root, how = Path(sys.argv[1]), sys.argv[2]
 directories = [ApplicationDirectory.create(root), ApplicationDirectory.create(root)]

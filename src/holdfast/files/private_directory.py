@@ -8,6 +8,21 @@ from pathlib import Path
 _WRITABLE_BY_OTHERS = 0o022
 
 
+def make_own(path: Path) -> None:
+    """Makes a directory, readable by its owner alone, or checks whose the one is that is there.
+
+    Args:
+        path: the directory. Under a shared temporary one anybody could have made it first.
+
+    Raises:
+        PermissionError: when it belongs to another user.
+        OSError: when it can't be made.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid != os.getuid():
+        raise PermissionError(f"{path} belongs to another user")
+
+
 def make_private(path: Path) -> None:
     """Makes a directory, readable by its owner alone, or checks the one that is there.
 
@@ -18,9 +33,6 @@ def make_private(path: Path) -> None:
         PermissionError: when it belongs to another user, or others can write to it.
         OSError: when it can't be made.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.stat()
-    if status.st_uid != os.getuid():
-        raise PermissionError("it belongs to another user")
-    if status.st_mode & _WRITABLE_BY_OTHERS:
+    make_own(path)
+    if path.stat().st_mode & _WRITABLE_BY_OTHERS:
         raise PermissionError("it is writable by other users: run `chmod go-w` on it")

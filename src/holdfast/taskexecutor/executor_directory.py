@@ -13,7 +13,7 @@ from holdfast.files.durable_files import write_atomically
 from holdfast.files.file_lock import try_lock
 from holdfast.files.private_directory import make_private
 from holdfast.ids import ApplicationID
-from holdfast.storage.application_directory import EXECUTOR_RECORD
+from holdfast.taskexecutor.applications.application_directory import EXECUTOR_RECORD
 
 _LOCK = "taskexecutor.lock"
 

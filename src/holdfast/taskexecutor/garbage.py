@@ -7,8 +7,12 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.storage.application_directory import LOCK, application_of, remove_garbage
 from holdfast.storage.partition_directory import DATASETS, STAGING
+from holdfast.taskexecutor.applications.application_directory import (
+    LOCK,
+    application_of,
+    remove_garbage,
+)
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.idle_time import IdleTimes
 from holdfast.taskexecutor.outputs.staged_files import remove_committed

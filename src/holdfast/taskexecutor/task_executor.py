@@ -20,9 +20,12 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.ids import ApplicationID, JobID
-from holdfast.storage.application_directory import ApplicationDirectory, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS
+from holdfast.taskexecutor.applications.application_directory import (
+    ApplicationDirectory,
+    application_of,
+)
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
 from holdfast.taskexecutor.applications.holder import ApplicationHolder
 from holdfast.taskexecutor.applications.recovery_partitions import RecoveryPartitions

@@ -19,9 +19,9 @@ from holdfast.cli.datasets.listed_dataset import (
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.files.file_lock import try_lock
 from holdfast.files.regular_file import open_regular
-from holdfast.storage.application_directory import LOCK, application_of
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
+from holdfast.taskexecutor.applications.application_directory import LOCK, application_of
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from holdfast.ids import ApplicationID
-from holdfast.storage.application_directory import ApplicationDirectory
+from holdfast.taskexecutor.applications.application_directory import ApplicationDirectory
 from holdfast.taskexecutor.recovery.claim_files import ClaimFiles
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.files.private_directory import make_own
 from holdfast.files.removal import remove_at_once
 from holdfast.ids import ApplicationID
-from holdfast.storage.application_directory import make_root
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 TAKEN = "taken"
@@ -56,7 +56,7 @@ class RecoveryDirectory:
         Raises:
             OSError: when it can't be made.
         """
-        make_root(self.root)
+        make_own(self.root)
         self._path.mkdir(mode=0o700, exist_ok=True)
         mark = self._path / _MARK
         if not mark.exists():

@@ -19,6 +19,7 @@ from typing import IO
 
 from holdfast.errors import StorageError
 from holdfast.files.file_lock import try_lock
+from holdfast.files.private_directory import make_own
 from holdfast.files.regular_file import open_regular
 from holdfast.files.removal import remove_at_once
 from holdfast.ids import ApplicationID
@@ -66,7 +67,7 @@ class ApplicationDirectory:
             StorageError: when the directory can't be made or isn't safe to use.
         """
         try:
-            make_root(root)
+            make_own(root)
             # What a task executor that is down has kept is its own to adopt or to remove.
             if not (root / EXECUTOR_RECORD).exists():
                 remove_garbage(root)
@@ -109,7 +110,7 @@ class ApplicationDirectory:
                 raise FileNotFoundError(f"{self._made[-1][0]} has been closed")
             path, _ = self._made[-1]
             if not (path / LOCK).exists():
-                make_root(self.root)
+                make_own(self.root)
                 # Its own name again, unless something is in the way.
                 name = None if path.exists() else application_of(path)
                 self._made.append(_create(self.root, name or ApplicationID.random()))
@@ -128,18 +129,6 @@ class ApplicationDirectory:
             self._release.detach()
             for _, lock in self._made:
                 lock.close()
-
-
-def make_root(root: Path) -> None:
-    """Makes a directory that applications share, readable by its owner alone.
-
-    Raises:
-        OSError: when it can't be made, or is somebody else's.
-    """
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Under a shared temporary directory anybody could have made it first.
-    if root.stat().st_uid != os.getuid():
-        raise PermissionError(f"{root} belongs to another user")
 
 
 def application_of(path: Path) -> ApplicationID | None:
