@@ -200,7 +200,7 @@ def test_attempts_add_up_over_a_resubmission(execution: ExecutionGraph) -> None:
     assert vertex_of(execution, ONE).attempts == 2
     answering = vertex_of(execution, None)
     assert (answering.attempts, answering.outcome) == (2, VertexOutcome.RUN)
-    assert answering.vertex_id == second.answering.vertex_id
+    assert answering.vertex_id == second.vertices[-1].vertex_id
     assert len(execution.archive().vertices) == 2
 
 

@@ -71,7 +71,7 @@ TOTAL = node("total", JOIN)
 def test_a_plan_without_caches_is_one_vertex_that_answers() -> None:
     graph = generate(TOTAL)
     (vertex,) = graph.vertices
-    assert vertex is graph.answering
+    assert vertex is graph.vertices[-1]
     assert (vertex.plan, vertex.name, vertex.produces) == (TOTAL, "count", None)
     assert vertex.result_type is ResultPartitionType.PIPELINED
     assert (graph.job_id, graph.name, graph.edges, graph.reads) == (JOB, "count", (), ())

@@ -73,8 +73,3 @@ class JobGraph:
         for vertex in self.vertices:
             if vertex.produces is not None:
                 yield vertex, vertex.produces
-
-    @property
-    def answering(self) -> JobVertex:
-        """The vertex whose rows the person gets."""
-        return self.vertices[-1]

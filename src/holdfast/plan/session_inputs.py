@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
@@ -68,6 +68,9 @@ class SessionInputs:
 
     spark_version: str
     settings: Mapping[str, str]
+    _counted: dict[bool, tuple[tuple[str, str], ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def dataset_digest(self, node: CanonicalNode) -> str:
         """The identity of `node`'s rows in a session like this one.
@@ -78,10 +81,15 @@ class SessionInputs:
         Returns:
             64 hexadecimal digits.
         """
-        counted = sorted(
-            (key, value)
-            for key, value in self.settings.items()
-            if not key.startswith(_OF_NO_ROW)
-            and (node.layout_sensitive or not key.startswith(_NEUTRAL))
-        )
-        return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, tuple(counted))
+        # A job asks for each node of its plan.
+        counted = self._counted.get(node.layout_sensitive)
+        if counted is None:
+            counted = self._counted[node.layout_sensitive] = tuple(
+                sorted(
+                    (key, value)
+                    for key, value in self.settings.items()
+                    if not key.startswith(_OF_NO_ROW)
+                    and (node.layout_sensitive or not key.startswith(_NEUTRAL))
+                )
+            )
+        return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, counted)

@@ -370,8 +370,6 @@ class _Job(Generic[Q, D]):
         self._outdated.clear()
         if self._attempts <= self._WITH_CACHES:
             self._in_the_book = self._find()
-        else:
-            self._in_the_book.clear()
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
             try:

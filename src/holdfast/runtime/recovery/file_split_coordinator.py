@@ -50,11 +50,6 @@ class FileSplitCoordinator:
         return dict(self._settings)
 
     @property
-    def assignment(self) -> Assignment:
-        """What each subtask reads."""
-        return self._assignment
-
-    @property
     def unfinished(self) -> tuple[int, ...]:
         """The subtasks that are not done, in their order."""
         return tuple(each for each in range(len(self._assignment)) if each not in self._finished)
