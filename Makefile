@@ -18,7 +18,7 @@ WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-recovery soak fuzz clean anew
+.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ bench-datastream: setup ## Measure cached streams against a cached RDD and PyFli
 
 bench-eventstore: $(STAMP) ## Measure how fast a job's events are recorded and replayed
 	@$(BIN)/python -m benchmarks.eventstore $(ARGS)
+
+bench-catalog: $(STAMP) ## Measure the catalog among very many results and processes
+	@$(BIN)/python -m benchmarks.catalog $(ARGS)
 
 bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log")
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.recovery $(ARGS)

@@ -104,4 +104,4 @@ def _seconds(df: DataFrame, phase: str) -> float:
 
 
 def _reads_kept(df: DataFrame) -> bool:
-    return any("/datasets/" in path for path in df.inputFiles())
+    return any("/application-" in path for path in df.inputFiles())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from holdfast.catalog.catalog_url import checked_url
 from holdfast.config_values import (
     parse_addresses,
     parse_boolean,
@@ -36,6 +38,31 @@ class Compression(Enum):
     LZ4_RAW = "lz4_raw"
     SNAPPY = "snappy"
     UNCOMPRESSED = "uncompressed"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxSize:
+    """How much kept results may take up.
+
+    Attributes:
+        bytes: a number of bytes; None where a share is given.
+        share: of the space that is free on their disk, or theirs.
+    """
+
+    bytes: int | None = None
+    share: float = 1.0
+
+    def limit(self, kept: int, free: int) -> int:
+        """How many bytes they may have.
+
+        Args:
+            kept: how many they have.
+            free: how many are free on their disk.
+
+        >>> MaxSize(share=0.5).limit(kept=10, free=90), MaxSize(bytes=7).limit(kept=10, free=90)
+        (50, 7)
+        """
+        return int((kept + free) * self.share) if self.bytes is None else self.bytes
 
 
 @dataclass(frozen=True)
@@ -89,6 +116,39 @@ def _parse_compression(value: object) -> Compression:
     return value if isinstance(value, Compression) else Compression(str(value).lower())
 
 
+_OF_APPLICATION = "application"
+_SHARE_OF_THE_DISK = 0.5
+_IN_THE_DIRECTORY = ""
+_NO_CATALOG = "none"
+_MAX_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+def _parse_lifetime(value: object) -> timedelta | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == _OF_APPLICATION):
+        return None
+    return parse_positive_duration(value)
+
+
+def _parse_max_size(value: object) -> MaxSize:
+    if isinstance(value, MaxSize):
+        return value
+    share = _MAX_SHARE.fullmatch(value) if isinstance(value, str) else None
+    if share is None:
+        return MaxSize(bytes=parse_positive_memory_size(value))
+    found = float(share[1]) / 100
+    if not 0 < found <= 1:
+        raise ValueError(value)
+    return MaxSize(share=found)
+
+
+def _parse_catalog(value: object) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == _NO_CATALOG):
+        return None
+    if isinstance(value, str):
+        return checked_url(value.strip()) if value.strip() else _IN_THE_DIRECTORY
+    raise ValueError
+
+
 def _default_directory() -> str:
     # The number: a container's user may have no name.
     return str(Path(tempfile.gettempdir()) / f"holdfast-{os.getuid()}")
@@ -117,6 +177,32 @@ INTERMEDIATE_RESULT_VERIFY_FRACTION = ConfigOption[float](
     lambda: 0.0,
     "`0`",
     "The fraction of reads of kept results that are verified by recomputing the plan.",
+)
+INTERMEDIATE_RESULT_LIFETIME = ConfigOption[timedelta | None](
+    "intermediate-result-storage.lifetime",
+    _parse_lifetime,
+    f"{_OF_APPLICATION!r}, or a duration above zero, such as 7 d",
+    lambda: None,
+    f"`{_OF_APPLICATION}`",
+    "How long kept results stay after their last use: as long as the application that has kept "
+    "them, or a time for which later programs on the same storage directory find them.",
+)
+INTERMEDIATE_RESULT_MAX_SIZE = ConfigOption[MaxSize](
+    "intermediate-result-storage.max-size",
+    _parse_max_size,
+    "a memory size above zero, such as 100 gb, or a share of the disk, such as 50%",
+    lambda: MaxSize(share=_SHARE_OF_THE_DISK),
+    f"`{_SHARE_OF_THE_DISK:.0%}`",
+    "How many bytes kept results may have in all, or which share of the space that is free on "
+    "their disk or theirs. Results that are worth least are evicted to make room.",
+)
+CATALOG_URL = ConfigOption[str | None](
+    "catalog.url",
+    _parse_catalog,
+    "sqlite:////path/of/a/file, postgresql+psycopg://user@host/database, or none",
+    lambda: _IN_THE_DIRECTORY,
+    "an SQLite file in the storage directory",
+    "The database through which programs share results; `none` for no sharing.",
 )
 
 TASK_EXECUTOR_ADDRESSES = ConfigOption[tuple[str, ...]](
@@ -231,6 +317,9 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_COMPRESSION,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
+    INTERMEDIATE_RESULT_LIFETIME,
+    INTERMEDIATE_RESULT_MAX_SIZE,
+    CATALOG_URL,
     TASK_EXECUTOR_ADDRESSES,
     TASK_EXECUTOR_TOKEN_FILE,
     HEARTBEAT_INTERVAL,
@@ -291,6 +380,22 @@ class Configuration:
                 f"{JOB_RECOVERY_ENABLED.key} is enabled, which requires {where.expected}",
             )
         return merged
+
+    def lifetime(self, given: object = None) -> float | None:
+        """How long a result stays after its last use, in seconds; None: as its application does.
+
+        Args:
+            given: what was asked for; None: what is configured.
+
+        Raises:
+            ConfigurationError: when it is no lifetime.
+
+        >>> Configuration({}).lifetime("7 d")
+        604800.0
+        """
+        option = INTERMEDIATE_RESULT_LIFETIME
+        lifetime = self.get(option) if given is None else _parsed(option.key, given)
+        return lifetime.total_seconds() if isinstance(lifetime, timedelta) else None
 
     def get(self, option: ConfigOption[T]) -> T:
         """The value of a key, or its default."""

@@ -160,6 +160,58 @@ class KeptPartitionLostError(HoldfastError):
         self.why = why
 
 
+class CatalogError(HoldfastError):
+    """The catalog of kept results can't be used. Jobs run without what it would have shared.
+
+    Args:
+        catalog: its URL, without a password.
+        reason: why.
+    """
+
+    def __init__(self, catalog: str, reason: str) -> None:
+        super().__init__(f"the catalog {catalog} can't be used: {reason}")
+        self.catalog = catalog
+        self.reason = reason
+
+
+class CatalogVersionError(CatalogError):
+    """The catalog was made by a later version of Holdfast.
+
+    Args:
+        catalog: its URL, without a password.
+        found: the version of its tables.
+        expected: the version of this Holdfast's.
+    """
+
+    def __init__(self, catalog: str, found: str, expected: str) -> None:
+        super().__init__(
+            catalog,
+            f"its tables have version {found}, and this version of Holdfast knows those up to "
+            f"{expected}. Upgrade Holdfast, or set another `catalog.url`",
+        )
+        self.found = found
+        self.expected = expected
+
+
+class ClaimFencedError(CatalogError):
+    """A result was produced under a claim that has lapsed since, and that another program took.
+
+    Args:
+        catalog: its URL, without a password.
+        dataset: the result's dataset.
+        epoch: of the claim.
+    """
+
+    def __init__(self, catalog: str, dataset: str, epoch: int) -> None:
+        super().__init__(
+            catalog,
+            f"the claim to produce {dataset} with epoch {epoch} has lapsed, and another program "
+            "has taken it; the result is not published",
+        )
+        self.dataset = dataset
+        self.epoch = epoch
+
+
 class TaskExecutorError(HoldfastError):
     """The base class of errors between a job master and its task executors.
 

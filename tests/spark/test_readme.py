@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,15 @@ def test_the_examples_run_from_the_first_to_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # What outlives its program is to go with the test.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     names: dict[str, object] = {}
     for number, block in enumerate(blocks("python")):
         exec(compile(block, f"README example {number}", "exec"), names)
     printed = capsys.readouterr().out
     assert "read from cache" in printed
     assert "== Holdfast ==" in printed
+    assert re.search(r"kept by \S+ on \S+ at \S+ \S+ UTC, in \S+ s", printed)
     assert spark.read.parquet(str(tmp_path / "revenue")).count() == 1000
     assert not list((tmp_path / "jobs").glob("job-*"))
     assert "_manifest.json" in README.read_text(encoding="utf-8")

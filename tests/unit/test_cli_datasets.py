@@ -162,6 +162,12 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
         "rows": 6,
         "bytes": first.bytes,
         "hits": 1,
+        "user": None,
+        "host": None,
+        "lifetime_seconds": None,
+        "last_used": None,
+        "uses": None,
+        "saved_seconds": None,
         "places": [place],
     }
     # Spark leaves no file of a partition without rows.

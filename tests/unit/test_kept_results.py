@@ -27,7 +27,8 @@ from hypothesis.stateful import (
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.runtime.kept_results import Claim, KeptResult, KeptResults
+from holdfast.runtime.kept_results import KeptResults
+from holdfast.runtime.result_book import Claim, KeptResult
 from holdfast.runtime.wanted import CachedComputation, Wanted
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
@@ -103,7 +104,9 @@ class ManagerMachine(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp())
         self.storage = EmbeddedStorage(self.home / "root")
-        self.manager: CacheServiceManager[str] = CacheServiceManager(self.storage)
+        self.manager: CacheServiceManager[str] = CacheServiceManager(
+            lambda _: KeptResults(self.storage.remove)
+        )
         self.model = Model()
 
     def teardown(self) -> None:
@@ -387,7 +390,7 @@ def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
 
 
 def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
+    manager: CacheServiceManager[str] = CacheServiceManager(lambda _: KeptResults(storage.remove))
     wanted, book = manager.wanted, manager.results
     first, second = list(DATASETS)[:2]
     assert DATASETS[first] == DATASETS[second] == DIGESTS[0]

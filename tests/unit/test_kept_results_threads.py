@@ -17,7 +17,8 @@ import pytest
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.runtime.kept_results import Claim, KeptResult, KeptResults
+from holdfast.runtime.kept_results import KeptResults
+from holdfast.runtime.result_book import Claim, KeptResult
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
@@ -110,7 +111,7 @@ def at_once(*tasks: Callable[[], None]) -> None:
 def test_files_are_there_as_long_as_any_of_many_threads_reads_them(
     storage: CountingStorage, parquet: Path, tmp_path: Path
 ) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(storage)
+    manager: CacheServiceManager[str] = CacheServiceManager(lambda _: KeptResults(storage.remove))
     handles = {digest: Handle() for digest in DATASETS.values()}
     keepers = Keepers()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from holdfast.api.table import Table
@@ -25,8 +26,11 @@ class CachedTable(Table):
         2
     """
 
-    def cache(self) -> Self:
+    def cache(self, lifetime: timedelta | str | None = None) -> Self:
         """Caches this table again, if the `with` block that it was used in has ended.
+
+        Args:
+            lifetime: For how long, as in :meth:`Table.cache`; the longer one counts.
 
         Returns:
             This table.
@@ -38,7 +42,7 @@ class CachedTable(Table):
             >>> hot.cache() is hot
             True
         """
-        super().cache()
+        super().cache(lifetime)
         return self
 
     def __enter__(self) -> Self:

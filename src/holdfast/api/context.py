@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -135,13 +136,14 @@ class TableContext(Protocol):
             table: The table whose plan is handed out.
         """
 
-    def cache(self, table: Table) -> CachedTable:
+    def cache(self, table: Table, lifetime: timedelta | str | None) -> CachedTable:
         """Marks the table's computation to be kept by the first job that needs it. Runs nothing.
 
         Marking it twice has no effect.
 
         Args:
             table: The table to keep.
+            lifetime: For how long; None for what is configured.
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from holdfast.api.context import RetryRefused
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.reader import TableReader
 from holdfast.api.recovery import job_records, recoverable_jobs
+from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
 from holdfast.api.stream_environment import StreamEnvironment
 from holdfast.api.stream_program import StreamProgram
@@ -47,9 +48,9 @@ from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_master import JobMaster, JobRequest
-from holdfast.runtime.kept_results import KeptResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
+from holdfast.runtime.result_book import KeptResult
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
@@ -61,7 +62,7 @@ from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs
-from holdfast.spark.source_versions import SourceVersions
+from holdfast.spark.source_versions import SourceAccess, SourceVersions
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.executor import StreamExecutor
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
@@ -161,7 +162,10 @@ class Environment(StreamEnvironment):
         session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
         # A job is found again on another machine, and its sinks link files, which changes inodes.
         self._bridge = CatalystBridge(self.spark, session, portable=records is not None)
-        self._manager: CacheServiceManager[Query] = CacheServiceManager(self._storage)
+        access = SourceAccess(self.spark)
+        self._manager: CacheServiceManager[Query] = CacheServiceManager(
+            lambda is_wanted: result_book(self.configuration, self._storage, access, is_wanted)
+        )
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager,
@@ -334,7 +338,7 @@ class Environment(StreamEnvironment):
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
-        self._manager.invalidate_all()
+        self._manager.close()
         self._master.close()
         self._storage.close()
         if self._recoverable is not None:
@@ -449,10 +453,11 @@ class Environment(StreamEnvironment):
             return _plain(table)
         return self._master.hand_out(request)
 
-    def cache(self, table: Table) -> CachedTable:
+    def cache(self, table: Table, lifetime: timedelta | str | None = None) -> CachedTable:
         """Marks a table's computation to be kept by the first job that needs it.
 
         Raises:
+            ConfigurationError: when the lifetime is none.
             EnvironmentClosedError: when the environment has been closed.
             UnsupportedPlanError: when the table is a streaming one, which is unbounded.
             UnsupportedTypeError: when a column can't be kept.
@@ -466,11 +471,12 @@ class Environment(StreamEnvironment):
                 "streaming tables can't be cached, as their results are unbounded; read with "
                 "env.read instead of readStream",
             )
+        stays = self.configuration.lifetime(lifetime)
         check_keepable(self.spark, table)
         query = self._bridge.query(table)
         cached = table if isinstance(table, CachedTable) else CachedTable(table, self)
         self._manager.wanted.register(
-            CachedComputation(query.root.digest, query, summarize(query.root)), cached
+            CachedComputation(query.root.digest, query, summarize(query.root), stays), cached
         )
         return cached
 
@@ -494,13 +500,21 @@ class Environment(StreamEnvironment):
         lines = ["== Holdfast =="]
         request = self._request(table, "explain")
         if request is not None:
-            reads = self._master.kept_reads(request.inputs)
+            found = self._master.found(request)
+            reads = self._master.reads_of(found)
+            wanted = self._manager.wanted
             for match in examine(
-                request.root, lambda node: self._manager.wanted.find(node.digest) is not None
+                request.root,
+                lambda node: wanted.find(node.digest) is not None or node.digest in found,
             ):
-                computation = self._manager.wanted.find(match.node.digest)
-                kept = reads(match.node)
-                name = computation.name if computation else match.node.operator
+                computation = wanted.find(match.node.digest)
+                kept, entry = reads(match.node), found.get(match.node.digest)
+                if computation is not None:
+                    name = computation.name
+                elif entry is not None:
+                    name = entry.kept.manifest.dataset.computes
+                else:
+                    name = match.node.operator
                 if match.obstacle is not None:
                     lines.append(f"recomputed: {name}\n  as {match.obstacle.value}")
                 elif kept is None:
@@ -511,14 +525,15 @@ class Environment(StreamEnvironment):
                         f"{len(kept.manifest.partitions)} partitions, {kept.rows:,} rows, "
                         f"{kept.bytes:,} bytes"
                     )
+                    if entry is not None and entry.origin is not None:
+                        lines.append(f"  kept by {entry.origin}")
         if len(lines) == 1:
             lines.append("nothing is cached: every part of the plan is computed")
         return "\n".join(lines) + "\n"
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
-        is_asked = self._recoverable is not None or bool(self._manager.wanted)
-        if self._closed or not is_asked:
+        if self._closed or not self._may_match():
             return None
         try:
             query = self._bridge.query(table)
@@ -537,6 +552,12 @@ class Environment(StreamEnvironment):
                 exc_info=True,
             )
             return None
+
+    def _may_match(self) -> bool:
+        """Whether anything in a plan may be kept, or wanted."""
+        if self._recoverable is not None or bool(self._manager.wanted):
+            return True
+        return self._manager.results.may_find()
 
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         started = time.monotonic()

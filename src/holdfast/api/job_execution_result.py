@@ -104,6 +104,8 @@ class JobExecutionResult:
         for vertex in self.vertices:
             if vertex.reason is not None:
                 yield f"{vertex.name}: {vertex.reason}"
+            if vertex.kept_by is not None:
+                yield f"{vertex.name}: kept by {vertex.kept_by}"
             if vertex.recovered_tasks:
                 tasks = f"{vertex.recovered_tasks:,} map tasks"
                 yield f"{vertex.name}: {tasks} were completed by an earlier start"

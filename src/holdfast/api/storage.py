@@ -19,7 +19,7 @@ from holdfast.config import (
     Configuration,
 )
 from holdfast.errors import ConfigurationError, StorageError
-from holdfast.highavailability.storage_identity import job_in_storage
+from holdfast.highavailability.job_identity import job_in_storage
 from holdfast.ids import ApplicationID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import StorageLevel
@@ -342,28 +343,34 @@ class Table(DataFrame):
 
     # --- keeping
 
-    def cache(self) -> CachedTable:
+    def cache(self, lifetime: timedelta | str | None = None) -> CachedTable:
         """Caches this table's rows, so that later jobs read them.
 
         Nothing runs now. The first job whose plan contains this computation, on this object or
         not, leaves its rows behind; every later job that contains it reads them. They stay until
-        they are invalidated or the environment closes.
+        they are invalidated or the environment closes. With a lifetime they stay for that long
+        after their last use, and later programs read them.
+
+        Args:
+            lifetime: A time such as ``"7 d"``; ``"application"`` for as long as the environment
+                lives; None for what ``intermediate-result-storage.lifetime`` says.
 
         Returns:
             This table, cached.
 
         Raises:
+            holdfast.errors.ConfigurationError: The lifetime is none.
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
             holdfast.errors.UnsupportedSparkError: Plans of the session's Spark can't be read.
 
-        Source: FLIP-36, phase 1 (``Table.cache()``).
+        Source: FLIP-36, phases 1 and 2 (``Table.cache()``).
 
         Example:
             >>> hot = table.where("v > 10").cache()
             >>> hot.count()
             1
         """
-        cached = self._holdfast_context.cache(self)
+        cached = self._holdfast_context.cache(self, lifetime)
         self.is_cached = cached.is_cached = True
         return cached
 

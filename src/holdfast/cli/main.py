@@ -17,6 +17,9 @@ _MODULES = {
     "show": "holdfast.cli.datasets.command",
     "rm": "holdfast.cli.datasets.command",
     "jobs": "holdfast.cli.jobs.command",
+    "gc": "holdfast.cli.upkeep.command",
+    "verify": "holdfast.cli.upkeep.command",
+    "catalog": "holdfast.cli.upkeep.command",
 }
 """Where each command is: `add_to` adds it to a parser, `run` runs it. None waits for what others
 import, which takes seconds."""

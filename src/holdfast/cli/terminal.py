@@ -32,10 +32,18 @@ def age(created: datetime | None, now: datetime) -> str:
     """How long ago something was, in its largest unit."""
     if created is None:
         return UNKNOWN
-    seconds = max(0, int((now - created).total_seconds()))
+    return duration((now - created).total_seconds())
+
+
+def duration(seconds: float) -> str:
+    """How long something takes, in its largest unit.
+
+    >>> duration(7_300), duration(59.9)
+    ('2 h', '59 s')
+    """
+    whole = max(0, int(seconds))
     return next(
-        (f"{seconds // length} {unit}" for unit, length in _UNITS if seconds >= length),
-        f"{seconds} s",
+        (f"{whole // length} {unit}" for unit, length in _UNITS if whole >= length), f"{whole} s"
     )
 
 

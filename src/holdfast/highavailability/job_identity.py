@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from holdfast.files.directory_identity import directory_identity
 from holdfast.ids import JobID
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -89,3 +91,17 @@ def next_job_id(job_id: JobID) -> JobID:
 
 def _job_id(text: str) -> JobID:
     return JobID(hashlib.sha256(text.encode()).hexdigest()[:_JOB_ID_DIGITS])
+
+
+def job_in_storage(root: Path, job_id: JobID) -> JobID:
+    """What a job is called where jobs of several storage directories meet.
+
+    Args:
+        root: the storage directory in which its epochs are taken.
+        job_id: what it is called there.
+
+    Raises:
+        OSError: when the directory's identity can't be told.
+    """
+    text = f"{directory_identity(root)}:{job_id.hex}"
+    return JobID(hashlib.sha256(text.encode()).hexdigest()[:32])

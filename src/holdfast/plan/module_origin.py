@@ -21,8 +21,7 @@ PYTHON = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.
 
 _STANDARD_LIBRARY = f"{sys.implementation.name} {platform.python_version()}"
 _SITE_DIRECTORIES = frozenset({"site-packages", "dist-packages"})
-# The first two are often on the path as a part of Spark instead of being installed. No result is
-# kept for longer than the process that runs this version of Holdfast.
+# They are often on the path as a part of Spark, or as a checkout, instead of being installed.
 _SELF_VERSIONED = frozenset({"pyspark", "py4j", "holdfast"})
 
 _seen_stamps: list[tuple[tuple[str, int], ...]] = []

@@ -81,6 +81,13 @@ class SessionInputs:
         Returns:
             64 hexadecimal digits.
         """
+        return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, self._counted_for(node))
+
+    def counted(self, node: CanonicalNode) -> dict[str, str]:
+        """The settings that count for `node`'s rows."""
+        return dict(self._counted_for(node))
+
+    def _counted_for(self, node: CanonicalNode) -> tuple[tuple[str, str], ...]:
         # A job asks for each node of its plan.
         counted = self._counted.get(node.layout_sensitive)
         if counted is None:
@@ -92,4 +99,4 @@ class SessionInputs:
                     and (node.layout_sensitive or not key.startswith(_NEUTRAL))
                 )
             )
-        return hash_parts(_DIGEST_VERSION, self.spark_version, node.digest, counted)
+        return counted

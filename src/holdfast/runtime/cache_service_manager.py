@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from holdfast.runtime.kept_results import KeptResult, KeptResults
+from holdfast.runtime.result_book import KeptResult, ResultBook
 from holdfast.runtime.wanted import Wanted
-from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 Q = TypeVar("Q")
 
@@ -19,14 +19,14 @@ class CacheServiceManager(Generic[Q]):
         results: the book of what is kept.
 
     Args:
-        storage: where kept datasets lie.
+        book: of what is kept, told how to ask what is wanted.
 
     Source: FLIP-36, "CacheServiceManager".
     """
 
-    def __init__(self, storage: IntermediateResultStorage) -> None:
+    def __init__(self, book: Callable[[Callable[[str], bool]], ResultBook]) -> None:
         self.wanted: Wanted[Q] = Wanted()
-        self.results = KeptResults(storage.remove)
+        self.results = book(lambda digest: self.wanted.find(digest) is not None)
 
     def invalidate(self, digest: str, closing: object | None = None) -> list[KeptResult]:
         """Drops whatever is kept of a computation.
@@ -43,7 +43,7 @@ class CacheServiceManager(Generic[Q]):
         """
         # In this order: what is committed from now on is not wanted, what was before is found.
         self.wanted.release(digest, closing)
-        return self.results.invalidate(digest)
+        return self.results.invalidate(digest, everywhere=closing is None)
 
     def distrust(self, digest: str) -> None:
         """Drops whatever is kept of a computation, which is not to be kept any more.
@@ -52,7 +52,12 @@ class CacheServiceManager(Generic[Q]):
             digest: of a computation of which other rows were kept than it gives.
         """
         self.wanted.distrust(digest)
-        self.results.invalidate(digest)
+        self.results.invalidate(digest, everywhere=True)
+
+    def close(self) -> None:
+        """Forgets what was cached; what this program alone holds goes."""
+        self.wanted.clear()
+        self.results.close()
 
     def invalidate_all(self) -> list[KeptResult]:
         """Drops everything that is kept and forgets what was cached."""

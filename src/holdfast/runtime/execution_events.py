@@ -72,10 +72,12 @@ class VertexRead:
     Attributes:
         dataset_id: the dataset that is read.
         name: what it computes.
+        kept_by: who has kept it, and when, where that was another program.
     """
 
     dataset_id: IntermediateDataSetID
     name: str
+    kept_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class ExecutionVertex:
         rows: how many rows they hold; None where none are kept.
         attempts: how often it was started in this job.
         reason: why, where the outcome needs one.
+        kept_by: who has kept what was read, and when, where that was another program.
         recovered: how many of its partitions an earlier start of this job had finished; None where
             the job is not one that is recovered.
         recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
@@ -58,6 +59,7 @@ class ExecutionVertex:
     rows: int | None = None
     attempts: int = 0
     reason: str | None = None
+    kept_by: str | None = None
     recovered: int | None = None
     recovered_tasks: int | None = None
 
@@ -128,12 +130,14 @@ class ExecutionGraph:
             case VertexRecovered(dataset_id, kept):
                 partitions = len(kept.manifest.partitions)
                 self._is_there(dataset_id, kept, VertexOutcome.RECOVERED, partitions, None)
-            case VertexRead(dataset_id, name):
+            case VertexRead(dataset_id, name, kept_by):
                 self._cached.add(dataset_id)
                 known = self._vertex(dataset_id, name)
                 # What this job produced stays produced when the job then reads it.
                 if known.outcome not in _THERE:
-                    self._vertices[dataset_id] = replace(known, outcome=VertexOutcome.READ)
+                    self._vertices[dataset_id] = replace(
+                        known, outcome=VertexOutcome.READ, kept_by=kept_by
+                    )
             case VertexEnded(dataset_id, outcome, reason):
                 known = _without_partitions(self._vertex(dataset_id, self.name))
                 self._vertices[dataset_id] = replace(known, outcome=outcome, reason=reason)

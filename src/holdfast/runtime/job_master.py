@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.graph.job_graph import JobGraph, JobVertex
 from holdfast.graph.job_graph_generator import JobGraphGenerator
 from holdfast.graph.transformation import TableCacheTransformation
@@ -19,6 +20,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
+from holdfast.plan.validity import Validity
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_events import (
     DataSetLost,
@@ -33,8 +35,8 @@ from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
-from holdfast.runtime.kept_results import PATIENCE_SECONDS, KeptResult, ReadingLease
 from holdfast.runtime.partitions import ResultPartitionDescriptor
+from holdfast.runtime.result_book import KeptResult, ProductionFacts, ReadingLease
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import (
@@ -210,7 +212,7 @@ class JobMaster(Generic[Q, D]):
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
             reading: dict[IntermediateDataSetID, KeptDataSet] = {}
-            whole = self.kept_reads(request.inputs)
+            whole = self.kept_reads(request)
 
             def reads(node: CanonicalNode) -> KeptDataSet | None:
                 if whole(node) is None:
@@ -311,21 +313,41 @@ class JobMaster(Generic[Q, D]):
 
     def substituted(self, request: JobRequest[Q]) -> D:
         """The query with whatever is kept already substituted. Runs nothing."""
-        return self._runner.substituted(
-            request.query, request.root, self.kept_reads(request.inputs)
-        )
+        return self._runner.substituted(request.query, request.root, self.kept_reads(request))
 
-    def kept_reads(self, inputs: SessionInputs) -> Callable[[CanonicalNode], KeptDataSet | None]:
+    def kept_reads(self, request: JobRequest[Q]) -> Callable[[CanonicalNode], KeptDataSet | None]:
         """What could be read at this moment, for showing and handing out plans."""
+        return self.reads_of(self.found(request))
+
+    def reads_of(
+        self, known: Mapping[str, KeptResult]
+    ) -> Callable[[CanonicalNode], KeptDataSet | None]:
+        """What could be read of what was found.
+
+        Args:
+            known: the results by the digests of what they compute.
+        """
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
-            dataset_id = IntermediateDataSetID.from_digest(inputs.dataset_digest(node))
-            entry = self._manager.results.find([dataset_id]).get(dataset_id)
+            entry = known.get(node.digest)
             if entry is None or self._changed_source(node.catalog_files()) is not None:
                 return None
-            return None if self._storage.damage(entry.kept) is not None else entry.kept
+            return None if self._damage(entry) is not None else entry.kept
 
         return reads
+
+    def found(self, request: JobRequest[Q]) -> dict[str, KeptResult]:
+        """What is kept of the parts of a job's plan, whoever wanted it, by their digests."""
+        digests = {
+            IntermediateDataSetID.from_digest(request.inputs.dataset_digest(node)): node.digest
+            for node in request.root.walk()
+        }
+        found = self._manager.results.find(digests)
+        return {digests[dataset_id]: result for dataset_id, result in found.items()}
+
+    def _damage(self, entry: KeptResult) -> str | None:
+        # Another program's is linked here, and looked at, before it is read.
+        return None if entry.origin is not None else self._storage.damage(entry.kept)
 
 
 class _Job(Generic[Q, D]):
@@ -369,7 +391,7 @@ class _Job(Generic[Q, D]):
         self._look_again()
         self._outdated.clear()
         if self._attempts <= self._WITH_CACHES:
-            self._in_the_book = self._find()
+            self._in_the_book = self._master.found(self._request)
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
             try:
@@ -426,24 +448,14 @@ class _Job(Generic[Q, D]):
             else "is resubmitted without caching"
         )
         for dataset_id in graph.reads:
-            kept_dataset = lease.held[dataset_id].kept
-            self._master._storage.hit(kept_dataset)
-            self._read(dataset_id, kept_dataset)
+            entry = lease.held[dataset_id]
+            self._master._storage.hit(entry.kept)
+            self._read(dataset_id, entry)
 
     def _look_again(self) -> None:
         """Forgets what was wanted: others may cache and invalidate meanwhile."""
         self._transformations.clear()
         self._queries.clear()
-
-    def _find(self) -> dict[str, KeptResult]:
-        """What is kept of the parts of the job's plan, whoever wanted it, by their digests."""
-        inputs = self._request.inputs
-        digests = {
-            IntermediateDataSetID.from_digest(inputs.dataset_digest(node)): node.digest
-            for node in self._request.root.walk()
-        }
-        found = self._manager.results.find(digests)
-        return {digests[dataset_id]: result for dataset_id, result in found.items()}
 
     def _forget_gone(self, graph: JobGraph) -> bool:
         """Whether all that a job is to produce is wanted here; the rest was kept, and is gone."""
@@ -671,14 +683,15 @@ class _Job(Generic[Q, D]):
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
         book = self._manager.results
-        claim = book.claim(dataset_id, vertex.plan.digest)
+        alone = vertex.plan.validity() is not Validity.ANYWHERE
+        claim = book.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
-                self._read(dataset_id, entry.kept)
+                self._read(dataset_id, entry)
             return
         if claim is None:
-            why = f"another job has been computing it for {PATIENCE_SECONDS:,.0f} seconds"
+            why = "another job computes it, and takes longer than is worth waiting for"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
         if not self._master._failures.may_be_tried(dataset_id):
@@ -706,7 +719,9 @@ class _Job(Generic[Q, D]):
                 self._master._storage.remove(kept)
                 raise
             wanted = self._manager.wanted.find(claim.digest) is not None
-            lease.commit(claim, kept, wanted=wanted)
+            seconds = time.monotonic() - started
+            facts = self._facts(vertex.plan, seconds, lease)
+            result = lease.commit(claim, kept, wanted=wanted, facts=facts)
             self._settled.add(dataset_id)
         except NotKeptError as error:
             logger.warning("%s is not kept: %s", dataset_id, error.reason)
@@ -731,11 +746,32 @@ class _Job(Generic[Q, D]):
             raise
         finally:
             book.abandon(claim)
+        if result.refusal is not None:
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, result.refusal))
+            return
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
-    def _read(self, dataset_id: IntermediateDataSetID, kept: KeptDataSet) -> None:
-        self._publish(VertexRead(dataset_id, kept.manifest.dataset.computes))
-        self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
+    def _facts(self, plan: CanonicalNode, seconds: float, lease: ReadingLease) -> ProductionFacts:
+        """What is known of a result that has taken so long to produce."""
+        below = {node.digest for node in plan.walk()} - {plan.digest}
+        wanted = self._manager.wanted.find(plan.digest)
+        return ProductionFacts(
+            is_valid_anywhere=plan.validity() is Validity.ANYWHERE,
+            # A catalog may let somebody read a table and not its files, or the other way round.
+            is_checkable=not plan.catalog_files(),
+            lifetime=None if wanted is None else wanted.lifetime,
+            seconds=seconds,
+            inputs=tuple(key for key, entry in lease.held.items() if entry.digest in below),
+            made_from=MadeFrom(
+                tuple(sorted(plan.source_files())), self._request.inputs.counted(plan)
+            ),
+        )
+
+    def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:
+        computes = entry.kept.manifest.dataset.computes
+        kept_by = None if entry.origin is None else str(entry.origin)
+        self._publish(VertexRead(dataset_id, computes, kept_by))
+        self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
 
 
 def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, ...]:

@@ -1,65 +1,27 @@
-"""The book of kept results: which there are, who produces one right now, and who reads it.
-
-Source: FLIP-36: the client maintains a mapping of DIGEST -> (IntermediateDataSetID, [Locations]).
-"""
+"""What one program has kept: its own book."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 
 from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.result_book import (
+    PATIENCE_SECONDS,
+    Claim,
+    KeptResult,
+    Origin,
+    ProductionFacts,
+    ResultBook,
+)
 from holdfast.storage.kept_dataset import KeptDataSet
 
-# Of who waits for what another job computes: then it is computed once more, and not kept.
-PATIENCE_SECONDS = 24 * 3600.0
 
-
-@dataclass(frozen=True, slots=True)
-class KeptResult:
-    """A kept dataset, as it was in the book when that was asked.
-
-    Attributes:
-        number: of its entry; what is kept later in its place has another one.
-        dataset_id: the dataset.
-        digest: of the computation, without the settings it ran under.
-        kept: where it lies.
-        since: when it was committed, in seconds since 1970.
-        hits: how many jobs have read it.
-        readers: how many jobs are reading it.
-    """
-
-    number: int
-    dataset_id: IntermediateDataSetID
-    digest: str
-    kept: KeptDataSet
-    since: float
-    hits: int
-    readers: int
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to produce a dataset, which one alone has.
-
-    Attributes:
-        number: tells it from other claims.
-        dataset_id: the dataset.
-        digest: of its computation.
-    """
-
-    number: int
-    dataset_id: IntermediateDataSetID
-    digest: str
-
-
-class KeptResults:
-    """The book, in memory. Safe for use by several threads. No call gives what it goes by itself,
-    so that it may as well lie in another process.
+class KeptResults(ResultBook):
+    """The book of one program, in memory.
 
     Args:
         remove: removes a dataset that nobody reads any more. Called without a lock.
@@ -78,11 +40,6 @@ class KeptResults:
     def find(
         self, dataset_ids: Collection[IntermediateDataSetID] | None = None
     ) -> dict[IntermediateDataSetID, KeptResult]:
-        """What is kept of some datasets.
-
-        Args:
-            dataset_ids: the datasets; None for all that there are.
-        """
         with self._changed:
             asked = self._current if dataset_ids is None else dataset_ids
             return {
@@ -94,20 +51,9 @@ class KeptResults:
         dataset_id: IntermediateDataSetID,
         digest: str,
         patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        alone: bool = True,
     ) -> Claim | KeptResult | None:
-        """Asks for the right to produce a dataset; waits while another job is at it.
-
-        One claim a thread: waiting while holding another could wait for each other.
-
-        Args:
-            dataset_id: the dataset.
-            digest: of its computation.
-            patience_seconds: how long to wait at most.
-
-        Returns:
-            the right, to `commit` or to `abandon`; or what has been kept meanwhile; None where
-            another job has been at it for all that time.
-        """
         with self._changed:
             is_free = self._changed.wait_for(
                 lambda: dataset_id not in self._claims, patience_seconds
@@ -120,52 +66,41 @@ class KeptResults:
             claim = self._claims[dataset_id] = Claim(next(self._numbers), dataset_id, digest)
             return claim
 
-    def commit(self, claim: Claim, kept: KeptDataSet, *, wanted: bool) -> KeptResult:
-        """A claimed dataset is there.
-
-        Where it has been invalidated meanwhile, it is there for its producer alone.
-
-        Args:
-            claim: the right to produce it.
-            kept: where it lies.
-            wanted: whether it is for others as well.
-
-        Returns:
-            its entry, which the caller reads and has to `release`.
-        """
+    def commit(
+        self,
+        claim: Claim,
+        kept: KeptDataSet,
+        *,
+        wanted: bool,
+        facts: ProductionFacts | None = None,
+        origin: Origin | None = None,
+    ) -> KeptResult:
+        since = time.time() if origin is None else origin.since
         with self._changed:
             wanted &= self._is_held(claim) and claim.number not in self._stale
             self._let_go(claim)
             number = next(self._numbers)
             result = self._entries[number] = KeptResult(
-                number, claim.dataset_id, claim.digest, kept, time.time(), hits=1, readers=1
+                number,
+                claim.dataset_id,
+                claim.digest,
+                kept,
+                since,
+                hits=1,
+                readers=1,
+                origin=origin,
             )
             if wanted:
                 self._current[claim.dataset_id] = number
             return result
 
     def abandon(self, claim: Claim) -> None:
-        """A claimed dataset is not going to be there. Does nothing the second time."""
         with self._changed:
             self._let_go(claim)
-
-    @contextmanager
-    def reading(self) -> Iterator[ReadingLease]:
-        """For as long as it lasts, the files of the datasets it is asked for stay."""
-        lease = ReadingLease(self)
-        try:
-            yield lease
-        finally:
-            lease.release()
 
     def lease(
         self, dataset_ids: Iterable[IntermediateDataSetID]
     ) -> dict[IntermediateDataSetID, KeptResult]:
-        """Notes one more reader of each of these that is kept.
-
-        Returns:
-            those that are, each to be given to `release`.
-        """
         leased = {}
         with self._changed:
             for dataset_id in dataset_ids:
@@ -178,7 +113,6 @@ class KeptResults:
         return leased
 
     def release(self, results: Iterable[KeptResult]) -> None:
-        """Notes that a reader has finished with these; files of evicted ones go with the last."""
         with self._changed:
             numbers = [result.number for result in results]
             for number in numbers:
@@ -188,28 +122,15 @@ class KeptResults:
         self._remove_all(unused)
 
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
-        """Forgets these, and removes their files as soon as nobody reads them.
-
-        What has been kept since in the place of one of them stays.
-
-        Returns:
-            what was forgotten, each once.
-        """
         with self._changed:
             evicted = self._evicted(result.number for result in results)
             unused = self._unused(each.number for each in evicted)
         self._remove_all(unused)
         return evicted
 
-    def invalidate(self, digest: str | None = None) -> list[KeptResult]:
-        """Forgets what is kept of a computation, and what is being produced of it.
-
-        Args:
-            digest: of the computation; None for all there are.
-
-        Returns:
-            what was forgotten.
-        """
+    def invalidate(
+        self, digest: str | None = None, *, everywhere: bool = False
+    ) -> list[KeptResult]:
         with self._changed:
             self._stale.update(
                 claim.number for claim in self._claims.values() if digest in (None, claim.digest)
@@ -222,6 +143,12 @@ class KeptResults:
             unused = self._unused(each.number for each in evicted)
         self._remove_all(unused)
         return evicted
+
+    def may_find(self) -> bool:
+        return bool(self._current)
+
+    def close(self) -> None:
+        self.invalidate()
 
     # -- under the lock
 
@@ -259,42 +186,3 @@ class KeptResults:
     def _remove_all(self, results: Iterable[KeptResult]) -> None:
         for result in results:
             self._remove(result.kept)
-
-
-class ReadingLease:
-    """The datasets that one job reads.
-
-    Args:
-        results: the book they are in.
-    """
-
-    def __init__(self, results: KeptResults) -> None:
-        self._results = results
-        self._held: dict[IntermediateDataSetID, KeptResult] = {}
-
-    @property
-    def held(self) -> Mapping[IntermediateDataSetID, KeptResult]:
-        """What is leased."""
-        return self._held
-
-    def acquire(self, dataset_id: IntermediateDataSetID) -> KeptResult | None:
-        """Adds a dataset to the lease; None when it isn't kept any more."""
-        if dataset_id not in self._held:
-            self._held.update(self._results.lease([dataset_id]))
-        return self._held.get(dataset_id)
-
-    def commit(self, claim: Claim, kept: KeptDataSet, *, wanted: bool) -> KeptResult:
-        """Commits a claimed dataset and adds it to the lease."""
-        result = self._held[claim.dataset_id] = self._results.commit(claim, kept, wanted=wanted)
-        return result
-
-    def drop(self, dataset_ids: Iterable[IntermediateDataSetID]) -> None:
-        """Ends the lease of datasets that turned out to be damaged; nobody gets them any more."""
-        dropped = [self._held.pop(each) for each in dataset_ids if each in self._held]
-        self._results.evict(dropped)
-        self._results.release(dropped)
-
-    def release(self) -> None:
-        """Ends the lease. Does nothing the second time."""
-        held, self._held = self._held, {}
-        self._results.release(held.values())

@@ -18,12 +18,15 @@ class CachedComputation(Generic[Q]):
         digest: of its canonical plan.
         query: the engine's form of it, from which it can be produced at any time.
         name: what it computes, for people.
+        lifetime: how long its result stays after its last use, in seconds; None: as long as the
+            program runs.
         handles: whoever holds a CachedTable of it.
     """
 
     digest: str
     query: Q
     name: str
+    lifetime: float | None = None
     handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
 
 
@@ -50,6 +53,8 @@ class Wanted(Generic[Q]):
             if computation.digest not in self._distrusted:
                 known = self._computations.setdefault(computation.digest, computation)
                 known.handles.add(handle)
+                # Whoever wants it for longest has it for that long.
+                known.lifetime = max(known.lifetime, computation.lifetime, key=_longer)
 
     def follow(self, computation: CachedComputation[Q], handle: object) -> None:
         """Registers what a handle now stands for, if it stood for another computation before."""
@@ -96,3 +101,7 @@ class Wanted(Generic[Q]):
         """No computation is to be kept any more."""
         with self._lock:
             self._computations.clear()
+
+
+def _longer(lifetime: float | None) -> float:
+    return -1.0 if lifetime is None else lifetime

@@ -47,6 +47,39 @@ class SourceVersions:
             return listed[0].path
 
 
+class SourceAccess:
+    """Whether the user may read files. Each is asked for once. Safe for use by several threads.
+
+    Args:
+        spark: the session, whose user it is.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._readable: set[str] = set()
+
+    def unreadable(self, paths: Iterable[str]) -> str | None:
+        """The path of a file that the user may not read, if any; what isn't there counts as such.
+
+        Args:
+            paths: as Hadoop writes them.
+        """
+        unknown = sorted(set(paths) - self._readable)
+        if not unknown:
+            return None
+        try:
+            session: Any = self._spark._jsparkSession
+            settings = session.sessionState().newHadoopConf()
+            versions = file_versions(self._spark)
+            found = str(versions.unreadable(_BETWEEN.join(unknown), settings))
+        except Py4JError:
+            return unknown[0]
+        if found:
+            return found
+        self._readable.update(unknown)
+        return None
+
+
 def file_versions(spark: SparkSession) -> Any:
     """The JVM's `FileVersions`: a function from a listed file to its `FileVersion.tag`.
 

@@ -44,6 +44,9 @@ class KeptPartition(_Record):
         bytes: its size.
         rows: how many rows it holds.
         version: another one once somebody has written to it; only ever compared.
+        footer: SHA-256 of the file's footer, which holds sizes, places and statistics of all that
+            is in it; None where it wasn't read.
+        content: SHA-256 of the whole file, for what is kept for long; None for what isn't.
     """
 
     index: int
@@ -51,6 +54,8 @@ class KeptPartition(_Record):
     bytes: int
     rows: int
     version: str
+    footer: str | None = None
+    content: str | None = None
 
 
 class DataSetDescription(_Record):
@@ -86,7 +91,7 @@ class Manifest(_Record):
         partitions: its partitions, by index.
     """
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     created: str
     dataset: DataSetDescription
     partitions: tuple[KeptPartition, ...]

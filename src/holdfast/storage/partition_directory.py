@@ -19,6 +19,7 @@ from holdfast.files.durable_files import write_atomically
 from holdfast.files.regular_file import text_of
 from holdfast.files.removal import remove_at_once
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
+from holdfast.storage.partition_checksums import footer_checksum
 from holdfast.storage.partition_link import link_partition
 from holdfast.storage.partition_version import version_of
 
@@ -148,14 +149,16 @@ def partition_in(file: Path, index: int) -> KeptPartition:
         OSError: when it can't be read.
         pyarrow.ArrowException: when it isn't whole.
     """
-    status = file.stat()
-    return KeptPartition(
-        index=index,
-        file=file.name,
-        bytes=status.st_size,
-        rows=pyarrow.parquet.read_metadata(file).num_rows,
-        version=version_of(status),
-    )
+    with file.open("rb") as opened:
+        status = os.fstat(opened.fileno())
+        return KeptPartition(
+            index=index,
+            file=file.name,
+            bytes=status.st_size,
+            rows=pyarrow.parquet.read_metadata(opened).num_rows,
+            version=version_of(status),
+            footer=footer_checksum(opened),
+        )
 
 
 def damage(directory: Path, manifest: Manifest) -> str | None:

@@ -5,7 +5,7 @@ unknown. An object of `ls` has
 
     id                    `<dataset>-<attempt>`, which `show` and `rm` take
     dataset               64 digits, derived from the computation
-    application           32 digits
+    application           32 digits; the one that has kept it
     computes              a short description of the computation
     state                 complete, incomplete, damaged; or unclear: the missing partitions are
                           empty, or on task executors that did not respond
@@ -14,7 +14,11 @@ unknown. An object of `ls` has
     number_of_partitions  how many partitions the dataset has
     rows, bytes           of the partitions found
     created, age_seconds
-    hits                  how many jobs have read it
+    hits                  how many jobs of its program have read it
+    user, host            who has kept it, and on which machine
+    lifetime_seconds      how long it stays after its last use; null: as long as its program
+    last_used             when another program read it last, or else when it was kept
+    uses, saved_seconds   how often other programs have read it, and what that has saved them
     places                objects of host, executor (address), executor_id, directory, partitions,
                           bytes, damage
 
@@ -41,7 +45,7 @@ from holdfast.storage.partition_version import modified_ns
 
 def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
     """An object of `ls`."""
-    created = dataset.created
+    created, sharing = dataset.created, dataset.sharing
     return {
         **_which(dataset),
         "computes": dataset.computes,
@@ -54,6 +58,12 @@ def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
         "created": None if created is None else created.isoformat(),
         "age_seconds": None if created is None else (now - created).total_seconds(),
         "hits": dataset.hits,
+        "user": None if sharing is None else sharing.user,
+        "host": None if sharing is None else sharing.host,
+        "lifetime_seconds": None if sharing is None else sharing.lifetime,
+        "last_used": None if sharing is None else sharing.last_used.isoformat(),
+        "uses": None if sharing is None else sharing.uses,
+        "saved_seconds": None if sharing is None else sharing.saved_seconds,
         "places": [_place(place) for place in dataset.places],
     }
 
@@ -89,7 +99,7 @@ def _which(dataset: ListedDataSet) -> dict[str, Any]:
     return {
         "id": dataset.output.name,
         "dataset": dataset.output.dataset_id.hex,
-        "application": dataset.application.hex,
+        "application": None if dataset.application is None else dataset.application.hex,
     }
 
 

@@ -18,7 +18,7 @@ from holdfast.cli.datasets.listed_dataset import (
 )
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.demo.amounts import size
-from holdfast.cli.terminal import UNKNOWN, age, as_text, plain_table, show
+from holdfast.cli.terminal import UNKNOWN, age, as_text, duration, plain_table, show
 from holdfast.storage.kept_dataset import KeptPartition
 
 _APPLICATION_DIGITS = 8
@@ -53,7 +53,11 @@ def show_all(
         table.add_column(name, justify="right", no_wrap=True)
     if directory is None:
         table.add_column("WHERE", overflow="fold")
-    table.add_column("APP", no_wrap=True)
+    is_shared = any(dataset.sharing is not None for dataset in datasets)
+    if is_shared:
+        for name in ("USED", "SAVED", "STAYS"):
+            table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("OWNER" if is_shared else "APP", no_wrap=True)
     for dataset in datasets:
         row = [
             ids[dataset.output],
@@ -62,11 +66,15 @@ def show_all(
             _short_count(dataset.rows),
             size(dataset.bytes),
             age(dataset.created, now),
-            UNKNOWN if dataset.hits is None else str(dataset.hits),
+            _hits(dataset),
         ]
         if directory is None:
             row.append(", ".join(sorted({place.host for place in dataset.places})))
-        row.append(dataset.application.hex[:_APPLICATION_DIGITS])
+        application = dataset.application
+        if is_shared:
+            row += _sharing(dataset, now)
+        else:
+            row.append(UNKNOWN if application is None else application.hex[:_APPLICATION_DIGITS])
         table.add_row(*map(as_text, row))
     show(console, table)
     for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
@@ -91,8 +99,9 @@ def show_one(
         if created is None
         else f"{created.isoformat()} ({age(created, now)} ago)",
         "hits": "unknown" if dataset.hits is None else f"{dataset.hits:,}",
+        **_shared_facts(dataset, now),
         "Spark": (contents.spark_version if contents is not None else None) or "unknown",
-        "application": dataset.application.hex,
+        "application": "unknown" if dataset.application is None else dataset.application.hex,
     }
     show(console, as_text(dataset.output.name))
     show(console, Text())
@@ -128,6 +137,39 @@ def show_released(console: Console, dataset: ListedDataSet, released: Released) 
         )
     show(console, table)
     show(console, Text("The next job that needs it recomputes it."))
+
+
+def _hits(dataset: ListedDataSet) -> str:
+    of_others = 0 if dataset.sharing is None else dataset.sharing.uses
+    if dataset.hits is None and dataset.sharing is None:
+        return UNKNOWN
+    return str((dataset.hits or 0) + of_others)
+
+
+def _sharing(dataset: ListedDataSet, now: datetime) -> list[str]:
+    """When it was used, what that has saved, how long it stays, and whose it is."""
+    sharing = dataset.sharing
+    if sharing is None:
+        return [UNKNOWN] * 4
+    stays = "app" if sharing.lifetime is None else duration(sharing.lifetime)
+    saved = duration(sharing.saved_seconds) if sharing.saved_seconds else "-"
+    return [age(sharing.last_used, now), saved, stays, sharing.user]
+
+
+def _shared_facts(dataset: ListedDataSet, now: datetime) -> dict[str, str]:
+    sharing = dataset.sharing
+    if sharing is None:
+        return {}
+    lifetime = sharing.lifetime
+    return {
+        "kept by": f"{sharing.user} on {sharing.host}",
+        "stays": "as long as its program"
+        if lifetime is None
+        else f"{duration(lifetime)} after its last use",
+        "last used": f"{sharing.last_used.isoformat()} ({age(sharing.last_used, now)} ago)",
+        "uses": f"{sharing.uses:,} by other programs",
+        "saved": duration(sharing.saved_seconds),
+    }
 
 
 def _parts(dataset: ListedDataSet) -> str:

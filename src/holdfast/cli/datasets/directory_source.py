@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from holdfast.catalog.cataloged_result import CatalogedResult
+from holdfast.cli.catalog_access import catalog_in
 from holdfast.cli.datasets.dataset_source import Found, Released
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.listed_dataset import (
@@ -14,13 +18,17 @@ from holdfast.cli.datasets.listed_dataset import (
     ListedColumn,
     ListedDataSet,
     PartitionsPlace,
+    Sharing,
     moment,
 )
 from holdfast.cli.datasets.type_text import type_text
+from holdfast.errors import CatalogError
 from holdfast.files.file_lock import try_lock
 from holdfast.files.regular_file import open_regular
+from holdfast.ids import ApplicationID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
-from holdfast.storage.partition_directory import PartitionDirectory, damage, noted_hits
+from holdfast.storage.partition_directory import DATASETS, PartitionDirectory, damage, noted_hits
+from holdfast.storage.shared_directory import SHARED, SharedDirectory
 from holdfast.taskexecutor.applications.application_directory import LOCK, application_of
 from holdfast.taskexecutor.outputs.output_record import OutputRecord
 from holdfast.taskexecutor.partitions.partition_info import OutputID
@@ -31,8 +39,8 @@ _OF_AN_EXECUTOR = "taskexecutor.lock"
 class DirectorySource:
     """A Source over `intermediate-result-storage.directory`.
 
-    Only applications that run count: what dead ones have left is garbage, which the next start
-    removes.
+    What applications that run have counts, and what outlives them: what dead ones have left beside
+    that is garbage, which the next start removes.
 
     Args:
         root: the directory.
@@ -42,6 +50,7 @@ class DirectorySource:
     def __init__(self, root: Path, may_be_missing: bool) -> None:
         self._root = root
         self._may_be_missing = may_be_missing
+        self._shared = SharedDirectory(root / SHARED)
 
     @property
     def name(self) -> str:
@@ -61,13 +70,23 @@ class DirectorySource:
             raise BadInputError(f"{self._root}: no such directory") from None
         except OSError as error:
             raise BadInputError(f"{self._root}: can't be listed: {error.strerror}") from error
+        recorded, failures = self._recorded()
         running = [path for path in paths if application_of(path) is not None and is_running(path)]
-        return Found(tuple(dataset for path in running for dataset in _listed(path)))
+        found = [
+            dataset for path in running for dataset in _listed(_files(path), application_of(path))
+        ]
+        # What stays after its program is there twice while that runs, and counts once.
+        shared = {dataset.output: dataset for dataset in _listed(self._shared, None)}
+        once = [dataset for dataset in found if dataset.output not in shared]
+        return Found(
+            tuple(_with_record(dataset, recorded) for dataset in (*once, *shared.values())),
+            failures,
+        )
 
     def contents(self, dataset: ListedDataSet) -> Contents | None:
         (place,) = dataset.places
         directory = Path(place.directory)
-        for found, manifest in _files(directory.parent.parent).published():
+        for found, manifest in PartitionDirectory(lambda: directory.parent.parent).published():
             if found == directory and manifest is not None:
                 columns = (
                     ListedColumn(column.name, type_text(column.type), column.nullable)
@@ -78,13 +97,41 @@ class DirectorySource:
 
     def release(self, dataset: ListedDataSet) -> Released:
         (place,) = dataset.places
-        directory = Path(place.directory)
-        _files(directory.parent.parent).remove(directory)
-        if directory.exists():
-            return Released(
-                (), (f"{directory}: can't be removed; check its owner and permissions",)
-            )
-        return Released((place,))
+        failures = self._withdraw(dataset.output.name)
+        for directory in {Path(place.directory), *self._everywhere(dataset.output.name)}:
+            PartitionDirectory(directory.parent.parent.absolute).remove(directory)
+            if directory.exists():
+                failures.append(f"{directory}: can't be removed; check its owner and permissions")
+        return Released((), tuple(failures)) if failures else Released((place,))
+
+    def _everywhere(self, name: str) -> Iterator[Path]:
+        """Where a dataset lies, in its program's directory and in the one that outlives it."""
+        yield from self._root.glob(f"{SHARED}/{DATASETS}/{name}")
+        for directory in self._root.glob(f"application-*/{DATASETS}/{name}"):
+            if is_running(directory.parent.parent):
+                yield directory
+
+    def _recorded(self) -> tuple[dict[str, CatalogedResult], tuple[str, ...]]:
+        """What the catalog records, by the names of datasets; and why it can't be read."""
+        try:
+            with catalog_in(self._root) as catalog:
+                if catalog is None:
+                    return {}, ()
+                return {result.name: result for result in catalog.all()}, ()
+        except CatalogError as error:
+            return {}, (str(error),)
+
+    def _withdraw(self, name: str) -> list[str]:
+        """No program finds the dataset any more; returns why that can't be seen to."""
+        try:
+            with catalog_in(self._root) as catalog:
+                if catalog is not None:
+                    numbers = [result.number for result in catalog.all() if result.name == name]
+                    gone = catalog.withdraw("it was removed by hand", numbers=numbers)
+                    catalog.removed([result.number for result in gone])
+        except CatalogError as error:
+            return [str(error)]
+        return []
 
 
 def is_running(path: Path) -> bool:
@@ -105,10 +152,10 @@ def _files(application_directory: Path) -> PartitionDirectory:
     return PartitionDirectory(lambda: application_directory)
 
 
-def _listed(path: Path) -> Iterator[ListedDataSet]:
-    application = application_of(path)
-    assert application is not None
-    for directory, manifest in _files(path).published():
+def _listed(
+    files: PartitionDirectory | SharedDirectory, application: ApplicationID | None
+) -> Iterator[ListedDataSet]:
+    for directory, manifest in files.published():
         try:
             output = OutputID.parse(directory.name)
         except ValueError:
@@ -132,6 +179,21 @@ def _listed(path: Path) -> Iterator[ListedDataSet]:
             hits=noted_hits(directory),
             places=(PartitionsPlace(socket.gethostname(), str(directory), partitions, wrong),),
         )
+
+
+def _with_record(dataset: ListedDataSet, recorded: Mapping[str, CatalogedResult]) -> ListedDataSet:
+    result = recorded.get(dataset.output.name)
+    if result is None:
+        return dataset
+    sharing = Sharing(
+        result.user,
+        result.host,
+        result.lifetime,
+        datetime.fromtimestamp(result.last_used, UTC),
+        result.uses,
+        result.saved_seconds,
+    )
+    return replace(dataset, application=result.application, sharing=sharing)
 
 
 def _damage(directory: Path, manifest: Manifest | None) -> str | None:

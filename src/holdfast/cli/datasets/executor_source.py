@@ -82,7 +82,7 @@ class ExecutorSource:
                 found = contents_of(
                     self._executors[place.address].address,
                     self._token,
-                    dataset.application,
+                    _application(dataset),
                     dataset.output,
                     partition,
                 )
@@ -93,7 +93,7 @@ class ExecutorSource:
     def release(self, dataset: ListedDataSet) -> Released:
         def release(executor: RemoteTaskExecutor) -> None:
             try:
-                executor.release_outputs(dataset.application, [dataset.output])
+                executor.release_outputs(_application(dataset), [dataset.output])
             except UnknownApplicationError:
                 # It has ended, and everything of it went with it.
                 return
@@ -173,3 +173,9 @@ def _state(indices: set[int], number: int, places: Iterable[PartitionsPlace]) ->
         return DataSetState.COMPLETE
     # Spark always leaves a file of the first partition, and of others only when they have rows.
     return DataSetState.UNCLEAR if 0 in indices else DataSetState.INCOMPLETE
+
+
+def _application(dataset: ListedDataSet) -> ApplicationID:
+    # An executor says of each output whose it is.
+    assert dataset.application is not None
+    return dataset.application

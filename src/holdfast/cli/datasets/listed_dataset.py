@@ -71,22 +71,44 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the catalog records of a dataset.
+
+    Attributes:
+        user: who has kept it.
+        host: on which machine.
+        lifetime: how long it stays after its last use, in seconds; None: as long as its program.
+        last_used: when it was read last, or else kept.
+        uses: how often other programs have read it.
+        saved_seconds: how long it would have taken them to compute it.
+    """
+
+    user: str
+    host: str
+    lifetime: float | None
+    last_used: datetime
+    uses: int
+    saved_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ListedDataSet:
     """One production of a dataset, over all places that hold some of it.
 
     Attributes:
-        application: whose it is.
+        application: whose it is; None where that can't be told.
         output: which production of which dataset.
         computes: the computation in a few words; None where that can't be told.
         created: when it was published.
         number_of_partitions: how many it has; None where that can't be told.
         partitions_found: how many of them are there.
         state: whether it can be read.
-        hits: how many jobs have read it; None where nobody noted that.
+        hits: how many jobs of its program have read it; None where nobody noted that.
         places: where it lies.
+        sharing: what the catalog records of it; None where it isn't in one.
     """
 
-    application: ApplicationID
+    application: ApplicationID | None
     output: OutputID
     computes: str | None
     created: datetime | None
@@ -95,6 +117,7 @@ class ListedDataSet:
     state: DataSetState
     hits: int | None
     places: tuple[PartitionsPlace, ...]
+    sharing: Sharing | None = None
 
     @property
     def partitions(self) -> list[tuple[KeptPartition, PartitionsPlace]]:

@@ -14,6 +14,7 @@ import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
 /** Tells versions of a file apart that agree in length and modification time. */
@@ -88,6 +89,31 @@ public final class FileVersions implements Function {
             }
             if (!same) {
                 return fields[i];
+            }
+        }
+        return NOTHING;
+    }
+
+    /**
+     * The first file that the user may not read, or that isn't there; an empty text without one.
+     *
+     * @param files the path of each
+     */
+    public String unreadable(String files, Configuration settings) {
+        String[] paths = files.split(between, -1);
+        for (int i = 0; i < paths.length; i++) {
+            try {
+                if (paths[i].startsWith(LOCAL)) {
+                    String local = paths[i].substring(LOCAL.length());
+                    if (!Files.isReadable(Paths.get(local, new String[0]))) {
+                        return paths[i];
+                    }
+                } else {
+                    Path path = new Path(paths[i]);
+                    path.getFileSystem(settings).access(path, FsAction.READ);
+                }
+            } catch (Exception error) {
+                return paths[i];
             }
         }
         return NOTHING;

@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -186,12 +187,22 @@ def remove_garbage(root: Path) -> list[Path]:
         what was removed.
     """
     removed = []
+    for path in garbage_in(root):
+        _remove(path)
+        removed.append(path)
+        logger.info("removed %s of an application that has ended", path)
+    return removed
+
+
+def garbage_in(root: Path) -> Iterator[Path]:
+    """The directories under `root` whose applications have ended.
+
+    Raises:
+        OSError: when it can't be listed.
+    """
     for path in sorted(root.iterdir()):
         if _OURS.fullmatch(path.name) and _is_abandoned(path):
-            _remove(path)
-            removed.append(path)
-            logger.info("removed %s of an application that has ended", path)
-    return removed
+            yield path
 
 
 def _remove(path: Path) -> None:

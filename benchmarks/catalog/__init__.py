@@ -1,0 +1,1 @@
+"""What sharing results costs, and what it saves."""

@@ -1,0 +1,123 @@
+"""Many processes that need one missing result at the same time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
+from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
+from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.result_book import Claim, ProductionFacts
+from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.shared_directory import SHARED, SharedDirectory
+
+PRODUCTION_SECONDS = 2.0
+_LEASE_SECONDS = 60.0
+_STORAGE = "5" * 32
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What became of one result.
+
+    Attributes:
+        producers: how many processes have produced it.
+        produced: how long the first one of them took, in seconds.
+        waited: how long the one that waited for longest had to, in seconds.
+        answers: how many processes have it in the end.
+    """
+
+    producers: int
+    produced: float
+    waited: float
+    answers: int
+
+
+def measure(url: str, processes: int, rounds: int) -> Iterator[Round]:
+    """Has processes ask for one result after the other, all at once.
+
+    Args:
+        url: of an empty catalog.
+        processes: how many.
+        rounds: how many results.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    barrier, answers = context.Barrier(processes), context.Queue()
+    with tempfile.TemporaryDirectory(prefix="stampede-") as home:
+        running = [
+            context.Process(target=_ask, args=(url, home, rounds, barrier, answers))
+            for _ in range(processes)
+        ]
+        for process in running:
+            process.start()
+        for _ in range(rounds):
+            found = [answers.get(timeout=600) for _ in range(processes)]
+            produced = [seconds for is_producer, seconds, _ in found if is_producer]
+            yield Round(
+                len(produced),
+                min(produced, default=0.0),
+                max(seconds for is_producer, seconds, _ in found if not is_producer),
+                sum(has_it for _, _, has_it in found),
+            )
+        for process in running:
+            process.join()
+
+
+def _ask(url: str, home: str, rounds: int, barrier: Barrier, answers: Any) -> None:
+    storage = EmbeddedStorage(Path(home))
+    program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
+    catalog = Catalog(CatalogDatabase(url), lambda: _STORAGE, program, _LEASE_SECONDS)
+    place = EmbeddedSharingPlace(storage, SharedDirectory(Path(home) / SHARED))
+    policy = SharingPolicy(Audience.USER, lambda kept: None, lambda paths: None, lambda _: True)
+    guarded = GuardedCatalog(catalog, _LEASE_SECONDS)
+    book = SharedResults(guarded, place, policy)
+    for number in range(rounds):
+        dataset_id = IntermediateDataSetID(f"{number:064x}")
+        barrier.wait()
+        started = time.perf_counter()
+        claim = book.claim(dataset_id, dataset_id.hex, alone=False)
+        if isinstance(claim, Claim):
+            time.sleep(PRODUCTION_SECONDS)
+            facts = ProductionFacts(
+                is_valid_anywhere=True, is_checkable=True, seconds=PRODUCTION_SECONDS
+            )
+            kept = _written(storage, dataset_id)
+            book.release([book.commit(claim, kept, wanted=True, facts=facts)])
+        elapsed = time.perf_counter() - started
+        has_it = dataset_id in book.find([dataset_id])
+        answers.put((isinstance(claim, Claim), elapsed, has_it))
+        # A result that nobody has asked for yet: the lifetime of this one is over.
+        barrier.wait()
+    book.close()
+    storage.close()
+
+
+def _written(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
+    job = JobID.random()
+    staged = storage.stage(job, dataset_id)
+    for index in range(4):
+        file = staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({"a": range(1000)}), file)
+    description = DataSetDescription(
+        dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
+    )
+    kept = storage.publish(staged, description)
+    storage.end_job(job)
+    return kept

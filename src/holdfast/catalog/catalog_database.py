@@ -1,0 +1,213 @@
+"""The database of a catalog: how it is reached, and brought to the tables of this version."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+
+from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE
+from holdfast.catalog.schema import CATALOG
+from holdfast.errors import CatalogError, CatalogVersionError
+
+_PATIENCE_SECONDS = 5.0
+# Which lock of PostgreSQL's whoever makes the tables holds: any number that is always the same.
+_MIGRATING = 4_865_460
+_MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+class CatalogDatabase:
+    """Connections to a database whose tables are those of this version. Safe for several threads.
+
+    Nothing is opened before it is asked for.
+
+    Args:
+        url: `sqlite:////path/of/a/file`, or `postgresql+psycopg://user@host/database`.
+
+    Source: FLIP-36, phase 2, and "Long Term Goal": an external catalog.
+    """
+
+    def __init__(self, url: str | URL) -> None:
+        self._url = make_url(url)
+        self._lock = Lock()
+        self._engine: Engine | None = None
+        self._owner = os.getpid()
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages, without its password."""
+        return self._url.render_as_string()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of this machine."""
+        return self._url.get_backend_name() == SQLITE
+
+    def is_there(self) -> bool:
+        """Whether there may be anything in it; without looking, where it is no file."""
+        return not self.is_file or Path(self._url.database or "").exists()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads.
+
+        Raises:
+            CatalogVersionError: when the tables are of a later version of Holdfast.
+            CatalogError: when the database is away, locked or damaged.
+        """
+        with self._explained(), self._ready().connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self, *, alone: bool = False) -> Iterator[Connection]:
+        """A transaction that writes.
+
+        Args:
+            alone: whether no other one that is alone may run at the same time.
+
+        Raises:
+            CatalogVersionError: when the tables are of a later version of Holdfast.
+            CatalogError: when the database is away, locked or damaged.
+        """
+        with self._explained(), _writing(self._ready()) as connection:
+            if alone and not self.is_file:
+                connection.execute(select(CATALOG.c.id).with_for_update())
+            yield connection
+
+    def now(self, connection: Connection) -> float:
+        """The time by the database's clock, in seconds since 1970."""
+        if self.is_file:
+            return time.time()
+        found = connection.scalar(select(func.extract("epoch", func.clock_timestamp())))
+        return float(found or 0.0)
+
+    def close(self) -> None:
+        """Ends all connections. Does nothing the second time."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None and os.getpid() == self._owner:
+            engine.dispose()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            raise CatalogError(self.name, _in_a_line(error)) from error
+
+    def _ready(self) -> Engine:
+        if os.getpid() != self._owner:
+            # A connection that is used on both sides of a fork is damaged on both.
+            raise CatalogError(self.name, "it was opened before this process was forked off")
+        with self._lock:
+            if self._engine is None:
+                engine = _engine(self._url)
+                try:
+                    _migrate(engine, self.name)
+                except BaseException:
+                    engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        if url.get_backend_name() == SQLITE:
+            return _of_a_file(url)
+        options = f"-c lock_timeout={_ms(_PATIENCE_SECONDS)} -c statement_timeout=60000"
+        arguments = {"connect_timeout": int(_PATIENCE_SECONDS), "options": options}
+        return create_engine(url, connect_args=arguments, pool_size=2, pool_pre_ping=True)
+    except (ImportError, NoSuchModuleError) as error:
+        raise CatalogError(
+            url.render_as_string(),
+            f"its driver is missing: pip install 'holdfast[postgresql]' ({error})",
+        ) from error
+
+
+def _of_a_file(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE_SECONDS}, pool_size=2)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        # Python's driver begins transactions by itself, and too late for those that write.
+        connection.isolation_level = None
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("holdfast_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def _writing(engine: Engine) -> Iterator[Connection]:
+    with engine.connect() as plain:
+        connection = plain.execution_options(holdfast_writes=True)
+        with connection.begin():
+            yield connection
+
+
+def _migrate(engine: Engine, name: str) -> None:
+    """Brings the tables to this version, if they are of an earlier one or not there at all."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with engine.connect() as connection, connection.begin():
+        if _is_current(connection, config, name):
+            return
+    with _writing(engine) as connection:
+        if engine.dialect.name == POSTGRESQL:
+            connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
+        # Another program may have done it by now.
+        if _is_current(connection, config, name):
+            return
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        found = connection.scalar(select(CATALOG.c.id))
+        if found is None:
+            connection.execute(CATALOG.insert().values(id=1, created=time.time()))
+
+
+def _is_current(connection: Connection, config: Config, name: str) -> bool:
+    script = ScriptDirectory.from_config(config)
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is None:
+        return False
+    try:
+        script.get_revision(found)
+    except CommandError:
+        raise CatalogVersionError(name, found, str(script.get_current_head())) from None
+    return found == script.get_current_head()
+
+
+def _in_a_line(error: Exception) -> str:
+    original = getattr(error, "orig", None) or error
+    return " ".join(str(original).split()) or type(error).__name__
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,44 @@
+"""Which databases can be a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+SQLITE = "sqlite"
+POSTGRESQL = "postgresql"
+_FILE = "catalog.db"
+
+
+def in_directory(root: Path) -> URL:
+    """The catalog in a storage directory, where no other one is configured.
+
+    >>> str(in_directory(Path("/tmp/kept")))
+    'sqlite:////tmp/kept/catalog.db'
+    """
+    return URL.create(SQLITE, database=str(root / _FILE))
+
+
+def checked_url(url: str) -> str:
+    """A catalog's URL, where it is one.
+
+    Args:
+        url: as configured.
+
+    Raises:
+        ValueError: when no database of that kind can be a catalog.
+
+    >>> checked_url("sqlite:////tmp/catalog.db")
+    'sqlite:////tmp/catalog.db'
+    """
+    try:
+        made = make_url(url)
+    except ArgumentError as error:
+        raise ValueError(str(error)) from error
+    if made.drivername not in (SQLITE, f"{POSTGRESQL}+psycopg"):
+        raise ValueError(url)
+    if made.drivername == SQLITE and not (made.database or "").startswith("/"):
+        raise ValueError(url)
+    return url

@@ -1,0 +1,120 @@
+"""A catalog that costs nobody an answer: where it can't be used, its users do without."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from typing import TypeVar
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+
+T = TypeVar("T")
+
+_PAUSE_SECONDS = 30.0
+_BEATS_IN_A_LEASE = 4
+
+logger = logging.getLogger(__name__)
+
+
+class GuardedCatalog:
+    """Asks a catalog; after a failure not again for a while, so that no job waits for it twice.
+
+    A thread renews the program's lease for as long as it has been asked for anything.
+
+    Args:
+        catalog: the catalog.
+        lease_seconds: how long the program's lease is.
+    """
+
+    def __init__(self, catalog: Catalog, lease_seconds: float) -> None:
+        self._catalog = catalog
+        self._look_after: Callable[[Catalog], None] = lambda catalog: None
+        self._seconds = lease_seconds / _BEATS_IN_A_LEASE
+        self._lock = Lock()
+        self._paused_until = 0.0
+        self._is_given_up = False
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    def on_renewal(self, look_after: Callable[[Catalog], None]) -> None:
+        """What else is to be done with each renewal of the lease.
+
+        Args:
+            look_after: does it; called by the thread that renews.
+        """
+        self._look_after = look_after
+
+    def ask(self, what: Callable[[Catalog], T], otherwise: T) -> T:
+        """Asks the catalog for something.
+
+        Args:
+            what: asks it.
+            otherwise: the answer where the catalog can't be used.
+
+        Raises:
+            ClaimFencedError: as the catalog does.
+        """
+        if self._is_away() or self._stopped.is_set():
+            return otherwise
+        try:
+            self._begin()
+            return what(self._catalog)
+        except ClaimFencedError:
+            raise
+        except CatalogError as error:
+            self._failed(error)
+        return otherwise
+
+    def is_there(self) -> bool:
+        """Whether there may be anything in it; what isn't there isn't made for the question."""
+        return self._catalog.database.is_there()
+
+    def close(self) -> None:
+        """The program has ended. Does nothing the second time."""
+        # First, so that nothing renews the lease of a program that has left.
+        self._stopped.set()
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+            try:
+                self._catalog.leave()
+            except CatalogError as error:
+                logger.debug("can't leave the catalog, the lease will expire: %s", error)
+        self._catalog.database.close()
+
+    def _is_away(self) -> bool:
+        return self._is_given_up or time.monotonic() < self._paused_until
+
+    def _failed(self, error: CatalogError) -> None:
+        with self._lock:
+            # Another thread may have said so in this very moment.
+            if self._is_away():
+                return
+            if isinstance(error, CatalogVersionError):
+                self._is_given_up = True
+                logger.warning("results are not shared with other programs: %s", error)
+            else:
+                self._paused_until = time.monotonic() + _PAUSE_SECONDS
+                logger.warning("results are not shared with other programs for now: %s", error)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._thread is not None or self._stopped.is_set():
+                return
+            self._catalog.renew()
+            self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
+            self._thread.start()
+
+    def _beat(self) -> None:
+        while True:
+            self.ask(self._renew, None)
+            if self._stopped.wait(self._seconds):
+                return
+
+    def _renew(self, catalog: Catalog) -> None:
+        catalog.renew()
+        self._look_after(catalog)

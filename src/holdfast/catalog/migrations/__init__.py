@@ -1,0 +1,1 @@
+"""How the tables of the catalog have come about, for Alembic."""

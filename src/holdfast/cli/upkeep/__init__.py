@@ -1,0 +1,1 @@
+"""`holdfast gc`, `holdfast verify` and `holdfast catalog`: the upkeep of a storage directory."""

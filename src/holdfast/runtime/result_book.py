@@ -1,0 +1,275 @@
+"""The book of kept results: which there are, who produces one right now, and who reads it.
+
+Source: FLIP-36: the client maintains a mapping of DIGEST -> (IntermediateDataSetID, [Locations]).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from holdfast.catalog.cataloged_result import MadeFrom
+from holdfast.ids import IntermediateDataSetID
+from holdfast.storage.kept_dataset import KeptDataSet
+
+# Of who waits for what another job computes: then it is computed once more, and not kept.
+PATIENCE_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which other program has kept a result.
+
+    Attributes:
+        user: who ran it.
+        host: on which machine.
+        since: when it was kept, in seconds since 1970.
+        seconds: how long it took to produce.
+    """
+
+    user: str
+    host: str
+    since: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """As in "kept by ana on node-1 at 2026-11-23 09:30:00 UTC, in 12.3 s".
+
+        >>> str(Origin("ana", "node-1", since=0.0, seconds=12.34))
+        'ana on node-1 at 1970-01-01 00:00:00 UTC, in 12.3 s'
+        """
+        moment = datetime.fromtimestamp(self.since, UTC)
+        return f"{self.user} on {self.host} at {moment:%F %T} UTC, in {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A kept dataset, as it was in the book when that was asked.
+
+    Attributes:
+        number: of its entry; what is kept later in its place has another one.
+        dataset_id: the dataset.
+        digest: of the computation, without the settings it ran under.
+        kept: where it lies.
+        since: when it was committed, in seconds since 1970.
+        hits: how many jobs have read it.
+        readers: how many jobs are reading it.
+        origin: the program that has kept it, where that is another one.
+        refusal: why nobody but its producer gets it, where there was no room to keep it.
+    """
+
+    number: int
+    dataset_id: IntermediateDataSetID
+    digest: str
+    kept: KeptDataSet
+    since: float
+    hits: int
+    readers: int
+    origin: Origin | None = None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to produce a dataset, which one alone has.
+
+    Attributes:
+        number: tells it from other claims.
+        dataset_id: the dataset.
+        digest: of its computation.
+    """
+
+    number: int
+    dataset_id: IntermediateDataSetID
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProductionFacts:
+    """What is known of a result that has been produced, beside its rows.
+
+    Attributes:
+        is_valid_anywhere: whether its digest stands for the same rows in any program.
+        is_checkable: whether it can be told who may read what it was made from.
+        lifetime: how long it is to stay after its last use, in seconds; None: as long as this
+            program does.
+        seconds: how long it took.
+        inputs: the other results that were read on the way.
+        made_from: the files and settings.
+    """
+
+    is_valid_anywhere: bool = False
+    is_checkable: bool = False
+    lifetime: float | None = None
+    seconds: float = 0.0
+    inputs: tuple[IntermediateDataSetID, ...] = ()
+    made_from: MadeFrom = field(default_factory=MadeFrom)
+
+
+class ResultBook(ABC):
+    """The book. Safe for use by several threads.
+
+    No call gives what it goes by itself, so that it may as well lie in another process.
+    """
+
+    @abstractmethod
+    def find(
+        self, dataset_ids: Collection[IntermediateDataSetID] | None = None
+    ) -> dict[IntermediateDataSetID, KeptResult]:
+        """What is kept of some datasets.
+
+        Args:
+            dataset_ids: the datasets; None for all that this program has.
+        """
+
+    @abstractmethod
+    def claim(
+        self,
+        dataset_id: IntermediateDataSetID,
+        digest: str,
+        patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        alone: bool = True,
+    ) -> Claim | KeptResult | None:
+        """Asks for the right to produce a dataset; waits while another job is at it.
+
+        One claim a thread: waiting while holding another could wait for each other.
+
+        Args:
+            dataset_id: the dataset.
+            digest: of its computation.
+            patience_seconds: how long to wait at most.
+            alone: whether no other program can have it, as its digest means nothing there.
+
+        Returns:
+            the right, to `commit` or to `abandon`; or what has been kept meanwhile; None where
+            another job has been at it for longer than is worth waiting.
+        """
+
+    @abstractmethod
+    def commit(
+        self,
+        claim: Claim,
+        kept: KeptDataSet,
+        *,
+        wanted: bool,
+        facts: ProductionFacts | None = None,
+    ) -> KeptResult:
+        """A claimed dataset is there.
+
+        Where it has been invalidated meanwhile, it is there for its producer alone.
+
+        Args:
+            claim: the right to produce it.
+            kept: where it lies.
+            wanted: whether it is for others as well.
+            facts: what is known of it.
+
+        Returns:
+            its entry, which the caller reads and has to `release`.
+        """
+
+    @abstractmethod
+    def abandon(self, claim: Claim) -> None:
+        """A claimed dataset is not going to be there. Does nothing the second time."""
+
+    @contextmanager
+    def reading(self) -> Iterator[ReadingLease]:
+        """For as long as it lasts, the files of the datasets it is asked for stay."""
+        lease = ReadingLease(self)
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+    @abstractmethod
+    def lease(
+        self, dataset_ids: Iterable[IntermediateDataSetID]
+    ) -> dict[IntermediateDataSetID, KeptResult]:
+        """Notes one more reader of each of these that is kept.
+
+        Returns:
+            those that are, each to be given to `release`.
+        """
+
+    @abstractmethod
+    def release(self, results: Iterable[KeptResult]) -> None:
+        """Notes that a reader has finished with these; files of evicted ones go with the last."""
+
+    @abstractmethod
+    def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
+        """Forgets these, and removes their files as soon as nobody reads them.
+
+        What has been kept since in the place of one of them stays.
+
+        Returns:
+            what was forgotten, each once.
+        """
+
+    @abstractmethod
+    def may_find(self) -> bool:
+        """Whether anything may be kept that nobody in this program has asked for."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The program has ended: what it alone holds goes. Does nothing the second time."""
+
+    @abstractmethod
+    def invalidate(
+        self, digest: str | None = None, *, everywhere: bool = False
+    ) -> list[KeptResult]:
+        """Forgets what is kept of a computation, and what is being produced of it.
+
+        Args:
+            digest: of the computation; None for all there are.
+            everywhere: whether no other program is to find it any more, either; else what others
+                have kept stays, and what has a lifetime of its own.
+
+        Returns:
+            what was forgotten.
+        """
+
+
+class ReadingLease:
+    """The datasets that one job reads.
+
+    Args:
+        results: the book they are in.
+    """
+
+    def __init__(self, results: ResultBook) -> None:
+        self._results = results
+        self._held: dict[IntermediateDataSetID, KeptResult] = {}
+
+    @property
+    def held(self) -> Mapping[IntermediateDataSetID, KeptResult]:
+        """What is leased."""
+        return self._held
+
+    def acquire(self, dataset_id: IntermediateDataSetID) -> KeptResult | None:
+        """Adds a dataset to the lease; None when it isn't kept any more."""
+        if dataset_id not in self._held:
+            self._held.update(self._results.lease([dataset_id]))
+        return self._held.get(dataset_id)
+
+    def commit(
+        self, claim: Claim, kept: KeptDataSet, *, wanted: bool, facts: ProductionFacts | None = None
+    ) -> KeptResult:
+        """Commits a claimed dataset and adds it to the lease."""
+        result = self._results.commit(claim, kept, wanted=wanted, facts=facts)
+        self._held[claim.dataset_id] = result
+        return result
+
+    def drop(self, dataset_ids: Iterable[IntermediateDataSetID]) -> None:
+        """Ends the lease of datasets that turned out to be damaged; nobody gets them any more."""
+        dropped = [self._held.pop(each) for each in dataset_ids if each in self._held]
+        self._results.evict(dropped)
+        self._results.release(dropped)
+
+    def release(self) -> None:
+        """Ends the lease. Does nothing the second time."""
+        held, self._held = self._held, {}
+        self._results.release(held.values())

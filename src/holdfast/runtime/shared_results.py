@@ -1,0 +1,437 @@
+"""The book of one program, with what other programs have kept behind it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from holdfast.catalog.catalog import Catalog, Published
+from holdfast.catalog.cataloged_result import (
+    Audience,
+    CatalogClaim,
+    CatalogedResult,
+    InProduction,
+    MadeFrom,
+    ProducedResult,
+)
+from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.catalog.patience import is_worth_waiting
+from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
+from holdfast.errors import ClaimFencedError, StorageError
+from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.kept_results import KeptResults
+from holdfast.runtime.result_book import (
+    PATIENCE_SECONDS,
+    Claim,
+    KeptResult,
+    Origin,
+    ProductionFacts,
+    ResultBook,
+)
+from holdfast.runtime.sharing_place import SharingPlace
+from holdfast.storage.column_statistics import ColumnStatistics
+from holdfast.storage.kept_dataset import KeptDataSet
+
+_POLL_SECONDS = 0.05
+_LONGEST_POLL_SECONDS = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SharingPolicy:
+    """Who gets what of this program's, and it of others'.
+
+    Attributes:
+        audience: who may read what this program keeps.
+        limit: how many bytes all results may have, of how many they have now; None: any number.
+        unreadable: a source file that the user may not read, if any.
+        is_wanted: whether somebody in this program has asked for a computation to be kept.
+    """
+
+    audience: Audience
+    limit: Callable[[int], int | None]
+    unreadable: Callable[[Collection[str]], str | None]
+    is_wanted: Callable[[str], bool]
+
+
+class SharedResults(ResultBook):
+    """Finds what other programs have kept, and shows them what this one keeps.
+
+    What is read of another program's is linked into this program's own directory first: whatever
+    becomes of it there, it stays here for as long as it is read.
+
+    Args:
+        catalog: the catalog.
+        place: where bytes are.
+        policy: see there.
+
+    Source: FLIP-36, phase 2, and "Long Term Goal".
+    """
+
+    def __init__(self, catalog: GuardedCatalog, place: SharingPlace, policy: SharingPolicy) -> None:
+        self._own = KeptResults(self._remove)
+        self._catalog = catalog
+        self._place = place
+        self._policy = policy
+        self._lock = Lock()
+        self._claims: dict[int, CatalogClaim] = {}
+        # By the names of datasets: what they are in the catalog.
+        self._published: dict[str, int] = {}
+        self._taken_in: dict[str, int] = {}
+        # Those that outlive this program.
+        self._staying: set[str] = set()
+        # Claims that the catalog could not be told of: renewed, they would keep others waiting.
+        self._owed: list[CatalogClaim] = []
+        catalog.on_renewal(self._look_after)
+
+    def find(
+        self, dataset_ids: Collection[IntermediateDataSetID] | None = None
+    ) -> dict[IntermediateDataSetID, KeptResult]:
+        found = self._own.find(dataset_ids)
+        if dataset_ids is None:
+            return found
+        missing = [each for each in dataset_ids if each not in found]
+        offered = self._offered(missing)
+        if not offered:
+            return found
+        numbers = [each.number for each in offered.values()]
+        nowhere: dict[int, KeptDataSet] = {}
+        lying = self._catalog.ask(lambda catalog: catalog.where_it_lies(numbers), nowhere)
+        for dataset_id, result in offered.items():
+            if result.number in lying:
+                # Its number here is given when it is leased.
+                found[dataset_id] = KeptResult(
+                    0,
+                    dataset_id,
+                    result.digest,
+                    lying[result.number],
+                    result.created,
+                    result.uses,
+                    readers=0,
+                    origin=_origin(result),
+                )
+        return found
+
+    def claim(
+        self,
+        dataset_id: IntermediateDataSetID,
+        digest: str,
+        patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        alone: bool = True,
+    ) -> Claim | KeptResult | None:
+        began = time.monotonic()
+        own = self._own.claim(dataset_id, digest, patience_seconds)
+        if alone or not isinstance(own, Claim):
+            return own
+        try:
+            waited = time.monotonic() - began
+            return self._claim_of_all(own, patience_seconds - waited)
+        except BaseException:
+            self._own.abandon(own)
+            raise
+
+    def commit(
+        self, claim: Claim, kept: KeptDataSet, *, wanted: bool, facts: ProductionFacts | None = None
+    ) -> KeptResult:
+        result = self._own.commit(claim, kept, wanted=wanted)
+        with self._lock:
+            of_all = self._claims.pop(claim.number, None)
+        if facts is not None and wanted:
+            return replace(result, refusal=self._publish(result, facts, of_all))
+        if of_all is not None:
+            self._give_up(of_all)
+        return result
+
+    def abandon(self, claim: Claim) -> None:
+        with self._lock:
+            of_all = self._claims.pop(claim.number, None)
+        self._own.abandon(claim)
+        if of_all is not None:
+            self._give_up(of_all)
+
+    def lease(
+        self, dataset_ids: Iterable[IntermediateDataSetID]
+    ) -> dict[IntermediateDataSetID, KeptResult]:
+        asked = list(dataset_ids)
+        leased = self._own.lease(asked)
+        offered = self._offered([each for each in asked if each not in leased])
+        for dataset_id, result in offered.items():
+            claim = self._own.claim(dataset_id, result.digest)
+            if isinstance(claim, Claim):
+                try:
+                    taken_in = self._take_in(claim, result)
+                finally:
+                    self._own.abandon(claim)
+                if taken_in is not None:
+                    leased[dataset_id] = taken_in
+            elif claim is not None:
+                leased.update(self._own.lease([dataset_id]))
+        return leased
+
+    def release(self, results: Iterable[KeptResult]) -> None:
+        self._own.release(results)
+
+    def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
+        evicted = self._own.evict(results)
+        names = [each.kept.name for each in evicted]
+        # The same files lie in both places: what is damaged here is so there.
+        self._withdraw("it was damaged", names)
+        return evicted
+
+    def invalidate(
+        self, digest: str | None = None, *, everywhere: bool = False
+    ) -> list[KeptResult]:
+        dropped = self._own.invalidate(digest)
+        with self._lock:
+            names = [
+                each.kept.name
+                for each in dropped
+                if everywhere or (each.origin is None and each.kept.name not in self._staying)
+            ]
+        self._withdraw("it was invalidated", names, digest if everywhere else None)
+        return dropped
+
+    def may_find(self) -> bool:
+        if self._own.may_find():
+            return True
+        return self._catalog.is_there() and self._catalog.ask(
+            lambda catalog: not catalog.is_empty(), False
+        )
+
+    def close(self) -> None:
+        self._own.invalidate()
+        self._catalog.close()
+
+    # -- other programs' results
+
+    def _offered(
+        self, dataset_ids: Collection[IntermediateDataSetID]
+    ) -> dict[IntermediateDataSetID, CatalogedResult]:
+        nothing: dict[IntermediateDataSetID, CatalogedResult] = {}
+        if not dataset_ids:
+            return nothing
+        found = self._catalog.ask(lambda catalog: catalog.find(dataset_ids), nothing)
+        if not found:
+            return nothing
+        numbers = [each.number for each in found.values()]
+        unknown: dict[int, MadeFrom] = {}
+        sources = self._catalog.ask(lambda catalog: catalog.sources(numbers), unknown)
+        return {
+            dataset_id: result
+            for dataset_id, result in found.items()
+            if result.number in sources
+            and self._policy.unreadable([file.path for file in sources[result.number].files])
+            is None
+        }
+
+    def _take_in(self, claim: Claim, result: CatalogedResult) -> KeptResult | None:
+        """Links another program's result here; None where that can't be done any more."""
+        wanted = self._policy.is_wanted(result.digest)
+
+        def use(catalog: Catalog) -> KeptDataSet | None:
+            lying = catalog.where_it_lies([result.number]).get(result.number)
+            return lying if lying is not None and catalog.use(result.number, hold=True) else None
+
+        lying = self._catalog.ask(use, None)
+        if lying is None:
+            return None
+        try:
+            kept = self._place.take_in(lying)
+        except StorageError as error:
+            logger.info("%s of another program can't be read: %s", result.name, error)
+            damage = self._place.damage(lying)
+            if damage is None:
+                self._catalog.ask(lambda catalog: catalog.let_go([result.number]), None)
+            else:
+                self._withdraw_all(damage, [result.number])
+            return None
+        if kept.name is not None:
+            with self._lock:
+                self._taken_in[kept.name] = result.number
+        return self._own.commit(claim, kept, wanted=wanted, origin=_origin(result))
+
+    def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
+        """Of all programs, too, one alone is to produce it."""
+        began, pause = time.monotonic(), _POLL_SECONDS
+        answer = self._catalog.ask(lambda catalog: catalog.claim(own.dataset_id), None)
+        while True:
+            if isinstance(answer, CatalogClaim):
+                with self._lock:
+                    self._claims[own.number] = answer
+                return own
+            if answer is None:
+                return own
+            if isinstance(answer, CatalogedResult):
+                taken_in = self._take_in_offered(own, answer)
+                if taken_in is not None:
+                    return taken_in
+                refused = answer.number
+                answer = self._catalog.ask(lambda catalog: catalog.claim(own.dataset_id), None)
+                if isinstance(answer, CatalogedResult) and answer.number == refused:
+                    # Here it is computed, then, as if nobody else had.
+                    return own
+                continue
+            if not is_worth_waiting(answer, time.monotonic() - began, patience_seconds):
+                self._own.abandon(own)
+                return None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_POLL_SECONDS)
+            answer = self._catalog.ask(lambda catalog: _asked_again(catalog, own.dataset_id), None)
+
+    def _take_in_offered(self, own: Claim, result: CatalogedResult) -> KeptResult | None:
+        if result.dataset_id not in self._offered([result.dataset_id]):
+            return None
+        taken_in = self._take_in(own, result)
+        if taken_in is not None:
+            self._own.release([taken_in])
+        return taken_in
+
+    # -- this program's own
+
+    def _publish(
+        self, result: KeptResult, facts: ProductionFacts, claim: CatalogClaim | None
+    ) -> str | None:
+        """Tells others of a result; returns why it isn't kept, where there is no room for it."""
+        is_offered = claim is not None and facts.is_valid_anywhere
+        audience = self._policy.audience if facts.is_checkable else Audience.USER
+        produced = ProducedResult(
+            dataset_id=result.dataset_id,
+            digest=result.digest,
+            kept=result.kept,
+            is_shared=False,
+            audience=audience if is_offered else Audience.NOBODY,
+            lifetime=facts.lifetime if is_offered else None,
+            seconds=facts.seconds,
+            inputs=facts.inputs,
+            made_from=facts.made_from,
+        )
+        try:
+            published = self._catalog.ask(
+                lambda catalog: self._published_in(catalog, produced, claim), None
+            )
+        except ClaimFencedError as error:
+            logger.warning("%s is kept for this program alone: %s", result.dataset_id, error)
+            return None
+        if published is None:
+            if claim is not None:
+                self._give_up(claim)
+            return None
+        if published.number is None:
+            self._own.evict([result])
+            return f"there is no room for its {result.kept.bytes:,} bytes"
+        if result.kept.name is not None:
+            with self._lock:
+                self._published[result.kept.name] = published.number
+                if published.is_shared:
+                    self._staying.add(result.kept.name)
+        return None
+
+    def _published_in(
+        self, catalog: Catalog, produced: ProducedResult, claim: CatalogClaim | None
+    ) -> Published:
+        announced: int | None = None
+        statistics: dict[str, ColumnStatistics] = {}
+        if produced.lifetime is not None:
+            statistics = self._place.statistics(produced.kept)
+            try:
+                announced, produced = self._put_where_it_stays(catalog, produced)
+            except StorageError as error:
+                logger.warning("%s will go with this program: %s", produced.dataset_id, error)
+        try:
+            published = catalog.publish(
+                produced, claim, self._policy.limit, announced=announced, statistics=statistics
+            )
+        except ClaimFencedError:
+            if announced is not None:
+                remove_going(
+                    catalog, self._place, catalog.withdraw("it was late", numbers=[announced])
+                )
+            raise
+        going = list(published.evicted)
+        if published.number is None and announced is not None:
+            going += catalog.withdraw("there was no room", numbers=[announced])
+        remove_going(catalog, self._place, going)
+        return published
+
+    def _put_where_it_stays(
+        self, catalog: Catalog, produced: ProducedResult
+    ) -> tuple[int, ProducedResult]:
+        produced = replace(produced, is_shared=True)
+        announced = catalog.announce(produced)
+        try:
+            record = ResultRecord.of(produced, catalog.program)
+            beside = {RESULT_RECORD_NAME: record.model_dump_json(indent=2)}
+            kept = self._place.put(produced.kept, beside)
+        except StorageError:
+            remove_going(
+                catalog, self._place, catalog.withdraw("it can't be put", numbers=[announced])
+            )
+            raise
+        return announced, replace(produced, kept=kept)
+
+    def _give_up(self, claim: CatalogClaim) -> None:
+        if not self._catalog.ask(lambda catalog: catalog.abandon(claim), False):
+            with self._lock:
+                self._owed.append(claim)
+
+    def _look_after(self, catalog: Catalog) -> None:
+        with self._lock:
+            owed, self._owed = self._owed, []
+        for claim in owed:
+            catalog.abandon(claim)
+        remove_going(catalog, self._place, catalog.sweep())
+
+    def _withdraw(self, why: str, names: Collection[str | None], digest: str | None = None) -> None:
+        with self._lock:
+            numbers = [
+                self._published.pop(name, None) or self._taken_in.pop(name, None)
+                for name in names
+                if name is not None
+            ]
+        chosen = [number for number in numbers if number is not None]
+        if chosen or digest is not None:
+            self._withdraw_all(why, chosen, digest)
+
+    def _withdraw_all(self, why: str, numbers: Collection[int], digest: str | None = None) -> None:
+        def withdraw(catalog: Catalog) -> None:
+            gone = catalog.withdraw(why, numbers=numbers, digest=digest)
+            remove_going(catalog, self._place, gone)
+
+        self._catalog.ask(withdraw, None)
+
+    def _remove(self, kept: KeptDataSet) -> None:
+        with self._lock:
+            number = None if kept.name is None else self._taken_in.pop(kept.name, None)
+        self._place.remove(kept)
+        if number is not None:
+            self._catalog.ask(lambda catalog: catalog.let_go([number]), None)
+
+
+def remove_going(
+    catalog: Catalog, place: SharingPlace, results: Collection[CatalogedResult]
+) -> None:
+    """Removes the files of results that nobody finds any more, and notes that they are gone.
+
+    Args:
+        catalog: the catalog that they were in.
+        place: where they lie.
+        results: those that the catalog has let go of.
+    """
+    removed = [each.number for each in results if each.is_shared and place.take_away(each.name)]
+    catalog.removed(removed)
+
+
+def _asked_again(
+    catalog: Catalog, dataset_id: IntermediateDataSetID
+) -> CatalogClaim | CatalogedResult | InProduction:
+    found = catalog.producer(dataset_id)
+    return catalog.claim(dataset_id) if found is None else found
+
+
+def _origin(result: CatalogedResult) -> Origin:
+    return Origin(result.user, result.host, result.created, result.seconds)

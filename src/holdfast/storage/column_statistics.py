@@ -1,0 +1,59 @@
+"""What the footers of a dataset's files say of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What is known of a column over all partitions.
+
+    Attributes:
+        least: its least value, as text; None where some footer doesn't give it.
+        greatest: its greatest value, likewise.
+        nulls: how many of its values are null; None likewise.
+    """
+
+    least: str | None
+    greatest: str | None
+    nulls: int | None
+
+
+def column_statistics(files: Iterable[str]) -> dict[str, ColumnStatistics]:
+    """The statistics of each column that is no struct, array or map, by its path in the files.
+
+    Args:
+        files: all partitions, Parquet files of this machine with one schema.
+
+    Raises:
+        OSError: when one can't be read.
+        pyarrow.ArrowException: when one isn't whole.
+    """
+    found: dict[str, list[Any]] = {}
+    for file in files:
+        metadata = pyarrow.parquet.read_metadata(file)
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            for index in range(row_group.num_columns):
+                column = row_group.column(index)
+                found.setdefault(column.path_in_schema, []).append(column.statistics)
+    return {path: _of_all(each) for path, each in found.items()}
+
+
+def _of_all(groups: list[Any]) -> ColumnStatistics:
+    nulls = [each.null_count for each in groups if each is not None and each.has_null_count]
+    # A row group of nulls alone has no least value, and needs none.
+    bounded = [
+        each for each in groups if each is None or each.num_values or not each.has_null_count
+    ]
+    known = bool(bounded) and all(each is not None and each.has_min_max for each in bounded)
+    return ColumnStatistics(
+        str(min(each.min for each in bounded)) if known else None,
+        str(max(each.max for each in bounded)) if known else None,
+        sum(nulls) if len(nulls) == len(groups) else None,
+    )

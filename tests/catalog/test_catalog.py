@@ -1,0 +1,316 @@
+"""What the catalog records, over each database that it can be in."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import URL, text
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import (
+    Audience,
+    CatalogClaim,
+    CatalogedResult,
+    InProduction,
+    MadeFrom,
+    ResultState,
+)
+from holdfast.catalog.schema import METADATA
+from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+from holdfast.plan.file_version import FileVersion
+from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
+
+Programs = Callable[..., Catalog]
+
+
+def test_the_tables_are_those_of_the_schema(url: URL) -> None:
+    database = CatalogDatabase(url)
+    with database.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    database.close()
+
+
+def test_several_programs_make_the_tables_at_once(url: URL) -> None:
+    databases = [CatalogDatabase(url) for _ in range(8)]
+    failures: list[Exception] = []
+
+    def use(database: CatalogDatabase) -> None:
+        try:
+            with database.writing() as connection:
+                connection.execute(text("SELECT count(*) FROM results"))
+        except CatalogError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=use, args=(each,)) for each in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for database in databases:
+        database.close()
+    assert failures == []
+
+
+def test_what_one_program_has_kept_another_finds(programs: Programs) -> None:
+    ana, again = programs(), programs()
+    files = (FileVersion("file:/a", 1, 2, "inode 3"),)
+    made_from = MadeFrom(files, {"spark.sql.ansi.enabled": "true"})
+    published = publish(ana, made_from=made_from, seconds=12.5)
+    found = again.find([DATASET, OTHER])
+    assert list(found) == [DATASET]
+    assert found[DATASET].number == published.number
+    assert (found[DATASET].seconds, found[DATASET].user) == (12.5, "ana")
+    number = found[DATASET].number
+    assert again.sources([number]) == {number: made_from}
+    assert again.where_it_lies([number])[number].rows == 7
+    assert not again.is_empty()
+    # Its own it has in memory.
+    assert ana.find([DATASET]) == {} and ana.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("audience", "user", "groups", "finds"),
+    [
+        (Audience.NOBODY, "ana", ("staff",), False),
+        (Audience.USER, "ana", ("other",), True),
+        (Audience.USER, "bo", ("staff",), False),
+        (Audience.GROUP, "bo", ("other", "staff"), True),
+        (Audience.GROUP, "bo", ("other",), False),
+        (Audience.GROUP, "ana", ("other",), True),
+        (Audience.ALL, "bo", (), True),
+    ],
+)
+def test_who_may_read_a_result(
+    programs: Programs, audience: Audience, user: str, groups: tuple[str, ...], finds: bool
+) -> None:
+    publish(programs(), audience=audience)
+    other = programs(user, groups=groups)
+    assert bool(other.find([DATASET])) is finds
+    assert other.is_empty() is not finds
+    assert isinstance(other.claim(DATASET), CatalogedResult if finds else CatalogClaim)
+
+
+def test_what_lies_elsewhere_is_not_found(programs: Programs) -> None:
+    publish(programs())
+    elsewhere = programs(storage="6" * 32)
+    assert elsewhere.find([DATASET]) == {}
+    assert isinstance(elsewhere.claim(DATASET), CatalogClaim)
+
+
+def test_one_alone_produces(programs: Programs) -> None:
+    ana, bo, cy = programs(), programs(), programs()
+    claim = ana.claim(DATASET)
+    assert isinstance(claim, CatalogClaim)
+    assert isinstance(bo.claim(DATASET), InProduction)
+    assert isinstance(bo.producer(DATASET), InProduction)
+    assert isinstance(bo.claim(OTHER), CatalogClaim)
+    ana.abandon(claim)
+    assert bo.producer(DATASET) is None
+    second = bo.claim(DATASET)
+    assert isinstance(second, CatalogClaim) and second.epoch > claim.epoch
+    bo.publish(produced(), second, unlimited)
+    assert isinstance(cy.claim(DATASET), CatalogedResult)
+    assert isinstance(cy.producer(DATASET), CatalogedResult)
+
+
+def test_how_long_it_took_the_last_time_is_known(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    publish(ana, seconds=33.0)
+    ana.withdraw("gone", digest=produced().digest)
+    ana.claim(DATASET)
+    found = bo.claim(DATASET)
+    assert isinstance(found, InProduction)
+    assert found.expected == 33.0
+
+
+def test_a_claim_ends_with_its_lease_and_a_late_publication_is_fenced(programs: Programs) -> None:
+    paused, other = programs(), programs()
+    claim = paused.claim(DATASET)
+    assert isinstance(claim, CatalogClaim)
+    pass_time(other, 40.0)
+    taken = other.claim(DATASET)
+    assert isinstance(taken, CatalogClaim)
+    # It doesn't come alive again by a late sign of life.
+    paused.renew()
+    with pytest.raises(ClaimFencedError, match="epoch 1"):
+        paused.publish(produced(), claim, unlimited)
+    assert other.all() == []
+    assert other.publish(produced(), taken, unlimited).number is not None
+
+
+def test_a_claim_that_nobody_took_is_still_good(programs: Programs) -> None:
+    slow = programs()
+    claim = slow.claim(DATASET)
+    assert isinstance(claim, CatalogClaim)
+    pass_time(slow, 40.0)
+    assert slow.publish(produced(), claim, unlimited).number is not None
+
+
+def test_renewal_keeps_a_claim(programs: Programs) -> None:
+    slow, other = programs(), programs()
+    slow.claim(DATASET)
+    for _ in range(4):
+        pass_time(other, 20.0)
+        slow.renew()
+        assert isinstance(other.claim(DATASET), InProduction)
+
+
+def test_results_of_an_application_go_with_it(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    publish(ana)
+    publish(ana, OTHER, lifetime=60.0, is_shared=True)
+    ana.leave()
+    assert list(bo.find([DATASET, OTHER])) == [OTHER]
+    (gone,) = bo.all([ResultState.GONE])
+    assert gone.dataset_id == DATASET and gone.why_gone == "the program that had kept it ended"
+    assert bo.sweep() == []
+
+
+def test_results_of_a_dead_application_go_with_its_lease(programs: Programs) -> None:
+    dead, bo = programs(), programs()
+    publish(dead)
+    assert list(bo.find([DATASET])) == [DATASET]
+    pass_time(bo, 40.0)
+    bo.renew()
+    assert bo.find([DATASET]) == {}
+    assert bo.sweep() == [] and bo.all() == []
+
+
+def test_a_lifetime_begins_anew_with_each_use(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    number = publish(ana, lifetime=600.0, is_shared=True).number
+    assert number is not None
+    ana.leave()
+    for _ in range(3):
+        pass_time(bo, 400.0)
+        assert bo.use(number, hold=False)
+    pass_time(bo, 700.0)
+    assert bo.find([DATASET]) == {}
+    (gone,) = bo.sweep()
+    assert gone.number == number and gone.uses == 3 and gone.saved_seconds == 30.0
+    assert [each.number for each in bo.sweep()] == [number]
+    bo.removed([number])
+    assert bo.sweep() == []
+    assert not bo.use(number, hold=True)
+
+
+def test_who_holds_a_result_keeps_it(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    number = publish(ana, lifetime=10.0, is_shared=True).number
+    assert number is not None
+    assert bo.use(number, hold=True)
+    ana.leave()
+    pass_time(bo, 20.0)
+    assert bo.sweep() == []
+    bo.let_go([number])
+    assert [each.number for each in bo.sweep()] == [number]
+
+
+def test_what_was_announced_and_never_published_is_garbage(programs: Programs) -> None:
+    dead, bo = programs(), programs()
+    dead.announce(produced(is_shared=True, lifetime=60.0))
+    assert bo.sweep() == []
+    pass_time(bo, 40.0)
+    (found,) = bo.sweep()
+    assert found.state is ResultState.GOING and found.is_shared
+
+
+def test_what_was_announced_is_published_under_its_number(programs: Programs) -> None:
+    ana = programs()
+    result = produced(is_shared=True, lifetime=60.0)
+    claim = ana.claim(DATASET)
+    assert isinstance(claim, CatalogClaim)
+    number = ana.announce(result)
+    assert programs().find([DATASET]) == {}
+    assert ana.publish(result, claim, unlimited, announced=number).number == number
+    assert list(programs().find([DATASET])) == [DATASET]
+
+
+def test_a_withdrawn_result_is_found_no_more(programs: Programs) -> None:
+    ana, bo = programs(), programs("bo")
+    publish(ana, lifetime=60.0, is_shared=True)
+    assert bo.withdraw("bo's wish", digest=produced().digest) == []
+    (gone,) = programs().withdraw("ana's wish", digest=produced().digest)
+    assert gone.dataset_id == DATASET
+    assert programs().find([DATASET]) == {}
+    assert [each.why_gone for each in ana.sweep()] == ["ana's wish"]
+
+
+def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
+    ana = programs()
+    cheap = publish(ana, size=60, seconds=1.0, lifetime=60.0, is_shared=True).number
+    dear = publish(ana, OTHER, size=60, seconds=100.0, lifetime=60.0, is_shared=True).number
+    ana.leave()
+    bo = programs()
+    bo.renew()
+    third = produced().dataset_id.from_digest("3" * 64)
+    published = publish(bo, third, size=60, limit=150)
+    assert [each.number for each in published.evicted] == [cheap]
+    assert {each.number for each in bo.all()} == {dear, published.number}
+    assert [each.number for each in bo.sweep()] == [cheap]
+
+
+def test_what_is_held_is_not_evicted(programs: Programs) -> None:
+    ana = programs()
+    publish(ana, size=60, lifetime=60.0, is_shared=True)
+    third = produced().dataset_id.from_digest("3" * 64)
+    assert publish(ana, third, size=60, limit=100).number is None
+    assert publish(ana, OTHER, size=40, limit=100).number is not None
+
+
+def test_a_result_that_is_larger_than_the_budget_is_not_kept(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    assert publish(ana, size=200, limit=100).number is None
+    assert isinstance(bo.claim(DATASET), CatalogClaim)
+
+
+def test_a_later_version_of_the_tables_is_refused(url: URL, programs: Programs) -> None:
+    programs()
+    database = CatalogDatabase(url)
+    with database.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(CatalogVersionError, match="9999.*Upgrade Holdfast"):
+        programs()
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
+def test_a_damaged_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "catalog.db"
+    file.write_bytes(content)
+    database = CatalogDatabase(URL.create("sqlite", database=str(file)))
+    if not content:
+        # An empty file is an empty database.
+        with database.reading():
+            pass
+    else:
+        with pytest.raises(CatalogError, match="not a database"), database.reading():
+            pass
+    database.close()
+
+
+def test_a_server_that_is_away_is_an_error() -> None:
+    database = CatalogDatabase("postgresql+psycopg://ana:secret@127.0.0.1:9/catalog")
+    with pytest.raises(CatalogError, match="127.0.0.1") as caught, database.reading():
+        pass
+    assert "secret" not in str(caught.value)
+
+
+def test_a_locked_file_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "catalog.db"
+    database = CatalogDatabase(URL.create("sqlite", database=str(file)))
+    with database.reading():
+        pass
+    with sqlite3.connect(file, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(CatalogError, match="locked"), database.writing():
+            pass
+        other.execute("ROLLBACK")
+    database.close()

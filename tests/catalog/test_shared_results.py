@@ -1,0 +1,410 @@
+"""Programs that share results: real files, a real catalog, no Spark."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from sqlalchemy import URL
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import (
+    Audience,
+    MadeFrom,
+    ProgramIdentity,
+    ResultState,
+)
+from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.plan.file_version import FileVersion
+from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
+from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts
+from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.storage.column_statistics import ColumnStatistics
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.shared_directory import SharedDirectory
+from tests.catalog.results import DATASET, OTHER, STORAGE, pass_time
+
+DIGEST = "d" * 64
+SOURCE = FileVersion("file:/orders.parquet", 1, 2)
+FACTS = ProductionFacts(
+    is_valid_anywhere=True, is_checkable=True, seconds=12.0, made_from=MadeFrom((SOURCE,))
+)
+FOR_LONG = replace(FACTS, lifetime=600.0)
+
+
+@dataclass
+class Program:
+    """One program: its book, its files and its view of the catalog."""
+
+    book: SharedResults
+    storage: EmbeddedStorage
+    catalog: Catalog
+    wanted: set[str] = field(default_factory=lambda: {DIGEST})
+    unreadable: list[str] = field(default_factory=list)
+    limit: int | None = None
+
+    def write(self, values: Collection[int], dataset_id: IntermediateDataSetID) -> KeptDataSet:
+        """What the tasks of a production leave."""
+        job = JobID.random()
+        staged = self.storage.stage(job, dataset_id)
+        for index, value in enumerate(values):
+            table = pyarrow.table({"a": [value] * 3})
+            pyarrow.parquet.write_table(
+                table, staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
+            )
+        description = DataSetDescription(
+            dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
+        )
+        kept = self.storage.publish(staged, description)
+        self.storage.end_job(job)
+        return kept
+
+    def produce(
+        self,
+        values: Collection[int] = (1, 2),
+        facts: ProductionFacts = FACTS,
+        dataset_id: IntermediateDataSetID = DATASET,
+    ) -> KeptResult:
+        """A job that keeps a result."""
+        claim = self.book.claim(dataset_id, DIGEST, alone=not facts.is_valid_anywhere)
+        assert isinstance(claim, Claim)
+        result = self.book.commit(claim, self.write(values, dataset_id), wanted=True, facts=facts)
+        self.book.release([result])
+        return result
+
+    def read(self, dataset_id: IntermediateDataSetID = DATASET) -> list[int] | None:
+        """A job that reads a result: its values, or None where it isn't kept."""
+        with self.book.reading() as lease:
+            result = lease.acquire(dataset_id)
+            return None if result is None else rows(result.kept)
+
+    def close(self) -> None:
+        self.book.close()
+        self.storage.close()
+
+
+def rows(kept: KeptDataSet) -> list[int]:
+    tables = [pyarrow.parquet.read_table(location) for location in kept.locations]
+    return sorted(value for table in tables for value in table.column("a").to_pylist())
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start(url: URL, tmp_path: Path) -> Iterator[Start]:
+    """Starts programs on one storage directory."""
+    started: list[Program] = []
+
+    def make(user: str = "ana", audience: Audience = Audience.USER) -> Program:
+        storage = EmbeddedStorage(tmp_path / "kept")
+        identity = ProgramIdentity(storage.application, user, ("staff",), "node-1", os.getpid())
+        catalog = Catalog(CatalogDatabase(url), lambda: STORAGE, identity, 600.0)
+        place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / "shared"))
+
+        def unreadable(paths: Collection[str]) -> str | None:
+            return next((path for path in paths if path in program.unreadable), None)
+
+        policy = SharingPolicy(
+            audience,
+            lambda kept: program.limit,
+            unreadable,
+            lambda digest: digest in program.wanted,
+        )
+        guarded = GuardedCatalog(catalog, 600.0)
+        program = Program(SharedResults(guarded, place, policy), storage, catalog)
+        started.append(program)
+        return program
+
+    yield make
+    for program in started:
+        program.close()
+
+
+def shared_names(program: Program) -> list[str]:
+    root = program.storage.stage(JobID.random(), OTHER).directory.parents[2]
+    directory = root / "shared" / "datasets"
+    # Another thread may be removing something, which it renames first.
+    found = directory.iterdir() if directory.exists() else ()
+    return sorted(path.name for path in found if not path.name.startswith("."))
+
+
+def test_a_result_of_a_program_that_runs_is_read_by_another(start: Start) -> None:
+    ana, again = start(), start()
+    produced = ana.produce()
+    assert again.read() == [1, 1, 1, 2, 2, 2]
+    found = again.book.find()[DATASET]
+    assert found.origin is not None and found.origin.user == "ana"
+    assert found.kept.directories != produced.kept.directories
+
+
+def test_it_goes_with_its_program_but_not_under_who_reads_it(start: Start) -> None:
+    ana, reader, late = start(), start(), start()
+    ana.produce()
+    with reader.book.reading() as lease:
+        result = lease.acquire(DATASET)
+        ana.close()
+        assert result is not None and rows(result.kept) == [1, 1, 1, 2, 2, 2]
+    assert late.read() is None
+
+
+def test_with_a_lifetime_it_outlives_its_program(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    assert start().read() == [1, 1, 1, 2, 2, 2]
+
+
+def test_it_goes_when_its_lifetime_is_over(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    late = start()
+    assert len(shared_names(late)) == 1
+    pass_time(late.catalog, 700.0)
+    assert late.read() is None
+    late.book._look_after(late.catalog)
+    assert shared_names(late) == []
+
+
+def test_what_nobody_wants_here_is_read_and_not_held(start: Start) -> None:
+    ana, other = start(), start()
+    other.wanted.clear()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    assert other.read() == [1, 1, 1, 2, 2, 2]
+    assert other.book.find() == {}
+    assert other.book.find([DATASET]).keys() == {DATASET}
+    # Nobody holds it but the catalog, so it may be evicted.
+    pass_time(other.catalog, 700.0)
+    assert len(other.catalog.sweep()) == 1
+
+
+def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=replace(FACTS, is_valid_anywhere=False))
+    assert other.read() is None
+    (recorded,) = other.catalog.all()
+    assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
+
+
+def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None:
+    ana, bo = start(audience=Audience.ALL), start("bo", audience=Audience.ALL)
+    bo.unreadable.append(SOURCE.path)
+    ana.produce()
+    assert bo.read() is None and bo.book.find([DATASET]) == {}
+    claim = bo.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    bo.book.abandon(claim)
+    bo.unreadable.clear()
+    assert bo.read() == [1, 1, 1, 2, 2, 2]
+
+
+def test_what_can_t_be_checked_is_its_user_s_alone(start: Start) -> None:
+    ana = start(audience=Audience.ALL)
+    ana.produce(facts=replace(FACTS, is_checkable=False))
+    assert start("bo").read() is None
+    assert start("ana").read() is not None
+
+
+def test_a_file_that_was_replaced_with_size_and_times_is_not_read(start: Start) -> None:
+    ana, other = start(), start()
+    produced = ana.produce((1, 2), FOR_LONG)
+    ana.close()
+    (found,) = start().book.find([DATASET]).values()
+    for location in found.kept.locations:
+        file = Path(location)
+        status = file.stat()
+        content = bytearray(file.read_bytes())
+        # In the footer: statistics of the column.
+        content[-12] ^= 1
+        file.write_bytes(content)
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert (file.stat().st_size, file.stat().st_mtime_ns) == (
+            status.st_size,
+            status.st_mtime_ns,
+        )
+    assert produced.kept.bytes == found.kept.bytes
+    assert other.read() is None
+
+
+@pytest.mark.parametrize("lost", ["a file", "all", "the manifest"])
+def test_what_is_lost_on_disk_is_computed_again(start: Start, lost: str) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    (found,) = other.book.find([DATASET]).values()
+    directory = found.kept.directory
+    if lost == "a file":
+        Path(found.kept.locations[0]).unlink()
+    elif lost == "all":
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+    else:
+        # What is read is what the catalog says: the manifest is for whoever finds the directory.
+        (directory / "_manifest.json").unlink()
+    assert other.read() == (None if lost != "the manifest" else [1, 1, 1, 2, 2, 2])
+    if lost != "the manifest":
+        other.produce((5,), FOR_LONG)
+        assert start().read() == [5, 5, 5]
+
+
+def test_one_produces_and_the_others_wait(start: Start) -> None:
+    programs = [start() for _ in range(4)]
+    first = programs[0].book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(first, Claim)
+    answers: list[object] = []
+    threads = [
+        threading.Thread(
+            target=lambda each=each: answers.append(  # type: ignore[misc]
+                each.book.claim(DATASET, DIGEST, alone=False)
+            )
+        )
+        for each in programs[1:]
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    assert answers == []
+    kept = programs[0].write((1,), DATASET)
+    programs[0].book.release([programs[0].book.commit(first, kept, wanted=True, facts=FACTS)])
+    for thread in threads:
+        thread.join()
+    assert [type(each) for each in answers] == [KeptResult] * 3
+    assert [each.read() for each in programs] == [[1, 1, 1]] * 4
+
+
+def test_who_gives_up_lets_the_next_one_produce(start: Start) -> None:
+    ana, bo = start(), start()
+    claim = ana.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    ana.book.abandon(claim)
+    bo.produce((3,))
+    assert ana.read() == [3, 3, 3]
+
+
+def test_a_producer_that_dies_frees_its_claim(start: Start) -> None:
+    dead, bo = start(), start()
+    assert isinstance(dead.book.claim(DATASET, DIGEST, alone=False), Claim)
+    pass_time(bo.catalog, 700.0)
+    bo.produce((3,))
+    assert bo.read() == [3, 3, 3]
+
+
+def test_a_producer_that_comes_back_is_fenced_and_leaves_no_garbage(start: Start) -> None:
+    paused, other = start(), start()
+    claim = paused.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    pass_time(other.catalog, 700.0)
+    other.produce((3,), FOR_LONG)
+    late = paused.write((9,), DATASET)
+    result = paused.book.commit(claim, late, wanted=True, facts=FOR_LONG)
+    # It has its own rows, which are right, and nobody else gets them.
+    assert rows(result.kept) == [9, 9, 9]
+    paused.book.release([result])
+    assert start().read() == [3, 3, 3]
+    assert len(shared_names(other)) == 1
+
+
+def test_waiting_has_an_end(start: Start) -> None:
+    ana, bo = start(), start()
+    assert isinstance(ana.book.claim(DATASET, DIGEST, alone=False), Claim)
+    assert bo.book.claim(DATASET, DIGEST, 0.2, alone=False) is None
+    # It may be asked for again.
+    assert bo.book.claim(DATASET, DIGEST, 0.1, alone=False) is None
+
+
+def test_what_is_invalidated_is_gone_for_all_and_stays_under_who_reads_it(start: Start) -> None:
+    ana, reader = start(), start()
+    ana.produce(facts=FOR_LONG)
+    with reader.book.reading() as lease:
+        result = lease.acquire(DATASET)
+        assert result is not None
+        ana.book.invalidate(DIGEST, everywhere=True)
+        assert rows(result.kept) == [1, 1, 1, 2, 2, 2]
+        assert start().read() is None
+    assert shared_names(ana) == []
+
+
+def test_what_only_this_program_gives_up_stays_for_others(start: Start) -> None:
+    ana, bo = start(), start()
+    ana.produce(facts=FOR_LONG)
+    assert bo.read() is not None
+    bo.book.invalidate(DIGEST)
+    ana.book.invalidate(DIGEST)
+    assert bo.read() == [1, 1, 1, 2, 2, 2] == start().read()
+    # Without a lifetime it goes with who has kept it.
+    ana.produce((3,), dataset_id=OTHER)
+    ana.book.invalidate(DIGEST)
+    assert bo.read(OTHER) is None
+
+
+def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> None:
+    ana = start()
+    ana.limit = 10
+    claim = ana.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    result = ana.book.commit(claim, ana.write((1,), DATASET), wanted=True, facts=FOR_LONG)
+    assert result.refusal is not None and "no room" in result.refusal
+    assert rows(result.kept) == [1, 1, 1]
+    ana.book.release([result])
+    assert not result.kept.directory.exists()
+    assert ana.read() is None and shared_names(ana) == []
+
+
+def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
+    start: Start, url: URL, caplog: pytest.LogCaptureFixture
+) -> None:
+    ana, bo = start(), start()
+    ana.produce()
+    for program in (ana, bo):
+        program.catalog.database._url = url.set(
+            database="/nowhere/at/all", host="127.0.0.1", port=9
+        )
+        program.catalog.database.close()
+    assert ana.read() == [1, 1, 1, 2, 2, 2]
+    assert bo.read() is None
+    bo.produce((4,), FOR_LONG)
+    assert bo.read() == [4, 4, 4]
+    warned = [record for record in caplog.records if "not shared" in record.getMessage()]
+    assert 1 <= len(warned) <= 2
+
+
+def test_what_the_footers_say_of_columns_is_recorded(start: Start) -> None:
+    ana = start()
+    ana.produce((3, 1, 2), FOR_LONG)
+    (result,) = ana.catalog.all()
+    assert ana.catalog.statistics(result.number) == {"a": ColumnStatistics("1", "3", 0)}
+
+
+def test_a_claim_that_the_catalog_was_not_told_of_is_not_renewed_for_ever(
+    start: Start, url: URL
+) -> None:
+    ana, bo = start(), start()
+    claim = ana.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    ask = ana.book._catalog.ask
+    ana.book._catalog.ask = lambda what, otherwise: otherwise  # type: ignore[method-assign]
+    ana.book.abandon(claim)
+    ana.book._catalog.ask = ask  # type: ignore[method-assign]
+    ana.book._look_after(ana.catalog)
+    assert bo.catalog.producer(DATASET) is None
+
+
+def test_states_are_told_apart(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    assert [each.state for each in ana.catalog.all()] == [ResultState.KEPT]
+    ana.book.invalidate(DIGEST, everywhere=True)
+    assert [each.state for each in ana.catalog.all(list(ResultState))] == [ResultState.GONE]
