@@ -76,6 +76,7 @@ def _row(number: int, now: float) -> dict[str, Any]:
         "storage": STORAGE,
         "dataset_id": dataset_id,
         "digest": dataset_id,
+        "shape": dataset_id,
         "name": f"{dataset_id}-00000000",
         "state": ResultState.KEPT.value,
         "computes": "Aggregate, Join over customer.parquet, orders and 2 more",

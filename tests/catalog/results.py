@@ -46,6 +46,7 @@ def produced(
     facts: dict[str, Any] = {
         "dataset_id": dataset_id,
         "digest": "d" + dataset_id.hex[1:],
+        "shape": "e" + dataset_id.hex[1:],
         "kept": kept(dataset_id, size),
         "is_shared": False,
         "audience": Audience.USER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +65,10 @@ def asked(table: Table) -> list[Row]:
 def outcomes(env: Environment) -> list[VertexOutcome]:
     assert env.last_job_result is not None
     return [vertex.outcome for vertex in env.last_job_result.vertices]
+
+
+def shown(env: Environment) -> str:
+    return repr(env.last_job_result)
 
 
 def test_a_result_with_a_lifetime_is_read_by_a_later_program(
@@ -144,6 +149,10 @@ def test_a_source_that_has_changed_is_another_computation(
     later = start()
     assert asked(by_key(later, orders)) == [(k, k, 1) for k in range(7)]
     assert outcomes(later) == RUN
+    hot = by_key(later, orders).cache()
+    assert asked(hot) == [(k, k, 1) for k in range(7)]
+    assert outcomes(later) == PRODUCED
+    assert re.search(r"not read: kept by .*, stale: .*parquet.* came since", shown(later))
 
 
 def test_other_settings_are_another_result(start: Start, orders: Path, spark: SparkSession) -> None:
@@ -153,8 +162,11 @@ def test_other_settings_are_another_result(start: Start, orders: Path, spark: Sp
     later = start()
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
-        asked(by_key(later, orders))
-        assert outcomes(later) == RUN
+        asked(by_key(later, orders).cache())
+        assert outcomes(later) == PRODUCED
+        setting = "under other settings: spark.sql.session.timeZone is 'Asia/Tokyo' and was "
+        assert setting in shown(later)
+        later.invalidate_all()
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
     asked(by_key(later, orders))
@@ -216,6 +228,34 @@ def test_a_result_there_is_no_room_for_is_not_kept(start: Start, orders: Path) -
     assert asked(hot) == rows
 
 
+def test_explain_says_why_what_is_similar_is_not_read(
+    start: Start, orders: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = start()
+    asked(by_key(first, orders).cache(lifetime="1 h"))
+    first.close()
+    later = start()
+    spark.range(3).selectExpr("id AS k", "id AS v").write.mode("append").parquet(str(orders))
+    by_key(later, orders).where("k < 7").explain()
+    said = capsys.readouterr().out
+    assert re.search(r"similar, and not read: Aggregate over orders\n  kept by .*came since", said)
+    # What is like nothing that was kept, is like nothing.
+    later.read.parquet(str(orders)).groupBy("k").agg(F.max("v")).explain()
+    assert "similar" not in capsys.readouterr().out
+    by_key(later, orders).invalidate_cache()
+
+
+def test_what_was_evicted_or_invalidated_is_said_to_be_gone(start: Start, orders: Path) -> None:
+    first = start()
+    asked(by_key(first, orders).cache(lifetime="1 h"))
+    first.close()
+    later = start()
+    by_key(later, orders).invalidate_cache()
+    asked(by_key(later, orders).cache())
+    assert outcomes(later) == PRODUCED
+    assert "gone since: it was invalidated" in shown(later)
+
+
 def test_explain_shows_who_has_kept_what_would_be_read(
     start: Start, orders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,8 +263,8 @@ def test_explain_shows_who_has_kept_what_would_be_read(
     asked(by_key(first, orders).cache(lifetime="1 h"))
     first.close()
     by_key(start(), orders).explain()
-    shown = capsys.readouterr().out
-    assert "read: Aggregate over orders" in shown and "kept by " in shown
+    said = capsys.readouterr().out
+    assert "read: Aggregate over orders" in said and "kept by " in said
 
 
 @pytest.mark.parametrize("form", ["rdd", "to_dataframe", "toLocalIterator", "toPandas"])

@@ -10,6 +10,9 @@ import pytest
 from holdfast import errors
 from holdfast.errors import (
     BatchSealBrokenError,
+    CatalogError,
+    CatalogVersionError,
+    ClaimFencedError,
     ConfigurationError,
     DuplicateRegistrationError,
     EnvironmentClosedError,
@@ -56,6 +59,12 @@ EXAMPLES = [
     (UnsupportedSessionError("a remote session"), ["a remote session", "classic Spark session"]),
     (UnsupportedSparkError("Reader", "no class X"), ["Reader", "no class X", "Start the session"]),
     (EnvironmentClosedError("count()"), ["count()", "closed", "new Environment"]),
+    (CatalogError("sqlite:////c.db", "it is locked"), ["sqlite:////c.db", "it is locked"]),
+    (
+        CatalogVersionError("sqlite:////c.db", "0009", "0001"),
+        ["sqlite:////c.db", "0009", "0001", "Upgrade Holdfast", "catalog.url"],
+    ),
+    (ClaimFencedError("sqlite:////c.db", "ab12", 3), ["ab12", "epoch 3", "another program"]),
     (StorageError("/kept", "belongs to another user"), ["/kept", "belongs to another user"]),
     (KeptPartitionLostError(("ab12", "cd34"), "a file is gone"), ["ab12", "cd34", "run the job"]),
     (LocationsIncompleteError("ab12", "partition 3"), ["ab12", "partition 3"]),

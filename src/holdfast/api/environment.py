@@ -43,7 +43,8 @@ from holdfast.errors import (
     UnsupportedSessionError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
-from holdfast.plan.substitution import examine
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.substitution import examine, find_matches
 from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex
@@ -59,6 +60,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs
@@ -174,6 +176,7 @@ class Environment(StreamEnvironment):
             lambda query: query.root,
             self._bridge.part,
             SourceVersions(self.spark).changed,
+            lambda query: shapes(self._bridge, query),
             self._verification(),
         )
         self._recoverable = None
@@ -527,9 +530,26 @@ class Environment(StreamEnvironment):
                     )
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
+            lines += self._near_misses(request, found)
         if len(lines) == 1:
             lines.append("nothing is cached: every part of the plan is computed")
         return "\n".join(lines) + "\n"
+
+    def _near_misses(
+        self, request: JobRequest[Query], found: Mapping[str, KeptResult]
+    ) -> Iterator[str]:
+        """What other programs have kept that is like parts of a plan, and why it isn't read."""
+        misses = self._master.near_misses(request)
+        seen: set[str] = set()
+
+        def is_like(node: CanonicalNode) -> bool:
+            return node.digest in found or node.digest in misses
+
+        for node in find_matches(request.root, is_like):
+            why = misses.get(node.digest)
+            if why is not None and node.digest not in found and why not in seen:
+                seen.add(why)
+                yield f"similar, and not read: {summarize(node)}\n  {why}"
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""

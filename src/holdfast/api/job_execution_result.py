@@ -106,6 +106,8 @@ class JobExecutionResult:
                 yield f"{vertex.name}: {vertex.reason}"
             if vertex.kept_by is not None:
                 yield f"{vertex.name}: kept by {vertex.kept_by}"
+            if vertex.missed is not None:
+                yield f"{vertex.name}: a similar result was not read: {vertex.missed}"
             if vertex.recovered_tasks:
                 tasks = f"{vertex.recovered_tasks:,} map tasks"
                 yield f"{vertex.name}: {tasks} were completed by an earlier start"

@@ -25,6 +25,7 @@ from holdfast.catalog.cataloged_result import (
     ProgramIdentity,
     ResultState,
 )
+from holdfast.catalog.near_misses import AskedFor
 from holdfast.catalog.profit import REFERENCES, Room, Valued, make_room
 from holdfast.catalog.records import (
     checksum,
@@ -202,6 +203,38 @@ class Catalog:
                 .limit(1)
             )
             return found is None
+
+    def near(
+        self, asked: Collection[AskedFor]
+    ) -> dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]]:
+        """For what is not kept the results that are most like it, by its digests.
+
+        Args:
+            asked: what is not kept.
+        """
+        by_shape = {each.shape: each for each in asked}
+        by_dataset = {each.dataset_id.hex: each for each in asked}
+        found: dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]] = {}
+        with self.database.reading() as connection:
+            rows = connection.execute(
+                select(RESULTS, MANIFESTS.c.made_from)
+                .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
+                .where(
+                    RESULTS.c.storage == self._storage,
+                    RESULTS.c.state != ResultState.COMING.value,
+                    or_(
+                        RESULTS.c.shape.in_(list(by_shape)),
+                        RESULTS.c.dataset_id.in_(list(by_dataset)),
+                    ),
+                    self._may_read(),
+                )
+                # The last one is shown: rather one that is kept, and rather a late one.
+                .order_by(RESULTS.c.state == ResultState.KEPT.value, RESULTS.c.number)
+            )
+            for row in rows:
+                each = by_dataset.get(row.dataset_id) or by_shape[row.shape]
+                found[each.digest] = (each, result_in(row), unpacked_sources(row.made_from))
+        return found
 
     def where_it_lies(self, numbers: Collection[int]) -> dict[int, KeptDataSet]:
         """The datasets of some results; without those whose record is damaged."""
@@ -681,6 +714,7 @@ class Catalog:
                 storage=self._storage,
                 dataset_id=produced.dataset_id.hex,
                 digest=produced.digest,
+                shape=produced.shape,
                 name=kept.name or produced.dataset_id.hex,
                 state=state.value,
                 computes=kept.manifest.dataset.computes,

@@ -71,6 +71,7 @@ class ProducedResult:
     Attributes:
         dataset_id: the dataset.
         digest: of the computation, without the settings it ran under.
+        shape: of the computation, whatever versions its files have.
         kept: where it lies.
         is_shared: whether it lies where it outlives its program.
         audience: who may read it.
@@ -83,6 +84,7 @@ class ProducedResult:
 
     dataset_id: IntermediateDataSetID
     digest: str
+    shape: str
     kept: KeptDataSet
     is_shared: bool
     audience: Audience
@@ -101,6 +103,7 @@ class CatalogedResult:
         number: of its record.
         dataset_id: the dataset.
         digest: of the computation, without the settings it ran under.
+        shape: of the computation, whatever versions its files have.
         name: of this production of it, `<dataset>-<attempt>`.
         state: what has become of it.
         computes: the computation in a few words.
@@ -126,6 +129,7 @@ class CatalogedResult:
     number: int
     dataset_id: IntermediateDataSetID
     digest: str
+    shape: str
     name: str
     state: ResultState
     computes: str

@@ -30,6 +30,7 @@ def result_in(row: Row[Any]) -> CatalogedResult:
         number=row.number,
         dataset_id=IntermediateDataSetID(row.dataset_id),
         digest=row.digest,
+        shape=row.shape,
         name=row.name,
         state=ResultState(row.state),
         computes=row.computes,

@@ -25,6 +25,7 @@ class ResultRecord(BaseModel):
     Attributes:
         version: of this record's form.
         digest: of the computation, without the settings it ran under.
+        shape: of the computation, whatever versions its files have.
         audience: who may read it.
         lifetime: how long it stays after its last use, in seconds.
         seconds: how long it took to produce.
@@ -42,6 +43,7 @@ class ResultRecord(BaseModel):
 
     version: Literal[1] = 1
     digest: str
+    shape: str
     audience: Audience
     lifetime: float | None
     seconds: float
@@ -64,6 +66,7 @@ class ResultRecord(BaseModel):
         """
         return cls(
             digest=produced.digest,
+            shape=produced.shape,
             audience=produced.audience,
             lifetime=produced.lifetime,
             seconds=produced.seconds,
@@ -86,6 +89,7 @@ class ResultRecord(BaseModel):
         return ProducedResult(
             dataset_id=IntermediateDataSetID.from_digest(kept.manifest.dataset.dataset_id),
             digest=self.digest,
+            shape=self.shape,
             kept=kept,
             is_shared=True,
             audience=self.audience,

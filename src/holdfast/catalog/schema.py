@@ -76,13 +76,19 @@ RESULTS = Table(
     Column("saved_seconds", Float, nullable=False),
     Column("used", Text, nullable=False),
     Column("why_gone", Text),
+    Column("shape", String(_DIGEST), nullable=False),
     Index("results_of_dataset", "dataset_id"),
+    Index("results_of_shape", "shape"),
     Index("results_in_state", "state"),
     # A number is never another result's, not even after the last one is forgotten.
     sqlite_autoincrement=True,
 )
-"""What was kept. `storage`: which storage directory or task executors its bytes are at; there alone
-a result can be read. `used`: when it was used, the last few times, as a JSON list."""
+"""What was kept.
+
+`storage`: the storage directory or the task executors where its bytes are, where alone a result can
+be read. `shape`: what it computes, whatever versions its files have. `used`: when it was used, the
+last few times, as a JSON list.
+"""
 
 MANIFESTS = Table(
     "manifests",

@@ -81,6 +81,19 @@ class VertexRead:
 
 
 @dataclass(frozen=True, slots=True)
+class VertexMissed:
+    """A vertex has to run, although another program has kept something like its result.
+
+    Attributes:
+        dataset_id: the dataset that it produces.
+        why: why that is not read.
+    """
+
+    dataset_id: IntermediateDataSetID
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class VertexEnded:
     """A vertex has ended without leaving partitions behind.
 
@@ -160,6 +173,7 @@ ExecutionEvent: TypeAlias = (
     | VertexProduced
     | VertexRecovered
     | VertexRead
+    | VertexMissed
     | VertexEnded
     | VertexReset
     | MapTasksRecovered

@@ -13,6 +13,7 @@ from holdfast.runtime.execution_events import (
     MapTasksRecovered,
     PartitionsAvailable,
     VertexEnded,
+    VertexMissed,
     VertexProduced,
     VertexRead,
     VertexRecovered,
@@ -44,6 +45,7 @@ class ExecutionVertex:
         attempts: how often it was started in this job.
         reason: why, where the outcome needs one.
         kept_by: who has kept what was read, and when, where that was another program.
+        missed: what other programs have kept that is like it, and why it was not read.
         recovered: how many of its partitions an earlier start of this job had finished; None where
             the job is not one that is recovered.
         recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
@@ -60,6 +62,7 @@ class ExecutionVertex:
     attempts: int = 0
     reason: str | None = None
     kept_by: str | None = None
+    missed: str | None = None
     recovered: int | None = None
     recovered_tasks: int | None = None
 
@@ -138,6 +141,10 @@ class ExecutionGraph:
                     self._vertices[dataset_id] = replace(
                         known, outcome=VertexOutcome.READ, kept_by=kept_by
                     )
+            case VertexMissed(dataset_id, why):
+                self._vertices[dataset_id] = replace(
+                    self._vertex(dataset_id, self.name), missed=why
+                )
             case VertexEnded(dataset_id, outcome, reason):
                 known = _without_partitions(self._vertex(dataset_id, self.name))
                 self._vertices[dataset_id] = replace(known, outcome=outcome, reason=reason)

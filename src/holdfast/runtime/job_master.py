@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from holdfast.catalog.cataloged_result import MadeFrom
+from holdfast.catalog.near_misses import AskedFor
 from holdfast.graph.job_graph import JobGraph, JobVertex
 from holdfast.graph.job_graph_generator import JobGraphGenerator
 from holdfast.graph.transformation import TableCacheTransformation
@@ -27,6 +28,7 @@ from holdfast.runtime.execution_events import (
     LocationsIncomplete,
     PartitionsAvailable,
     VertexEnded,
+    VertexMissed,
     VertexRead,
     VertexStarted,
 )
@@ -103,6 +105,8 @@ class JobMaster(Generic[Q, D]):
         part_of: the query that computes a node of a query's canonical plan; None where none can
             do so by itself.
         changed_source: a file that is not there any more in the version that was listed, if any.
+        shapes_of: for the handles of a query's nodes what they compute, whatever versions files
+            have.
         verification: of what is kept; None for none.
     """
 
@@ -114,6 +118,7 @@ class JobMaster(Generic[Q, D]):
         root_of: Callable[[Q], CanonicalNode],
         part_of: Callable[[Q, CanonicalNode], Q | None],
         changed_source: Callable[[Collection[FileVersion]], str | None],
+        shapes_of: Callable[[Q], Mapping[int, str]],
         verification: Verification[Q] | None = None,
     ) -> None:
         self._manager = manager
@@ -123,6 +128,7 @@ class JobMaster(Generic[Q, D]):
         self._root_of = root_of
         self._part_of = part_of
         self._changed_source = changed_source
+        self._shapes_of = shapes_of
         self._verification = verification
         self._handed_out = HandedOutReads(runner.collected)
         self._failures = FailedProductions()
@@ -318,6 +324,17 @@ class JobMaster(Generic[Q, D]):
     def kept_reads(self, request: JobRequest[Q]) -> Callable[[CanonicalNode], KeptDataSet | None]:
         """What could be read at this moment, for showing and handing out plans."""
         return self.reads_of(self.found(request))
+
+    def near_misses(self, request: JobRequest[Q]) -> dict[str, str]:
+        """Why what is like parts of a job's plan is not read, by their digests. Runs nothing."""
+        if not self._manager.results.is_shared:
+            return {}
+        shapes = self._shapes_of(request.query)
+        # What is but read from files costs nothing to compute.
+        parts = [node for node in request.root.walk() if node.children and node.reach == 0]
+        return self._manager.results.why_not(
+            [asked_for(node, shapes, request.inputs) for node in parts]
+        )
 
     def reads_of(
         self, known: Mapping[str, KeptResult]
@@ -699,6 +716,10 @@ class _Job(Generic[Q, D]):
             why = "a recent attempt to compute it failed"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return
+        asked = self._asked_for(vertex.plan, dataset_id)
+        if asked is not None:
+            for why in book.why_not([asked]).values():
+                self._publish(VertexMissed(dataset_id, why))
         started = time.monotonic()
         try:
             reading = _kept(lease)
@@ -720,7 +741,7 @@ class _Job(Generic[Q, D]):
                 raise
             wanted = self._manager.wanted.find(claim.digest) is not None
             seconds = time.monotonic() - started
-            facts = self._facts(vertex.plan, seconds, lease)
+            facts = self._facts(vertex.plan, asked, seconds, lease)
             result = lease.commit(claim, kept, wanted=wanted, facts=facts)
             self._settled.add(dataset_id)
         except NotKeptError as error:
@@ -751,20 +772,28 @@ class _Job(Generic[Q, D]):
             return
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
-    def _facts(self, plan: CanonicalNode, seconds: float, lease: ReadingLease) -> ProductionFacts:
+    def _asked_for(self, plan: CanonicalNode, dataset_id: IntermediateDataSetID) -> AskedFor | None:
+        """A computation that isn't kept; None where nobody else could have kept it."""
+        if not self._manager.results.is_shared:
+            return None
+        shapes = self._master._shapes_of(self._queries[dataset_id])
+        return asked_for(plan, shapes, self._request.inputs)
+
+    def _facts(
+        self, plan: CanonicalNode, asked: AskedFor | None, seconds: float, lease: ReadingLease
+    ) -> ProductionFacts:
         """What is known of a result that has taken so long to produce."""
         below = {node.digest for node in plan.walk()} - {plan.digest}
         wanted = self._manager.wanted.find(plan.digest)
         return ProductionFacts(
+            shape=plan.digest if asked is None else asked.shape,
             is_valid_anywhere=plan.validity() is Validity.ANYWHERE,
             # A catalog may let somebody read a table and not its files, or the other way round.
             is_checkable=not plan.catalog_files(),
             lifetime=None if wanted is None else wanted.lifetime,
             seconds=seconds,
             inputs=tuple(key for key, entry in lease.held.items() if entry.digest in below),
-            made_from=MadeFrom(
-                tuple(sorted(plan.source_files())), self._request.inputs.counted(plan)
-            ),
+            made_from=MadeFrom() if asked is None else asked.made_from,
         )
 
     def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:
@@ -772,6 +801,22 @@ class _Job(Generic[Q, D]):
         kept_by = None if entry.origin is None else str(entry.origin)
         self._publish(VertexRead(dataset_id, computes, kept_by))
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
+
+
+def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:
+    """A computation, as far as it is compared with what other programs have kept.
+
+    Args:
+        plan: its canonical plan.
+        shapes: for the handles of its nodes what they compute, whatever versions files have.
+        inputs: the settings that it runs under.
+    """
+    return AskedFor(
+        IntermediateDataSetID.from_digest(inputs.dataset_digest(plan)),
+        plan.digest,
+        shapes.get(plan.handle, plan.digest),
+        MadeFrom(tuple(sorted(plan.source_files())), inputs.counted(plan)),
+    )
 
 
 def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, ...]:

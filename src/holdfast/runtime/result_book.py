@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from holdfast.catalog.cataloged_result import MadeFrom
+from holdfast.catalog.near_misses import AskedFor
 from holdfast.ids import IntermediateDataSetID
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -92,6 +93,7 @@ class ProductionFacts:
     """What is known of a result that has been produced, beside its rows.
 
     Attributes:
+        shape: the digest of what it computes, whatever versions its files have.
         is_valid_anywhere: whether its digest stands for the same rows in any program.
         is_checkable: whether it can be told who may read what it was made from.
         lifetime: how long it is to stay after its last use, in seconds; None: as long as this
@@ -101,6 +103,7 @@ class ProductionFacts:
         made_from: the files and settings.
     """
 
+    shape: str = ""
     is_valid_anywhere: bool = False
     is_checkable: bool = False
     lifetime: float | None = None
@@ -208,6 +211,22 @@ class ResultBook(ABC):
         Returns:
             what was forgotten, each once.
         """
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other programs have results in it."""
+        return False
+
+    def why_not(self, asked: Collection[AskedFor]) -> dict[str, str]:
+        """Why results of other programs that are like what is asked for are not read.
+
+        Args:
+            asked: what was not found.
+
+        Returns:
+            a sentence for people, by the digest of what was asked for.
+        """
+        return {}
 
     @abstractmethod
     def may_find(self) -> bool:

@@ -18,6 +18,7 @@ from holdfast.catalog.cataloged_result import (
     ProducedResult,
 )
 from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.catalog.patience import is_worth_waiting
 from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
 from holdfast.errors import ClaimFencedError, StorageError
@@ -196,6 +197,17 @@ class SharedResults(ResultBook):
         self._withdraw("it was invalidated", names, digest if everywhere else None)
         return dropped
 
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    def why_not(self, asked: Collection[AskedFor]) -> dict[str, str]:
+        nothing: dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]] = {}
+        if not asked or not self._catalog.is_there():
+            return {}
+        found = self._catalog.ask(lambda catalog: catalog.near(asked), nothing)
+        return {digest: why_not(*near, self._policy.unreadable) for digest, near in found.items()}
+
     def may_find(self) -> bool:
         if self._own.may_find():
             return True
@@ -302,6 +314,7 @@ class SharedResults(ResultBook):
         produced = ProducedResult(
             dataset_id=result.dataset_id,
             digest=result.digest,
+            shape=facts.shape,
             kept=result.kept,
             is_shared=False,
             audience=audience if is_offered else Audience.NOBODY,

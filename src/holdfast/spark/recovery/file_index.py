@@ -19,16 +19,6 @@ _LIST_IN_PARALLEL = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _NEVER = str(2**31 - 1)
 
 
-def root_paths(leaf: Any) -> tuple[str, ...]:
-    """The paths that a leaf was asked for, with what wildcards stand for, sorted.
-
-    Args:
-        leaf: the JVM's `LogicalRelation` over listed files.
-    """
-    joined: str = leaf.relation().location().rootPaths().mkString(_BETWEEN)
-    return tuple(sorted(joined.split(_BETWEEN)))
-
-
 class FileIndexes:
     """Makes leaves that read some of the files that were listed for them.
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.plan.document import OperatorDocument
-from holdfast.plan.file_sources import FileListing, with_listings
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.validity import Validity
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.plan_reader import PlanReading
-from holdfast.spark.recovery.file_index import root_paths
+from holdfast.spark.plans.shapes import without_versions
 
 
 def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> str | None:
@@ -30,13 +27,3 @@ def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> s
     if root.validity() is not Validity.ANYWHERE:
         return None
     return inputs.dataset_digest(root)
-
-
-def without_versions(reading: PlanReading) -> list[OperatorDocument]:
-    """A plan's operators with the paths that were asked for in the place of what was found."""
-
-    def asked_for(handle: int, listing: FileListing) -> FileListing:
-        roots = root_paths(reading.node(handle))
-        return {**listing, "files": [], "partitions": "\n".join(["paths", *roots])}
-
-    return with_listings(reading.operators, asked_for)

@@ -75,10 +75,12 @@ def upgrade() -> None:
         sa.Column("saved_seconds", sa.Float(), nullable=False),
         sa.Column("used", sa.Text(), nullable=False),
         sa.Column("why_gone", sa.Text(), nullable=True),
+        sa.Column("shape", sa.String(length=64), nullable=False),
         sa.PrimaryKeyConstraint("number"),
         sqlite_autoincrement=True,
     )
     op.create_index("results_in_state", "results", ["state"], unique=False)
+    op.create_index("results_of_shape", "results", ["shape"], unique=False)
     op.create_index("results_of_dataset", "results", ["dataset_id"], unique=False)
     op.create_table(
         "holders",

@@ -1,0 +1,30 @@
+"""What the parts of a plan compute, whatever versions their files have."""
+
+from __future__ import annotations
+
+from holdfast.plan.document import OperatorDocument
+from holdfast.plan.file_sources import FileListing, with_listings
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.plan_reader import PlanReading
+from holdfast.spark.plans.root_paths import root_paths
+
+
+def shapes(bridge: CatalystBridge, query: Query) -> dict[int, str]:
+    """For the handle of each node of a query a digest in which files count by their paths.
+
+    Args:
+        bridge: reads the plans of the session.
+        query: over the analyzed plan.
+    """
+    root = bridge.canonical(query.reading, without_versions(query.reading))
+    return {node.handle: node.digest for node in root.walk()}
+
+
+def without_versions(reading: PlanReading) -> list[OperatorDocument]:
+    """A plan's operators with the paths that were asked for in the place of what was found."""
+
+    def asked_for(handle: int, listing: FileListing) -> FileListing:
+        roots = root_paths(reading.node(handle))
+        return {**listing, "files": [], "partitions": "\n".join(["paths", *roots])}
+
+    return with_listings(reading.operators, asked_for)

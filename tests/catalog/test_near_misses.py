@@ -1,0 +1,100 @@
+"""Why a similar result is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import pytest
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.cataloged_result import Audience, MadeFrom
+from holdfast.catalog.near_misses import AskedFor, why_not
+from holdfast.plan.file_version import FileVersion
+from tests.catalog.results import DATASET, OTHER, produced, publish
+
+Programs = Callable[..., Catalog]
+FILES = tuple(FileVersion(f"file:/orders/{name}", 1, 2) for name in "abc")
+MADE_FROM = MadeFrom(FILES, {"spark.sql.ansi.enabled": "true", "spark.sql.x": "1"})
+RESULT = produced(made_from=MADE_FROM)
+ASKED = AskedFor(DATASET, RESULT.digest, RESULT.shape, MADE_FROM)
+
+
+def readable(paths: Collection[str]) -> str | None:
+    return None
+
+
+def told(
+    catalog: Catalog,
+    asked: AskedFor,
+    unreadable: Callable[[Collection[str]], str | None] = readable,
+) -> str | None:
+    near = catalog.near([asked]).get(asked.digest)
+    if near is None:
+        return None
+    why = why_not(*near, unreadable)
+    assert why.startswith("kept by ana on node-1 at 20")
+    return why.partition(" UTC, ")[2]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (FILES[:2], "stale: file:/orders/c went since"),
+        ((*FILES, FileVersion("file:/orders/d", 1, 2)), "stale: file:/orders/d came since"),
+        (
+            (FILES[0]._replace(modified=3), *FILES[1:]),
+            "stale: file:/orders/a changed since",
+        ),
+        (
+            (FILES[0]._replace(modified=3), FILES[1]._replace(tag="inode 7")),
+            "stale: file:/orders/a and 1 more changed since; file:/orders/c went since",
+        ),
+        (FILES, "stale: its files were listed in another way"),
+    ],
+)
+def test_other_files(programs: Programs, files: tuple[FileVersion, ...], expected: str) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    asked = AskedFor(OTHER, "f" * 64, ASKED.shape, MadeFrom(files, MADE_FROM.settings))
+    assert told(programs(), asked) == expected
+
+
+def test_other_settings(programs: Programs) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    settings = {"spark.sql.ansi.enabled": "false", "spark.sql.y": "2"}
+    asked = replace(ASKED, dataset_id=OTHER, made_from=MadeFrom(FILES, settings))
+    assert told(programs(), asked) == (
+        "under other settings: spark.sql.ansi.enabled is 'false' and was 'true'; "
+        "spark.sql.x is not set and was '1'; spark.sql.y is '2' and was not set"
+    )
+
+
+def test_what_is_gone(programs: Programs) -> None:
+    ana = programs()
+    publish(ana, made_from=MADE_FROM)
+    ana.withdraw("evicted to make room", digest=RESULT.digest)
+    assert told(programs(), ASKED) == "and gone since: evicted to make room"
+
+
+def test_what_may_not_be_read(programs: Programs) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    assert told(programs(), ASKED, lambda paths: sorted(paths)[1]) == (
+        "not permitted: file:/orders/b can't be read by this user"
+    )
+
+
+def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    assert told(programs("bo"), ASKED) is None
+    publish(programs(), OTHER, made_from=MADE_FROM, audience=Audience.ALL)
+    other = produced(OTHER)
+    assert told(programs("bo"), AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
+
+
+def test_the_last_one_that_is_kept_is_the_one_that_is_told(programs: Programs) -> None:
+    for _ in range(2):
+        publish(programs(), OTHER, digest="3" * 64, shape=ASKED.shape)
+        programs().withdraw("gone", digest="3" * 64)
+    publish(programs(), OTHER, digest="4" * 64, shape=ASKED.shape, made_from=MADE_FROM)
+    asked = replace(ASKED, made_from=MadeFrom(FILES[:2]))
+    assert told(programs(), asked) == "stale: file:/orders/c went since"
