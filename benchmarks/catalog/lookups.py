@@ -52,7 +52,7 @@ def measure(database: CatalogDatabase, results: int, rounds: int) -> Iterator[fl
         how long each took, in seconds.
     """
     program = ProgramIdentity(ApplicationID.random(), "ana", ("staff",), "node-1", 1)
-    catalog = Catalog(database, lambda: STORAGE, program, 60.0)
+    catalog = Catalog(database, lambda: STORAGE, lambda: "e" * 64, program, 60.0)
     chosen = random.Random(1)
     for number in range(-10, rounds):
         kept = [_dataset(chosen.randrange(results)) for _ in range(_KEPT)]
@@ -74,6 +74,7 @@ def _row(number: int, now: float) -> dict[str, Any]:
     dataset_id = _dataset(number)
     return {
         "storage": STORAGE,
+        "environment": "e" * 64,
         "dataset_id": dataset_id,
         "digest": dataset_id,
         "shape": dataset_id,

@@ -27,7 +27,6 @@ from holdfast.runtime.shared_results import SharedResults, SharingPolicy
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
 
-PRODUCTION_SECONDS = 2.0
 _LEASE_SECONDS = 60.0
 _STORAGE = "5" * 32
 
@@ -49,20 +48,21 @@ class Round:
     answers: int
 
 
-def measure(url: str, processes: int, rounds: int) -> Iterator[Round]:
+def measure(url: str, processes: int, rounds: int, seconds: float) -> Iterator[Round]:
     """Has processes ask for one result after the other, all at once.
 
     Args:
         url: of an empty catalog.
         processes: how many.
         rounds: how many results.
+        seconds: how long each takes to produce.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     barrier, answers = context.Barrier(processes), context.Queue()
     with tempfile.TemporaryDirectory(prefix="stampede-") as home:
         running = [
-            context.Process(target=_ask, args=(url, home, rounds, barrier, answers))
+            context.Process(target=_ask, args=(url, home, rounds, seconds, barrier, answers))
             for _ in range(processes)
         ]
         for process in running:
@@ -80,10 +80,12 @@ def measure(url: str, processes: int, rounds: int) -> Iterator[Round]:
             process.join()
 
 
-def _ask(url: str, home: str, rounds: int, barrier: Barrier, answers: Any) -> None:
+def _ask(url: str, home: str, rounds: int, seconds: float, barrier: Barrier, answers: Any) -> None:
     storage = EmbeddedStorage(Path(home))
     program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
-    catalog = Catalog(CatalogDatabase(url), lambda: _STORAGE, program, _LEASE_SECONDS)
+    catalog = Catalog(
+        CatalogDatabase(url), lambda: _STORAGE, lambda: "e" * 64, program, _LEASE_SECONDS
+    )
     place = EmbeddedSharingPlace(storage, SharedDirectory(Path(home) / SHARED))
     policy = SharingPolicy(Audience.USER, lambda kept: None, lambda paths: None, lambda _: True)
     guarded = GuardedCatalog(catalog, _LEASE_SECONDS)
@@ -94,16 +96,14 @@ def _ask(url: str, home: str, rounds: int, barrier: Barrier, answers: Any) -> No
         started = time.perf_counter()
         claim = book.claim(dataset_id, dataset_id.hex, alone=False)
         if isinstance(claim, Claim):
-            time.sleep(PRODUCTION_SECONDS)
-            facts = ProductionFacts(
-                is_valid_anywhere=True, is_checkable=True, seconds=PRODUCTION_SECONDS
-            )
+            time.sleep(seconds)
+            facts = ProductionFacts(is_valid_anywhere=True, is_checkable=True, seconds=seconds)
             kept = _written(storage, dataset_id)
             book.release([book.commit(claim, kept, wanted=True, facts=facts)])
         elapsed = time.perf_counter() - started
         has_it = dataset_id in book.find([dataset_id])
         answers.put((isinstance(claim, Claim), elapsed, has_it))
-        # A result that nobody has asked for yet: the lifetime of this one is over.
+        # Nobody ends, and takes its results along, before all have asked for them.
         barrier.wait()
     book.close()
     storage.close()

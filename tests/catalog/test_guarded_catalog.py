@@ -45,7 +45,9 @@ def test_a_later_version_is_not_asked_again(
     other = programs()
     with other.database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    catalog = Catalog(CatalogDatabase(url), lambda: "5" * 32, other.program, 600.0)
+    catalog = Catalog(
+        CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, other.program, 600.0
+    )
     guarded = GuardedCatalog(catalog, 600.0)
     assert [answer(guarded) for _ in range(3)] == ["away"] * 3
     assert len(caplog.messages) == 1 and "Upgrade Holdfast" in caplog.text

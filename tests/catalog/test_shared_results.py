@@ -109,7 +109,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
     def make(user: str = "ana", audience: Audience = Audience.USER) -> Program:
         storage = EmbeddedStorage(tmp_path / "kept")
         identity = ProgramIdentity(storage.application, user, ("staff",), "node-1", os.getpid())
-        catalog = Catalog(CatalogDatabase(url), lambda: STORAGE, identity, 600.0)
+        catalog = Catalog(CatalogDatabase(url), lambda: STORAGE, lambda: "e" * 64, identity, 600.0)
         place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / "shared"))
 
         def unreadable(paths: Collection[str]) -> str | None:

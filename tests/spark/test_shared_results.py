@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from holdfast import Environment, Table
+from holdfast.api import environment
 from holdfast.errors import ConfigurationError
 from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.spark.program_environment import program_environment
 from tests.catalog.results import pass_time
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -49,8 +51,8 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
         return started[-1]
 
     yield make
-    for environment in started:
-        environment.close()
+    for each in started:
+        each.close()
 
 
 def by_key(env: Environment, orders: Path) -> Table:
@@ -185,7 +187,16 @@ def function_rows(table: Table) -> Table:
     return table.withColumn("r", drawn.asNondeterministic()("k"))
 
 
-@pytest.mark.parametrize("doubtful", [random_rows, function_rows])
+def any_rows(table: Table) -> Table:
+    # Which ones these are depends on the number of cores.
+    return table.limit(3)
+
+
+def numbered_rows(table: Table) -> Table:
+    return table.withColumn("r", F.monotonically_increasing_id())
+
+
+@pytest.mark.parametrize("doubtful", [random_rows, function_rows, any_rows, numbered_rows])
 def test_what_means_nothing_elsewhere_is_not_offered(
     start: Start, orders: Path, doubtful: Callable[[Table], Table]
 ) -> None:
@@ -195,6 +206,42 @@ def test_what_means_nothing_elsewhere_is_not_offered(
     assert outcomes(one) == PRODUCED
     doubtful(by_key(other, orders)).count()
     assert outcomes(other) == RUN
+
+
+def test_programs_with_another_java_or_other_classes_share_nothing(
+    start: Start, orders: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = program_environment(spark)
+    assert re.fullmatch("[0-9a-f]{64}", known) and program_environment(spark) == known
+    first = start()
+    rows = asked(by_key(first, orders).cache(lifetime="1 h"))
+    first.close()
+    with monkeypatch.context() as changed:
+        changed.setattr(environment, "program_environment", lambda spark: "f" * 64)
+        other = start()
+        assert asked(by_key(other, orders)) == rows
+        assert outcomes(other) == RUN
+    later = start()
+    assert asked(by_key(later, orders)) == rows
+    assert outcomes(later) == READ
+
+
+@pytest.mark.parametrize(
+    "options", ["-Duser.language=tr", "-Duser.timezone=Asia/Tokyo", "-Dfile.encoding=ISO-8859-1"]
+)
+def test_the_environment_is_another_one_with_other_options_of_java(
+    spark: SparkSession, options: str
+) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    properties = jvm.java.lang.System.getProperties()
+    name, value = options.removeprefix("-D").split("=")
+    before, known = properties.getProperty(name), program_environment(spark)
+    properties.setProperty(name, value)
+    try:
+        assert program_environment(spark) != known
+    finally:
+        properties.setProperty(name, before)
+    assert program_environment(spark) == known
 
 
 def test_an_rdd_is_its_session_s_alone(start: Start, spark: SparkSession) -> None:

@@ -61,6 +61,7 @@ from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.shapes import shapes
+from holdfast.spark.program_environment import program_environment
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs
@@ -166,7 +167,13 @@ class Environment(StreamEnvironment):
         self._bridge = CatalystBridge(self.spark, session, portable=records is not None)
         access = SourceAccess(self.spark)
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
-            lambda is_wanted: result_book(self.configuration, self._storage, access, is_wanted)
+            lambda is_wanted: result_book(
+                self.configuration,
+                self._storage,
+                access,
+                lambda: program_environment(self.spark),
+                is_wanted,
+            )
         )
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(

@@ -35,6 +35,7 @@ def result_book(
     configuration: Configuration,
     storage: TaskExecutorStorage,
     access: SourceAccess,
+    environment: Callable[[], str],
     is_wanted: Callable[[str], bool],
 ) -> ResultBook:
     """The book of what an environment keeps, shared with other programs as configured.
@@ -43,6 +44,7 @@ def result_book(
         configuration: says where the catalog is, and who may read what.
         storage: where the environment keeps results.
         access: which sources the user may read.
+        environment: gives what digests take for granted.
         is_wanted: whether somebody in this program has asked for a computation to be kept.
     """
     url = configuration.get(CATALOG_URL)
@@ -54,6 +56,7 @@ def result_book(
     catalog = Catalog(
         CatalogDatabase(url or in_directory(root)),
         lambda: directory_identity(root),
+        environment,
         this_program(storage.application),
         _LEASE_SECONDS,
     )

@@ -79,6 +79,8 @@ class Catalog:
         database: where it is.
         storage: gives the identity of where the program keeps bytes: what is elsewhere can't be
             read. An OSError where it has none.
+        environment: gives what the digests of the program's computations take for granted, 64
+            hexadecimal digits; an OSError where that can't be told.
         program: which program.
         lease_seconds: how long the program, and what it claims, lives without a sign of life.
 
@@ -91,19 +93,28 @@ class Catalog:
         self,
         database: CatalogDatabase,
         storage: Callable[[], str],
+        environment: Callable[[], str],
         program: ProgramIdentity,
         lease_seconds: float,
     ) -> None:
         self.database = database
         self.program = program
         self._identity = storage
+        self._environment_of = environment
         self._lease_seconds = lease_seconds
         self._me = program.application.hex
 
     @cached_property
     def _storage(self) -> str:
+        return self._asked(self._identity)
+
+    @cached_property
+    def _environment(self) -> str:
+        return self._asked(self._environment_of)
+
+    def _asked(self, give: Callable[[], str]) -> str:
         try:
-            return self._identity()
+            return give()
         except OSError as error:
             raise CatalogError(self.database.name, str(error)) from error
 
@@ -159,6 +170,11 @@ class Catalog:
             .values(state=ResultState.GONE.value, why_gone="the program that had kept it ended")
         )
 
+    @property
+    def environment(self) -> str:
+        """What the digests of the program's computations take for granted."""
+        return self._environment
+
     # -- finding
 
     def find(
@@ -177,8 +193,7 @@ class Catalog:
                 select(RESULTS)
                 .where(
                     RESULTS.c.dataset_id.in_([each.hex for each in dataset_ids]),
-                    RESULTS.c.storage == self._storage,
-                    RESULTS.c.state == ResultState.KEPT.value,
+                    *self._from_here(),
                     RESULTS.c.application != self._me,
                     self._may_read(),
                     _is_held(now),
@@ -195,8 +210,7 @@ class Catalog:
             found = connection.scalar(
                 select(RESULTS.c.number)
                 .where(
-                    RESULTS.c.storage == self._storage,
-                    RESULTS.c.state == ResultState.KEPT.value,
+                    *self._from_here(),
                     RESULTS.c.application != self._me,
                     self._may_read(),
                 )
@@ -221,6 +235,7 @@ class Catalog:
                 .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
                 .where(
                     RESULTS.c.storage == self._storage,
+                    RESULTS.c.environment == self._environment,
                     RESULTS.c.state != ResultState.COMING.value,
                     or_(
                         RESULTS.c.shape.in_(list(by_shape)),
@@ -294,7 +309,7 @@ class Catalog:
             the right, to be published or abandoned; or the result of another program; or who
             produces it.
         """
-        key = and_(CLAIMS.c.storage == self._storage, CLAIMS.c.dataset_id == dataset_id.hex)
+        key = self._claim_of(dataset_id)
         with self.database.writing(alone=True) as connection:
             now = self.database.now(connection)
             found = self._kept_by_others(connection, dataset_id, now)
@@ -309,7 +324,12 @@ class Catalog:
                 "until": now + self._lease_seconds,
             }
             if claim is None:
-                row = {"storage": self._storage, "dataset_id": dataset_id.hex, **values}
+                row = {
+                    "storage": self._storage,
+                    "environment": self._environment,
+                    "dataset_id": dataset_id.hex,
+                    **values,
+                }
                 connection.execute(CLAIMS.insert().values(row))
             elif claim.until > now and claim.application not in (None, self._me):
                 return self._in_production(connection, dataset_id, claim, now)
@@ -323,7 +343,7 @@ class Catalog:
         Returns:
             its result; who produces it; None where nobody does, so that it may be claimed.
         """
-        key = and_(CLAIMS.c.storage == self._storage, CLAIMS.c.dataset_id == dataset_id.hex)
+        key = self._claim_of(dataset_id)
         with self.database.reading() as connection:
             now = self.database.now(connection)
             found = self._kept_by_others(connection, dataset_id, now)
@@ -536,12 +556,13 @@ class Catalog:
             )
             return list(map(result_in, rows))
 
-    def restore(self, produced: ProducedResult, program: ProgramIdentity) -> bool:
+    def restore(self, produced: ProducedResult, program: ProgramIdentity, environment: str) -> bool:
         """Records a result whose files are there, and that the catalog has lost.
 
         Args:
             produced: the result, with a lifetime that begins now.
             program: who had kept it.
+            environment: what that program's digests took for granted.
 
         Returns:
             whether it was not recorded.
@@ -557,7 +578,7 @@ class Catalog:
             )
             if known is not None or produced.lifetime is None:
                 return False
-            number = self._insert(connection, produced, ResultState.KEPT, now, program)
+            number = self._insert(connection, produced, ResultState.KEPT, now, program, environment)
             self._describe(connection, number, produced, {})
             self._hold(connection, number, THE_CATALOG, now + produced.lifetime)
             return True
@@ -574,6 +595,13 @@ class Catalog:
             )
 
     # -- within a transaction
+
+    def _from_here(self) -> tuple[ColumnElement[bool], ...]:
+        return (
+            RESULTS.c.storage == self._storage,
+            RESULTS.c.environment == self._environment,
+            RESULTS.c.state == ResultState.KEPT.value,
+        )
 
     def _may_read(self) -> ColumnElement[bool]:
         shared = (Audience.USER.value, Audience.GROUP.value, Audience.ALL.value)
@@ -593,8 +621,7 @@ class Catalog:
             select(RESULTS)
             .where(
                 RESULTS.c.dataset_id == dataset_id.hex,
-                RESULTS.c.storage == self._storage,
-                RESULTS.c.state == ResultState.KEPT.value,
+                *self._from_here(),
                 RESULTS.c.application != self._me,
                 self._may_read(),
                 _is_held(now),
@@ -615,10 +642,16 @@ class Catalog:
         )
         return InProduction(claim.application, now - claim.since, expected)
 
-    def _is_mine(self, claim: CatalogClaim) -> ColumnElement[bool]:
+    def _claim_of(self, dataset_id: IntermediateDataSetID) -> ColumnElement[bool]:
         return and_(
             CLAIMS.c.storage == self._storage,
-            CLAIMS.c.dataset_id == claim.dataset_id.hex,
+            CLAIMS.c.environment == self._environment,
+            CLAIMS.c.dataset_id == dataset_id.hex,
+        )
+
+    def _is_mine(self, claim: CatalogClaim) -> ColumnElement[bool]:
+        return and_(
+            self._claim_of(claim.dataset_id),
             CLAIMS.c.epoch == claim.epoch,
             CLAIMS.c.application == self._me,
         )
@@ -707,11 +740,13 @@ class Catalog:
         state: ResultState,
         now: float,
         program: ProgramIdentity | None = None,
+        environment: str | None = None,
     ) -> int:
         kept, program = produced.kept, program or self.program
         inserted = connection.execute(
             RESULTS.insert().values(
                 storage=self._storage,
+                environment=environment or self._environment,
                 dataset_id=produced.dataset_id.hex,
                 digest=produced.digest,
                 shape=produced.shape,

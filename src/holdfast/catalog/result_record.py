@@ -24,6 +24,7 @@ class ResultRecord(BaseModel):
 
     Attributes:
         version: of this record's form.
+        environment: what the digests take for granted.
         digest: of the computation, without the settings it ran under.
         shape: of the computation, whatever versions its files have.
         audience: who may read it.
@@ -42,6 +43,7 @@ class ResultRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
+    environment: str
     digest: str
     shape: str
     audience: Audience
@@ -57,14 +59,18 @@ class ResultRecord(BaseModel):
     application: ApplicationID
 
     @classmethod
-    def of(cls, produced: ProducedResult, program: ProgramIdentity) -> ResultRecord:
+    def of(
+        cls, produced: ProducedResult, program: ProgramIdentity, environment: str
+    ) -> ResultRecord:
         """The record of a result.
 
         Args:
             produced: the result.
             program: who has kept it.
+            environment: what that program's digests take for granted.
         """
         return cls(
+            environment=environment,
             digest=produced.digest,
             shape=produced.shape,
             audience=produced.audience,

@@ -53,6 +53,7 @@ RESULTS = Table(
     METADATA,
     Column("number", _NUMBER, primary_key=True, autoincrement=True),
     Column("storage", String(_DIGEST), nullable=False),
+    Column("environment", String(_DIGEST), nullable=False),
     Column("dataset_id", String(_DIGEST), nullable=False),
     Column("digest", String(_DIGEST), nullable=False),
     Column("name", String(_NAME), nullable=False),
@@ -86,8 +87,9 @@ RESULTS = Table(
 """What was kept.
 
 `storage`: the storage directory or the task executors where its bytes are, where alone a result can
-be read. `shape`: what it computes, whatever versions its files have. `used`: when it was used, the
-last few times, as a JSON list.
+be read. `environment`: what a digest takes for granted, such as the version of Java: programs that
+have another one don't find the result. `shape`: what it computes, whatever versions its files have.
+`used`: when it was used, the last few times, as a JSON list.
 """
 
 MANIFESTS = Table(
@@ -125,6 +127,7 @@ CLAIMS = Table(
     "claims",
     METADATA,
     Column("storage", String(_DIGEST), primary_key=True),
+    Column("environment", String(_DIGEST), primary_key=True),
     Column("dataset_id", String(_DIGEST), primary_key=True),
     Column("epoch", BigInteger, nullable=False),
     Column("application", String(_ID)),

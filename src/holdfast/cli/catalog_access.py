@@ -32,6 +32,11 @@ def catalog_in(root: Path, *, make: bool = False) -> Iterator[Catalog | None]:
         return
     program = this_program(ApplicationID.random())
     try:
-        yield Catalog(database, partial(directory_identity, root), program, _LEASE_SECONDS)
+        identity = partial(directory_identity, root)
+        yield Catalog(database, identity, _computes_nothing, program, _LEASE_SECONDS)
     finally:
         database.close()
+
+
+def _computes_nothing() -> str:
+    return ""

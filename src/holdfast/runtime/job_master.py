@@ -700,7 +700,7 @@ class _Job(Generic[Q, D]):
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
         book = self._manager.results
-        alone = vertex.plan.validity() is not Validity.ANYWHERE
+        alone = not means_the_same_elsewhere(vertex.plan)
         claim = book.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
@@ -787,7 +787,7 @@ class _Job(Generic[Q, D]):
         wanted = self._manager.wanted.find(plan.digest)
         return ProductionFacts(
             shape=plan.digest if asked is None else asked.shape,
-            is_valid_anywhere=plan.validity() is Validity.ANYWHERE,
+            is_valid_anywhere=means_the_same_elsewhere(plan),
             # A catalog may let somebody read a table and not its files, or the other way round.
             is_checkable=not plan.catalog_files(),
             lifetime=None if wanted is None else wanted.lifetime,
@@ -801,6 +801,14 @@ class _Job(Generic[Q, D]):
         kept_by = None if entry.origin is None else str(entry.origin)
         self._publish(VertexRead(dataset_id, computes, kept_by))
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
+
+
+def means_the_same_elsewhere(plan: CanonicalNode) -> bool:
+    """Whether another program would compute the same rows.
+
+    Where rows depend on how they are partitioned, another one may have another number of cores.
+    """
+    return plan.validity() is Validity.ANYWHERE and not plan.layout_sensitive
 
 
 def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:

@@ -377,7 +377,7 @@ class SharedResults(ResultBook):
         produced = replace(produced, is_shared=True)
         announced = catalog.announce(produced)
         try:
-            record = ResultRecord.of(produced, catalog.program)
+            record = ResultRecord.of(produced, catalog.program, catalog.environment)
             beside = {RESULT_RECORD_NAME: record.model_dump_json(indent=2)}
             kept = self._place.put(produced.kept, beside)
         except StorageError:

@@ -54,7 +54,9 @@ def rebuild(root: Path, catalog: Catalog) -> list[Rebuilt]:
                 directories=(str(directory),), manifest=manifest, name=directory.name
             )
             why = damage(directory, manifest)
-            if why is None and not catalog.restore(record.produced(kept), record.program()):
+            if why is None and not catalog.restore(
+                record.produced(kept), record.program(), record.environment
+            ):
                 why = "it is recorded already"
         found.append(Rebuilt(directory, computes, why))
     return found

@@ -26,12 +26,13 @@ def upgrade() -> None:
     op.create_table(
         "claims",
         sa.Column("storage", sa.String(length=64), nullable=False),
+        sa.Column("environment", sa.String(length=64), nullable=False),
         sa.Column("dataset_id", sa.String(length=64), nullable=False),
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("application", sa.String(length=32), nullable=True),
         sa.Column("since", sa.Float(), nullable=False),
         sa.Column("until", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("storage", "dataset_id"),
+        sa.PrimaryKeyConstraint("storage", "environment", "dataset_id"),
     )
     op.create_table(
         "programs",
@@ -52,6 +53,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("storage", sa.String(length=64), nullable=False),
+        sa.Column("environment", sa.String(length=64), nullable=False),
         sa.Column("dataset_id", sa.String(length=64), nullable=False),
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),

@@ -1,0 +1,219 @@
+"""Processes on one storage directory that are killed at any moment.
+
+Each produces, reads, evicts and invalidates results; what a result holds follows from its id.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
+from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.errors import StorageError
+from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
+from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.result_book import Claim, ProductionFacts
+from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.shared_directory import SHARED, SharedDirectory
+
+DATASETS = [IntermediateDataSetID(f"{number + 1:064x}") for number in range(24)]
+STORAGE = "5" * 32
+LEASE_SECONDS = 3.0
+_ROWS = 500
+_PARTITIONS = 3
+
+
+@dataclass
+class Storm:
+    """What has happened.
+
+    Attributes:
+        done: how often each thing was done.
+        wrong: reads that gave other rows than the result has.
+        failed: reads of a leased result that failed.
+    """
+
+    done: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit: int) -> Storm:
+    """Has processes work and kills them, for a while.
+
+    Args:
+        root: the storage directory.
+        url: of the catalog.
+        processes: how many at once.
+        seconds: how long.
+        seed: of what is done.
+        limit: how many bytes all results may have.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    chosen, reports = random.Random(seed), root.with_name("reports")
+    reports.mkdir()
+    storm, until = Storm(), time.monotonic() + seconds
+    running: list[BaseProcess] = []
+    while time.monotonic() < until:
+        while len(running) < processes:
+            process = context.Process(
+                target=_work, args=(root, url, chosen.random(), limit, reports), daemon=True
+            )
+            process.start()
+            running.append(process)
+        time.sleep(chosen.uniform(0.0, 2.0 / processes))
+        victim = running.pop(chosen.randrange(len(running)))
+        if chosen.random() < 0.9 and victim.pid is not None:
+            os.kill(victim.pid, signal.SIGKILL)
+        else:
+            victim.terminate()
+        victim.join()
+        storm.done["killed"] += 1
+    for process in running:
+        process.kill()
+        process.join()
+    _collect(storm, reports)
+    return storm
+
+
+def _collect(storm: Storm, reports: Path) -> None:
+    for file in reports.iterdir():
+        # A process that is killed over a line has written none of it.
+        for line in file.read_text().splitlines():
+            kind, _, text = line.partition("\t")
+            storm.done[kind] += 1
+            if kind == "wrong":
+                storm.wrong.append(text)
+            elif kind == "failed":
+                storm.failed.append(text)
+
+
+@dataclass
+class Report:
+    """Where one process says what it does: others would be held up by what a killed one holds."""
+
+    directory: Path
+
+    def put(self, kind: str, text: str = "") -> None:
+        line = f"{kind}\t{' '.join(text.split())}\n".encode()
+        file = os.open(
+            self.directory / str(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
+        os.write(file, line)
+        os.close(file)
+
+
+def book_of(root: Path, url: str, limit: int) -> tuple[SharedResults, EmbeddedStorage, Catalog]:
+    """A program's book, its storage and its view of the catalog."""
+    storage = EmbeddedStorage(root)
+    program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
+    catalog = Catalog(
+        CatalogDatabase(url), lambda: STORAGE, lambda: "e" * 64, program, LEASE_SECONDS
+    )
+    place = EmbeddedSharingPlace(storage, SharedDirectory(root / SHARED))
+    policy = SharingPolicy(
+        Audience.USER, lambda kept: limit, lambda paths: None, lambda digest: digest[-1] in "02468"
+    )
+    return SharedResults(GuardedCatalog(catalog, LEASE_SECONDS), place, policy), storage, catalog
+
+
+def _work(root: Path, url: str, seed: float, limit: int, directory: Path) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    chosen, report = random.Random(seed), Report(directory)
+    book, storage, _ = book_of(root, url, limit)
+    try:
+        while True:
+            dataset_id = chosen.choice(DATASETS)
+            if chosen.random() < 0.1:
+                book.invalidate(dataset_id.hex, everywhere=chosen.random() < 0.5)
+                report.put("invalidated")
+                continue
+            with book.reading() as lease:
+                result = lease.acquire(dataset_id)
+                if result is not None:
+                    _check(result.kept, dataset_id, chosen, report)
+                    continue
+            _produce(book, storage, dataset_id, chosen, report)
+    finally:
+        book.close()
+        storage.close()
+
+
+def _produce(
+    book: SharedResults,
+    storage: EmbeddedStorage,
+    dataset_id: IntermediateDataSetID,
+    chosen: random.Random,
+    report: Report,
+) -> None:
+    claim = book.claim(dataset_id, dataset_id.hex, 2.0, alone=False)
+    if not isinstance(claim, Claim):
+        report.put("waited")
+        return
+    try:
+        try:
+            kept = written(storage, dataset_id)
+        except StorageError as error:
+            report.put("not written", str(error))
+            return
+        time.sleep(chosen.uniform(0.0, 0.05))
+        facts = ProductionFacts(
+            is_valid_anywhere=True,
+            is_checkable=True,
+            lifetime=chosen.choice([None, 2.0, 600.0]),
+            seconds=chosen.uniform(1.0, 100.0),
+        )
+        result = book.commit(claim, kept, wanted=True, facts=facts)
+        _check(result.kept, dataset_id, chosen, report)
+        book.release([result])
+        report.put("refused" if result.refusal else "produced")
+    finally:
+        book.abandon(claim)
+
+
+def _check(
+    kept: KeptDataSet, dataset_id: IntermediateDataSetID, chosen: random.Random, report: Report
+) -> None:
+    time.sleep(chosen.uniform(0.0, 0.1))
+    try:
+        tables = [pyarrow.parquet.read_table(location) for location in kept.locations]
+    except (OSError, pyarrow.ArrowException) as error:
+        report.put("failed", f"{dataset_id}: {error}")
+        return
+    values = Counter(value for table in tables for value in table.column("a").to_pylist())
+    if values != Counter({int(dataset_id.hex, 16): _ROWS * _PARTITIONS}):
+        report.put("wrong", f"{dataset_id}: {values}")
+    report.put("read")
+
+
+def written(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
+    """What the tasks of a production leave."""
+    job = JobID.random()
+    staged = storage.stage(job, dataset_id)
+    for index in range(_PARTITIONS):
+        table = pyarrow.table({"a": [int(dataset_id.hex, 16)] * _ROWS})
+        file = staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
+        pyarrow.parquet.write_table(table, file)
+    description = DataSetDescription(
+        dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
+    )
+    kept = storage.publish(staged, description)
+    storage.end_job(job)
+    return kept
