@@ -43,6 +43,8 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
             MINIMUM: 0,
             STORAGE_DIR: f"file://{tmp_path / 'ha'}",
             DIRECTORY: str(tmp_path / "store"),
+            # A start that is only left, and not killed, would share what it has kept.
+            "catalog.url": "none",
         }
         started.append(Environment(spark, config=keys | config))
         return started[-1]

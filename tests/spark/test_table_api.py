@@ -115,9 +115,9 @@ class RecordingEnvironment(Environment):
         self.calls.append("substituted")
         return super().substituted(table)
 
-    def cache(self, table: Table) -> CachedTable:
+    def cache(self, table: Table, lifetime: Any = None) -> CachedTable:
         self.calls.append("cache")
-        return super().cache(table)
+        return super().cache(table, lifetime)
 
     def invalidate(self, table: Table) -> None:
         self.calls.append("invalidate")

@@ -309,7 +309,9 @@ class SharedResults(ResultBook):
         self, result: KeptResult, facts: ProductionFacts, claim: CatalogClaim | None
     ) -> str | None:
         """Tells others of a result; returns why it isn't kept, where there is no room for it."""
-        is_offered = claim is not None and facts.is_valid_anywhere
+        # What is sealed, nobody else has the key of.
+        is_sealed = result.kept.manifest.dataset.seal is not None
+        is_offered = claim is not None and facts.is_valid_anywhere and not is_sealed
         audience = self._policy.audience if facts.is_checkable else Audience.USER
         produced = ProducedResult(
             dataset_id=result.dataset_id,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,5 +69,6 @@ def on_this_machine(output: Path, log: Path) -> Iterator[Place]:
             keeping = {"intermediate-result-storage.directory": str(kept)}
             yield Place(spark, keeping, description, str(log))
         finally:
-            with suppress(OSError):  # another demo may be at work in it
-                kept.rmdir()
+            # Another demo may be at work in it.
+            if not any(kept.glob("application-*")):
+                shutil.rmtree(kept, ignore_errors=True)

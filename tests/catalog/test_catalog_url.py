@@ -1,0 +1,53 @@
+"""Environments whose catalog is configured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import URL
+
+from holdfast import Environment
+from holdfast.errors import ConfigurationError
+from holdfast.runtime.vertex_outcome import VertexOutcome
+
+
+def test_programs_share_results_through_any_database(
+    spark: SparkSession, tmp_path: Path, url: URL
+) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "catalog.url": url.render_as_string(hide_password=False),
+    }
+    outcomes = []
+    for _ in range(2):
+        with Environment(spark, config=config) as env:
+            hot = env.from_dataframe(spark.range(40).selectExpr("id % 7 AS k")).groupBy("k").count()
+            assert hot.cache(lifetime="1 h").count() == 7
+            assert env.last_job_result is not None
+            outcomes.append(env.last_job_result.vertices[0].outcome)
+    assert outcomes == [VertexOutcome.PRODUCED, VertexOutcome.READ]
+    assert not (tmp_path / "kept" / "catalog.db").exists()
+
+
+def test_a_stream_is_not_put_where_it_outlives_its_program(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "intermediate-result-storage.lifetime": "1 h",
+    }
+    with Environment(spark, config=config) as env:
+        cached = env.from_collection(range(5)).map(lambda value: value + 1).cache()
+        assert sorted(cached.execute_and_collect()) == [1, 2, 3, 4, 5]
+        assert sorted(cached.execute_and_collect()) == [1, 2, 3, 4, 5]
+    assert not list((tmp_path / "kept").glob("shared/*/*"))
+
+
+@pytest.mark.parametrize(
+    "given", ["mysql://host/db", "sqlite:///relative.db", "sqlite://", "nonsense", 7]
+)
+def test_what_is_no_catalog_is_refused(spark: SparkSession, given: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"catalog\.url.*expected sqlite:////path"):
+        Environment(spark, config={"catalog.url": given})
