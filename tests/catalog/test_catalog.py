@@ -257,6 +257,24 @@ def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
     assert [each.number for each in bo.sweep()] == [cheap]
 
 
+def test_what_is_made_of_something_gone_costs_more_to_compute_again(programs: Programs) -> None:
+    ana = programs()
+    stays = {"lifetime": 60.0, "is_shared": True, "size": 60}
+    costly = publish(ana, seconds=500.0, **stays).number
+    of_it = publish(ana, OTHER, seconds=5.0, inputs=(DATASET,), **stays).number
+    third = produced().dataset_id.from_digest("3" * 64)
+    alone = publish(ana, third, seconds=50.0, **stays).number
+    ana.leave()
+    bo = programs()
+    assert costly is not None
+    bo.withdraw("gone", numbers=[costly])
+    fourth = produced().dataset_id.from_digest("4" * 64)
+    published = publish(bo, fourth, size=60, limit=150)
+    # It took five seconds out of what took five hundred, and isn't there any more.
+    assert [each.number for each in published.evicted] == [alone]
+    assert of_it in {each.number for each in bo.all()}
+
+
 def test_what_is_held_is_not_evicted(programs: Programs) -> None:
     ana = programs()
     publish(ana, size=60, lifetime=60.0, is_shared=True)

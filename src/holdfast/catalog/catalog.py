@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import (
@@ -692,33 +703,37 @@ class Catalog:
             )
             .limit(_CANDIDATES)
         ).all()
-        datasets = {row.dataset_id: row.number for row in rows}
-        made_of = self._inputs(connection, datasets)
         newcomer = Valued(
             0, produced.kept.bytes, produced.seconds, self._asked_for(connection, produced, now)
         )
-        kept = [
-            Valued(
-                row.number,
-                row.bytes,
-                row.seconds,
-                tuple(json.loads(row.used)),
-                made_of.get(row.number, ()),
-            )
-            for row in rows
-        ]
-        return make_room(newcomer, kept, most - total, now, must_be_kept=True)
+        made_of = connection.execute(
+            select(INPUTS).where(INPUTS.c.result.in_([row.number for row in rows]))
+        ).all()
+        gone = self._gone(connection, {row.dataset_id for row in made_of})
+        numbers = {row.dataset_id: row.number for row in (*gone, *rows)}
+        inputs: dict[int, list[int]] = {}
+        for row in made_of:
+            if row.dataset_id in numbers:
+                inputs.setdefault(row.result, []).append(numbers[row.dataset_id])
+        return make_room(
+            newcomer,
+            [_valued(row, inputs) for row in rows],
+            most - total,
+            now,
+            gone=[_valued(row, inputs) for row in gone],
+            must_be_kept=True,
+        )
 
-    def _inputs(
-        self, connection: Connection, datasets: Mapping[str, int]
-    ) -> dict[int, tuple[int, ...]]:
-        made_of: dict[int, list[int]] = {}
-        for row in connection.execute(
-            select(INPUTS).where(INPUTS.c.result.in_(list(datasets.values())))
-        ):
-            if row.dataset_id in datasets:
-                made_of.setdefault(row.result, []).append(datasets[row.dataset_id])
-        return {number: tuple(inputs) for number, inputs in made_of.items()}
+    def _gone(self, connection: Connection, dataset_ids: Collection[str]) -> list[Row[Any]]:
+        """Of datasets that aren't kept any more the last result of each."""
+        rows = connection.execute(
+            select(RESULTS)
+            .where(RESULTS.c.dataset_id.in_(dataset_ids), RESULTS.c.storage == self._storage)
+            # The last one counts: one that is kept, where there is one.
+            .order_by(RESULTS.c.state == ResultState.KEPT.value, RESULTS.c.number)
+        )
+        last = {row.dataset_id: row for row in rows}
+        return [row for row in last.values() if row.state != ResultState.KEPT.value]
 
     def _asked_for(
         self, connection: Connection, produced: ProducedResult, now: float
@@ -840,6 +855,12 @@ class Catalog:
                 CLAIMS.c.application.is_(None), CLAIMS.c.since < now - _HISTORY_SECONDS
             )
         )
+
+
+def _valued(row: Row[Any], inputs: Mapping[int, Sequence[int]]) -> Valued[int]:
+    used = tuple(json.loads(row.used))
+    made_of = tuple(inputs.get(row.number, ()))
+    return Valued(row.number, row.bytes, row.seconds, used, made_of)
 
 
 def _is_held(now: float) -> ColumnElement[bool]:
