@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.catalog.catalog import THE_CATALOG, Catalog
+from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.catalog_scope import THE_CATALOG
 from holdfast.catalog.cataloged_result import Audience, ProgramIdentity, ResultState
 from holdfast.catalog.schema import HOLDERS, RESULTS
 from holdfast.ids import ApplicationID, IntermediateDataSetID
@@ -59,7 +60,7 @@ def measure(database: CatalogDatabase, results: int, rounds: int) -> Iterator[fl
         others = [_dataset(results + chosen.randrange(results)) for _ in range(DIGESTS - _KEPT)]
         asked = list(map(IntermediateDataSetID, chosen.sample(kept + others, DIGESTS)))
         started = time.perf_counter()
-        found = catalog.find(asked)
+        found = catalog.search.find(asked)
         elapsed = time.perf_counter() - started
         assert {each.hex for each in found} == set(kept)
         if number >= 0:

@@ -58,7 +58,7 @@ def programs(url: URL) -> Iterator[Callable[..., Catalog]]:
         databases.append(CatalogDatabase(url))
         identity = ProgramIdentity(ApplicationID.random(), user, groups, "node-1", os.getpid())
         catalog = Catalog(databases[-1], lambda: storage, lambda: "e" * 64, identity, lease_seconds)
-        catalog.renew()
+        catalog.programs.renew()
         return catalog
 
     yield make

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import update
 
-from holdfast.catalog.catalog import Catalog, Published
+from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import Audience, CatalogClaim, ProducedResult
+from holdfast.catalog.publications import Published
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
 from holdfast.ids import IntermediateDataSetID
 from holdfast.storage.kept_dataset import (
@@ -63,9 +64,11 @@ def publish(
     limit: int | None = None,
     **changed: Any,
 ) -> Published:
-    claim = catalog.claim(dataset_id)
+    claim = catalog.claims.claim(dataset_id)
     assert isinstance(claim, CatalogClaim)
-    return catalog.publish(produced(dataset_id, size, **changed), claim, lambda kept: limit)
+    return catalog.publications.publish(
+        produced(dataset_id, size, **changed), claim, lambda kept: limit
+    )
 
 
 def pass_time(catalog: Catalog, seconds: float) -> None:

@@ -63,16 +63,16 @@ def test_what_one_program_has_kept_another_finds(programs: Programs) -> None:
     files = (FileVersion("file:/a", 1, 2, "inode 3"),)
     made_from = MadeFrom(files, {"spark.sql.ansi.enabled": "true"})
     published = publish(ana, made_from=made_from, seconds=12.5)
-    found = again.find([DATASET, OTHER])
+    found = again.search.find([DATASET, OTHER])
     assert list(found) == [DATASET]
     assert found[DATASET].number == published.number
     assert (found[DATASET].seconds, found[DATASET].user) == (12.5, "ana")
     number = found[DATASET].number
-    assert again.sources([number]) == {number: made_from}
-    assert again.where_it_lies([number])[number].rows == 7
-    assert not again.is_empty()
+    assert again.search.sources([number]) == {number: made_from}
+    assert again.search.where_it_lies([number])[number].rows == 7
+    assert not again.search.is_empty()
     # Its own it has in memory.
-    assert ana.find([DATASET]) == {} and ana.is_empty()
+    assert ana.search.find([DATASET]) == {} and ana.search.is_empty()
 
 
 @pytest.mark.parametrize(
@@ -92,169 +92,169 @@ def test_who_may_read_a_result(
 ) -> None:
     publish(programs(), audience=audience)
     other = programs(user, groups=groups)
-    assert bool(other.find([DATASET])) is finds
-    assert other.is_empty() is not finds
-    assert isinstance(other.claim(DATASET), CatalogedResult if finds else CatalogClaim)
+    assert bool(other.search.find([DATASET])) is finds
+    assert other.search.is_empty() is not finds
+    assert isinstance(other.claims.claim(DATASET), CatalogedResult if finds else CatalogClaim)
 
 
 def test_what_lies_elsewhere_is_not_found(programs: Programs) -> None:
     publish(programs())
     elsewhere = programs(storage="6" * 32)
-    assert elsewhere.find([DATASET]) == {}
-    assert isinstance(elsewhere.claim(DATASET), CatalogClaim)
+    assert elsewhere.search.find([DATASET]) == {}
+    assert isinstance(elsewhere.claims.claim(DATASET), CatalogClaim)
 
 
 def test_one_alone_produces(programs: Programs) -> None:
     ana, bo, cy = programs(), programs(), programs()
-    claim = ana.claim(DATASET)
+    claim = ana.claims.claim(DATASET)
     assert isinstance(claim, CatalogClaim)
-    assert isinstance(bo.claim(DATASET), InProduction)
-    assert isinstance(bo.producer(DATASET), InProduction)
-    assert isinstance(bo.claim(OTHER), CatalogClaim)
-    ana.abandon(claim)
-    assert bo.producer(DATASET) is None
-    second = bo.claim(DATASET)
+    assert isinstance(bo.claims.claim(DATASET), InProduction)
+    assert isinstance(bo.claims.producer(DATASET), InProduction)
+    assert isinstance(bo.claims.claim(OTHER), CatalogClaim)
+    ana.claims.abandon(claim)
+    assert bo.claims.producer(DATASET) is None
+    second = bo.claims.claim(DATASET)
     assert isinstance(second, CatalogClaim) and second.epoch > claim.epoch
-    bo.publish(produced(), second, unlimited)
-    assert isinstance(cy.claim(DATASET), CatalogedResult)
-    assert isinstance(cy.producer(DATASET), CatalogedResult)
+    bo.publications.publish(produced(), second, unlimited)
+    assert isinstance(cy.claims.claim(DATASET), CatalogedResult)
+    assert isinstance(cy.claims.producer(DATASET), CatalogedResult)
 
 
 def test_how_long_it_took_the_last_time_is_known(programs: Programs) -> None:
     ana, bo = programs(), programs()
     publish(ana, seconds=33.0)
-    ana.withdraw("gone", digest=produced().digest)
-    ana.claim(DATASET)
-    found = bo.claim(DATASET)
+    ana.holders.withdraw("gone", digest=produced().digest)
+    ana.claims.claim(DATASET)
+    found = bo.claims.claim(DATASET)
     assert isinstance(found, InProduction)
     assert found.expected == 33.0
 
 
 def test_a_claim_ends_with_its_lease_and_a_late_publication_is_fenced(programs: Programs) -> None:
     paused, other = programs(), programs()
-    claim = paused.claim(DATASET)
+    claim = paused.claims.claim(DATASET)
     assert isinstance(claim, CatalogClaim)
     pass_time(other, 40.0)
-    taken = other.claim(DATASET)
+    taken = other.claims.claim(DATASET)
     assert isinstance(taken, CatalogClaim)
     # It doesn't come alive again by a late sign of life.
-    paused.renew()
+    paused.programs.renew()
     with pytest.raises(ClaimFencedError, match="epoch 1"):
-        paused.publish(produced(), claim, unlimited)
-    assert other.all() == []
-    assert other.publish(produced(), taken, unlimited).number is not None
+        paused.publications.publish(produced(), claim, unlimited)
+    assert other.search.all() == []
+    assert other.publications.publish(produced(), taken, unlimited).number is not None
 
 
 def test_a_claim_that_nobody_took_is_still_good(programs: Programs) -> None:
     slow = programs()
-    claim = slow.claim(DATASET)
+    claim = slow.claims.claim(DATASET)
     assert isinstance(claim, CatalogClaim)
     pass_time(slow, 40.0)
-    assert slow.publish(produced(), claim, unlimited).number is not None
+    assert slow.publications.publish(produced(), claim, unlimited).number is not None
 
 
 def test_renewal_keeps_a_claim(programs: Programs) -> None:
     slow, other = programs(), programs()
-    slow.claim(DATASET)
+    slow.claims.claim(DATASET)
     for _ in range(4):
         pass_time(other, 20.0)
-        slow.renew()
-        assert isinstance(other.claim(DATASET), InProduction)
+        slow.programs.renew()
+        assert isinstance(other.claims.claim(DATASET), InProduction)
 
 
 def test_results_of_an_application_go_with_it(programs: Programs) -> None:
     ana, bo = programs(), programs()
     publish(ana)
     publish(ana, OTHER, lifetime=60.0, is_shared=True)
-    ana.leave()
-    assert list(bo.find([DATASET, OTHER])) == [OTHER]
-    (gone,) = bo.all([ResultState.GONE])
+    ana.programs.leave()
+    assert list(bo.search.find([DATASET, OTHER])) == [OTHER]
+    (gone,) = bo.search.all([ResultState.GONE])
     assert gone.dataset_id == DATASET and gone.why_gone == "the program that had kept it ended"
-    assert bo.sweep() == []
+    assert bo.holders.sweep() == []
 
 
 def test_results_of_a_dead_application_go_with_its_lease(programs: Programs) -> None:
     dead, bo = programs(), programs()
     publish(dead)
-    assert list(bo.find([DATASET])) == [DATASET]
+    assert list(bo.search.find([DATASET])) == [DATASET]
     pass_time(bo, 40.0)
-    bo.renew()
-    assert bo.find([DATASET]) == {}
-    assert bo.sweep() == [] and bo.all() == []
+    bo.programs.renew()
+    assert bo.search.find([DATASET]) == {}
+    assert bo.holders.sweep() == [] and bo.search.all() == []
 
 
 def test_a_lifetime_begins_anew_with_each_use(programs: Programs) -> None:
     ana, bo = programs(), programs()
     number = publish(ana, lifetime=600.0, is_shared=True).number
     assert number is not None
-    ana.leave()
+    ana.programs.leave()
     for _ in range(3):
         pass_time(bo, 400.0)
-        assert bo.use(number, hold=False)
+        assert bo.holders.use(number, hold=False)
     pass_time(bo, 700.0)
-    assert bo.find([DATASET]) == {}
-    (gone,) = bo.sweep()
+    assert bo.search.find([DATASET]) == {}
+    (gone,) = bo.holders.sweep()
     assert gone.number == number and gone.uses == 3 and gone.saved_seconds == 30.0
-    assert [each.number for each in bo.sweep()] == [number]
-    bo.removed([number])
-    assert bo.sweep() == []
-    assert not bo.use(number, hold=True)
+    assert [each.number for each in bo.holders.sweep()] == [number]
+    bo.holders.removed([number])
+    assert bo.holders.sweep() == []
+    assert not bo.holders.use(number, hold=True)
 
 
 def test_who_holds_a_result_keeps_it(programs: Programs) -> None:
     ana, bo = programs(), programs()
     number = publish(ana, lifetime=10.0, is_shared=True).number
     assert number is not None
-    assert bo.use(number, hold=True)
-    ana.leave()
+    assert bo.holders.use(number, hold=True)
+    ana.programs.leave()
     pass_time(bo, 20.0)
-    assert bo.sweep() == []
-    bo.let_go([number])
-    assert [each.number for each in bo.sweep()] == [number]
+    assert bo.holders.sweep() == []
+    bo.holders.let_go([number])
+    assert [each.number for each in bo.holders.sweep()] == [number]
 
 
 def test_what_was_announced_and_never_published_is_garbage(programs: Programs) -> None:
     dead, bo = programs(), programs()
-    dead.announce(produced(is_shared=True, lifetime=60.0))
-    assert bo.sweep() == []
+    dead.publications.announce(produced(is_shared=True, lifetime=60.0))
+    assert bo.holders.sweep() == []
     pass_time(bo, 40.0)
-    (found,) = bo.sweep()
+    (found,) = bo.holders.sweep()
     assert found.state is ResultState.GOING and found.is_shared
 
 
 def test_what_was_announced_is_published_under_its_number(programs: Programs) -> None:
     ana = programs()
     result = produced(is_shared=True, lifetime=60.0)
-    claim = ana.claim(DATASET)
+    claim = ana.claims.claim(DATASET)
     assert isinstance(claim, CatalogClaim)
-    number = ana.announce(result)
-    assert programs().find([DATASET]) == {}
-    assert ana.publish(result, claim, unlimited, announced=number).number == number
-    assert list(programs().find([DATASET])) == [DATASET]
+    number = ana.publications.announce(result)
+    assert programs().search.find([DATASET]) == {}
+    assert ana.publications.publish(result, claim, unlimited, announced=number).number == number
+    assert list(programs().search.find([DATASET])) == [DATASET]
 
 
 def test_a_withdrawn_result_is_found_no_more(programs: Programs) -> None:
     ana, bo = programs(), programs("bo")
     publish(ana, lifetime=60.0, is_shared=True)
-    assert bo.withdraw("bo's wish", digest=produced().digest) == []
-    (gone,) = programs().withdraw("ana's wish", digest=produced().digest)
+    assert bo.holders.withdraw("bo's wish", digest=produced().digest) == []
+    (gone,) = programs().holders.withdraw("ana's wish", digest=produced().digest)
     assert gone.dataset_id == DATASET
-    assert programs().find([DATASET]) == {}
-    assert [each.why_gone for each in ana.sweep()] == ["ana's wish"]
+    assert programs().search.find([DATASET]) == {}
+    assert [each.why_gone for each in ana.holders.sweep()] == ["ana's wish"]
 
 
 def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
     ana = programs()
     cheap = publish(ana, size=60, seconds=1.0, lifetime=60.0, is_shared=True).number
     dear = publish(ana, OTHER, size=60, seconds=100.0, lifetime=60.0, is_shared=True).number
-    ana.leave()
+    ana.programs.leave()
     bo = programs()
-    bo.renew()
+    bo.programs.renew()
     third = produced().dataset_id.from_digest("3" * 64)
     published = publish(bo, third, size=60, limit=150)
     assert [each.number for each in published.evicted] == [cheap]
-    assert {each.number for each in bo.all()} == {dear, published.number}
-    assert [each.number for each in bo.sweep()] == [cheap]
+    assert {each.number for each in bo.search.all()} == {dear, published.number}
+    assert [each.number for each in bo.holders.sweep()] == [cheap]
 
 
 def test_what_is_made_of_something_gone_costs_more_to_compute_again(programs: Programs) -> None:
@@ -264,15 +264,15 @@ def test_what_is_made_of_something_gone_costs_more_to_compute_again(programs: Pr
     of_it = publish(ana, OTHER, seconds=5.0, inputs=(DATASET,), **stays).number
     third = produced().dataset_id.from_digest("3" * 64)
     alone = publish(ana, third, seconds=50.0, **stays).number
-    ana.leave()
+    ana.programs.leave()
     bo = programs()
     assert costly is not None
-    bo.withdraw("gone", numbers=[costly])
+    bo.holders.withdraw("gone", numbers=[costly])
     fourth = produced().dataset_id.from_digest("4" * 64)
     published = publish(bo, fourth, size=60, limit=150)
     # It took five seconds out of what took five hundred, and isn't there any more.
     assert [each.number for each in published.evicted] == [alone]
-    assert of_it in {each.number for each in bo.all()}
+    assert of_it in {each.number for each in bo.search.all()}
 
 
 def test_what_is_held_is_not_evicted(programs: Programs) -> None:
@@ -286,7 +286,7 @@ def test_what_is_held_is_not_evicted(programs: Programs) -> None:
 def test_a_result_that_is_larger_than_the_budget_is_not_kept(programs: Programs) -> None:
     ana, bo = programs(), programs()
     assert publish(ana, size=200, limit=100).number is None
-    assert isinstance(bo.claim(DATASET), CatalogClaim)
+    assert isinstance(bo.claims.claim(DATASET), CatalogClaim)
 
 
 def test_a_later_version_of_the_tables_is_refused(url: URL, programs: Programs) -> None:

@@ -18,7 +18,7 @@ Programs = Callable[..., Catalog]
 
 
 def answer(guarded: GuardedCatalog) -> str:
-    return guarded.ask(lambda catalog: "empty" if catalog.is_empty() else "full", "away")
+    return guarded.ask(lambda catalog: "empty" if catalog.search.is_empty() else "full", "away")
 
 
 def test_a_failure_is_warned_of_once_and_tried_again_later(
@@ -46,7 +46,7 @@ def test_a_later_version_is_not_asked_again(
     with other.database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     catalog = Catalog(
-        CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, other.program, 600.0
+        CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, other.scope.program, 600.0
     )
     guarded = GuardedCatalog(catalog, 600.0)
     assert [answer(guarded) for _ in range(3)] == ["away"] * 3
@@ -76,7 +76,7 @@ def test_a_program_that_ends_leaves(programs: Programs) -> None:
     guarded.close()
     with other.database.reading() as connection:
         left = connection.execute(text("SELECT application FROM programs")).all()
-    assert [row.application for row in left] == [other.program.application.hex]
+    assert [row.application for row in left] == [other.scope.program.application.hex]
 
 
 def test_the_lease_is_renewed(programs: Programs, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ def told(
     asked: AskedFor,
     unreadable: Callable[[Collection[str]], str | None] = readable,
 ) -> str | None:
-    near = catalog.near([asked]).get(asked.digest)
+    near = catalog.search.near([asked]).get(asked.digest)
     if near is None:
         return None
     why = why_not(*near, unreadable)
@@ -72,7 +72,7 @@ def test_other_settings(programs: Programs) -> None:
 def test_what_is_gone(programs: Programs) -> None:
     ana = programs()
     publish(ana, made_from=MADE_FROM)
-    ana.withdraw("evicted to make room", digest=RESULT.digest)
+    ana.holders.withdraw("evicted to make room", digest=RESULT.digest)
     assert told(programs(), ASKED) == "and gone since: evicted to make room"
 
 
@@ -94,7 +94,7 @@ def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
 def test_the_last_one_that_is_kept_is_the_one_that_is_told(programs: Programs) -> None:
     for _ in range(2):
         publish(programs(), OTHER, digest="3" * 64, shape=ASKED.shape)
-        programs().withdraw("gone", digest="3" * 64)
+        programs().holders.withdraw("gone", digest="3" * 64)
     publish(programs(), OTHER, digest="4" * 64, shape=ASKED.shape, made_from=MADE_FROM)
     asked = replace(ASKED, made_from=MadeFrom(FILES[:2]))
     assert told(programs(), asked) == "stale: file:/orders/c went since"

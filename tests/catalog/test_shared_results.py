@@ -187,14 +187,14 @@ def test_what_nobody_wants_here_is_read_and_not_held(start: Start) -> None:
     assert other.book.find([DATASET]).keys() == {DATASET}
     # Nobody holds it but the catalog, so it may be evicted.
     pass_time(other.catalog, 700.0)
-    assert len(other.catalog.sweep()) == 1
+    assert len(other.catalog.holders.sweep()) == 1
 
 
 def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
     ana, other = start(), start()
     ana.produce(facts=replace(FACTS, is_valid_anywhere=False))
     assert other.read() is None
-    (recorded,) = other.catalog.all()
+    (recorded,) = other.catalog.search.all()
     assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
 
 
@@ -384,8 +384,8 @@ def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
 def test_what_the_footers_say_of_columns_is_recorded(start: Start) -> None:
     ana = start()
     ana.produce((3, 1, 2), FOR_LONG)
-    (result,) = ana.catalog.all()
-    assert ana.catalog.statistics(result.number) == {"a": ColumnStatistics("1", "3", 0)}
+    (result,) = ana.catalog.search.all()
+    assert ana.catalog.search.statistics(result.number) == {"a": ColumnStatistics("1", "3", 0)}
 
 
 def test_a_claim_that_the_catalog_was_not_told_of_is_not_renewed_for_ever(
@@ -399,12 +399,12 @@ def test_a_claim_that_the_catalog_was_not_told_of_is_not_renewed_for_ever(
     ana.book.abandon(claim)
     ana.book._catalog.ask = ask  # type: ignore[method-assign]
     ana.book._look_after(ana.catalog)
-    assert bo.catalog.producer(DATASET) is None
+    assert bo.catalog.claims.producer(DATASET) is None
 
 
 def test_states_are_told_apart(start: Start) -> None:
     ana = start()
     ana.produce(facts=FOR_LONG)
-    assert [each.state for each in ana.catalog.all()] == [ResultState.KEPT]
+    assert [each.state for each in ana.catalog.search.all()] == [ResultState.KEPT]
     ana.book.invalidate(DIGEST, everywhere=True)
-    assert [each.state for each in ana.catalog.all(list(ResultState))] == [ResultState.GONE]
+    assert [each.state for each in ana.catalog.search.all(list(ResultState))] == [ResultState.GONE]

@@ -43,7 +43,7 @@ def _nothing_is_left(root: Path, url: str, limit: int, storm: Storm) -> None:
     # Any program that goes on clears up after those that were killed.
     assert book.may_find() in (True, False)
     book._look_after(catalog)
-    kept = catalog.all()
+    kept = catalog.search.all()
     assert sum(each.bytes for each in kept) <= limit
     for garbage in find_garbage(root, catalog):
         assert garbage.remove(), garbage

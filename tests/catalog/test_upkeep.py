@@ -114,9 +114,9 @@ def test_a_catalog_that_is_lost_is_rebuilt_from_what_lies_there(
     assert f"{damaged} (rows): not recorded: its manifest or record" in shown
     again = start()
     assert again.read() == [1, 1, 1, 2, 2, 2]
-    (result,) = again.catalog.all()
+    (result,) = again.catalog.search.all()
     assert (result.seconds, result.lifetime, result.user) == (12.0, 600.0, "ana")
-    assert again.catalog.sources([result.number])[result.number] == FOR_LONG.made_from
+    assert again.catalog.search.sources([result.number])[result.number] == FOR_LONG.made_from
     assert "it is recorded already" in run("catalog", "rebuild")[1]
     again.book.invalidate(DIGEST, everywhere=True)
     assert not directory.exists()

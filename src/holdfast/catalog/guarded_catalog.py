@@ -81,7 +81,7 @@ class GuardedCatalog:
         if thread is not None:
             thread.join()
             try:
-                self._catalog.leave()
+                self._catalog.programs.leave()
             except CatalogError as error:
                 logger.debug("can't leave the catalog, the lease will expire: %s", error)
         self._catalog.database.close()
@@ -105,7 +105,7 @@ class GuardedCatalog:
         with self._lock:
             if self._thread is not None or self._stopped.is_set():
                 return
-            self._catalog.renew()
+            self._catalog.programs.renew()
             self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
             self._thread.start()
 
@@ -116,5 +116,5 @@ class GuardedCatalog:
                 return
 
     def _renew(self, catalog: Catalog) -> None:
-        catalog.renew()
+        catalog.programs.renew()
         self._look_after(catalog)

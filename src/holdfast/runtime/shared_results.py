@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from holdfast.catalog.catalog import Catalog, Published
+from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import (
     Audience,
     CatalogClaim,
@@ -20,6 +20,7 @@ from holdfast.catalog.cataloged_result import (
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.catalog.patience import is_worth_waiting
+from holdfast.catalog.publications import Published
 from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
 from holdfast.errors import ClaimFencedError, StorageError
 from holdfast.ids import IntermediateDataSetID
@@ -101,7 +102,7 @@ class SharedResults(ResultBook):
             return found
         numbers = [each.number for each in offered.values()]
         nowhere: dict[int, KeptDataSet] = {}
-        lying = self._catalog.ask(lambda catalog: catalog.where_it_lies(numbers), nowhere)
+        lying = self._catalog.ask(lambda catalog: catalog.search.where_it_lies(numbers), nowhere)
         for dataset_id, result in offered.items():
             if result.number in lying:
                 # Its number here is given when it is leased.
@@ -205,14 +206,14 @@ class SharedResults(ResultBook):
         nothing: dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]] = {}
         if not asked or not self._catalog.is_there():
             return {}
-        found = self._catalog.ask(lambda catalog: catalog.near(asked), nothing)
+        found = self._catalog.ask(lambda catalog: catalog.search.near(asked), nothing)
         return {digest: why_not(*near, self._policy.unreadable) for digest, near in found.items()}
 
     def may_find(self) -> bool:
         if self._own.may_find():
             return True
         return self._catalog.is_there() and self._catalog.ask(
-            lambda catalog: not catalog.is_empty(), False
+            lambda catalog: not catalog.search.is_empty(), False
         )
 
     def close(self) -> None:
@@ -227,12 +228,12 @@ class SharedResults(ResultBook):
         nothing: dict[IntermediateDataSetID, CatalogedResult] = {}
         if not dataset_ids:
             return nothing
-        found = self._catalog.ask(lambda catalog: catalog.find(dataset_ids), nothing)
+        found = self._catalog.ask(lambda catalog: catalog.search.find(dataset_ids), nothing)
         if not found:
             return nothing
         numbers = [each.number for each in found.values()]
         unknown: dict[int, MadeFrom] = {}
-        sources = self._catalog.ask(lambda catalog: catalog.sources(numbers), unknown)
+        sources = self._catalog.ask(lambda catalog: catalog.search.sources(numbers), unknown)
         return {
             dataset_id: result
             for dataset_id, result in found.items()
@@ -246,8 +247,12 @@ class SharedResults(ResultBook):
         wanted = self._policy.is_wanted(result.digest)
 
         def use(catalog: Catalog) -> KeptDataSet | None:
-            lying = catalog.where_it_lies([result.number]).get(result.number)
-            return lying if lying is not None and catalog.use(result.number, hold=True) else None
+            lying = catalog.search.where_it_lies([result.number]).get(result.number)
+            return (
+                lying
+                if lying is not None and catalog.holders.use(result.number, hold=True)
+                else None
+            )
 
         lying = self._catalog.ask(use, None)
         if lying is None:
@@ -258,7 +263,7 @@ class SharedResults(ResultBook):
             logger.info("%s of another program can't be read: %s", result.name, error)
             damage = self._place.damage(lying)
             if damage is None:
-                self._catalog.ask(lambda catalog: catalog.let_go([result.number]), None)
+                self._catalog.ask(lambda catalog: catalog.holders.let_go([result.number]), None)
             else:
                 self._withdraw_all(damage, [result.number])
             return None
@@ -270,7 +275,7 @@ class SharedResults(ResultBook):
     def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
         """Of all programs, too, one alone is to produce it."""
         began, pause = time.monotonic(), _POLL_SECONDS
-        answer = self._catalog.ask(lambda catalog: catalog.claim(own.dataset_id), None)
+        answer = self._catalog.ask(lambda catalog: catalog.claims.claim(own.dataset_id), None)
         while True:
             if isinstance(answer, CatalogClaim):
                 with self._lock:
@@ -283,7 +288,9 @@ class SharedResults(ResultBook):
                 if taken_in is not None:
                     return taken_in
                 refused = answer.number
-                answer = self._catalog.ask(lambda catalog: catalog.claim(own.dataset_id), None)
+                answer = self._catalog.ask(
+                    lambda catalog: catalog.claims.claim(own.dataset_id), None
+                )
                 if isinstance(answer, CatalogedResult) and answer.number == refused:
                     # Here it is computed, then, as if nobody else had.
                     return own
@@ -358,18 +365,20 @@ class SharedResults(ResultBook):
             except StorageError as error:
                 logger.warning("%s will go with this program: %s", produced.dataset_id, error)
         try:
-            published = catalog.publish(
+            published = catalog.publications.publish(
                 produced, claim, self._policy.limit, announced=announced, statistics=statistics
             )
         except ClaimFencedError:
             if announced is not None:
                 remove_going(
-                    catalog, self._place, catalog.withdraw("it was late", numbers=[announced])
+                    catalog,
+                    self._place,
+                    catalog.holders.withdraw("it was late", numbers=[announced]),
                 )
             raise
         going = list(published.evicted)
         if published.number is None and announced is not None:
-            going += catalog.withdraw("there was no room", numbers=[announced])
+            going += catalog.holders.withdraw("there was no room", numbers=[announced])
         remove_going(catalog, self._place, going)
         return published
 
@@ -377,20 +386,22 @@ class SharedResults(ResultBook):
         self, catalog: Catalog, produced: ProducedResult
     ) -> tuple[int, ProducedResult]:
         produced = replace(produced, is_shared=True)
-        announced = catalog.announce(produced)
+        announced = catalog.publications.announce(produced)
         try:
-            record = ResultRecord.of(produced, catalog.program, catalog.environment)
+            record = ResultRecord.of(produced, catalog.scope.program, catalog.scope.environment)
             beside = {RESULT_RECORD_NAME: record.model_dump_json(indent=2)}
             kept = self._place.put(produced.kept, beside)
         except StorageError:
             remove_going(
-                catalog, self._place, catalog.withdraw("it can't be put", numbers=[announced])
+                catalog,
+                self._place,
+                catalog.holders.withdraw("it can't be put", numbers=[announced]),
             )
             raise
         return announced, replace(produced, kept=kept)
 
     def _give_up(self, claim: CatalogClaim) -> None:
-        if not self._catalog.ask(lambda catalog: catalog.abandon(claim), False):
+        if not self._catalog.ask(lambda catalog: catalog.claims.abandon(claim), False):
             with self._lock:
                 self._owed.append(claim)
 
@@ -398,8 +409,8 @@ class SharedResults(ResultBook):
         with self._lock:
             owed, self._owed = self._owed, []
         for claim in owed:
-            catalog.abandon(claim)
-        remove_going(catalog, self._place, catalog.sweep())
+            catalog.claims.abandon(claim)
+        remove_going(catalog, self._place, catalog.holders.sweep())
 
     def _withdraw(self, why: str, names: Collection[str | None], digest: str | None = None) -> None:
         with self._lock:
@@ -414,7 +425,7 @@ class SharedResults(ResultBook):
 
     def _withdraw_all(self, why: str, numbers: Collection[int], digest: str | None = None) -> None:
         def withdraw(catalog: Catalog) -> None:
-            gone = catalog.withdraw(why, numbers=numbers, digest=digest)
+            gone = catalog.holders.withdraw(why, numbers=numbers, digest=digest)
             remove_going(catalog, self._place, gone)
 
         self._catalog.ask(withdraw, None)
@@ -424,7 +435,7 @@ class SharedResults(ResultBook):
             number = None if kept.name is None else self._taken_in.pop(kept.name, None)
         self._place.remove(kept)
         if number is not None:
-            self._catalog.ask(lambda catalog: catalog.let_go([number]), None)
+            self._catalog.ask(lambda catalog: catalog.holders.let_go([number]), None)
 
 
 def remove_going(
@@ -438,14 +449,14 @@ def remove_going(
         results: those that the catalog has let go of.
     """
     removed = [each.number for each in results if each.is_shared and place.take_away(each.name)]
-    catalog.removed(removed)
+    catalog.holders.removed(removed)
 
 
 def _asked_again(
     catalog: Catalog, dataset_id: IntermediateDataSetID
 ) -> CatalogClaim | CatalogedResult | InProduction:
-    found = catalog.producer(dataset_id)
-    return catalog.claim(dataset_id) if found is None else found
+    found = catalog.claims.producer(dataset_id)
+    return catalog.claims.claim(dataset_id) if found is None else found
 
 
 def _origin(result: CatalogedResult) -> Origin:

@@ -117,7 +117,7 @@ class DirectorySource:
             with catalog_in(self._root) as catalog:
                 if catalog is None:
                     return {}, ()
-                return {result.name: result for result in catalog.all()}, ()
+                return {result.name: result for result in catalog.search.all()}, ()
         except CatalogError as error:
             return {}, (str(error),)
 
@@ -126,9 +126,11 @@ class DirectorySource:
         try:
             with catalog_in(self._root) as catalog:
                 if catalog is not None:
-                    numbers = [result.number for result in catalog.all() if result.name == name]
-                    gone = catalog.withdraw("it was removed by hand", numbers=numbers)
-                    catalog.removed([result.number for result in gone])
+                    numbers = [
+                        result.number for result in catalog.search.all() if result.name == name
+                    ]
+                    gone = catalog.holders.withdraw("it was removed by hand", numbers=numbers)
+                    catalog.holders.removed([result.number for result in gone])
         except CatalogError as error:
             return [str(error)]
         return []

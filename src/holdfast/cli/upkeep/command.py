@@ -83,13 +83,13 @@ def _collect(arguments: argparse.Namespace, root: Path) -> int:
             names = ", ".join(map(str, each.paths))
             if arguments.yes:
                 if catalog is not None and each.result is not None:
-                    catalog.withdraw(each.why, numbers=[each.result.number])
+                    catalog.holders.withdraw(each.why, numbers=[each.result.number])
                 if not each.remove():
                     _complain(arguments, f"{names}: can't be removed; check its owner")
                     code = _FAILED
                     continue
                 if catalog is not None and each.result is not None:
-                    catalog.removed([each.result.number])
+                    catalog.holders.removed([each.result.number])
             total += each.bytes
             print(printable(f"{size(each.bytes)}  {names}: {each.why}"))
     if not found:

@@ -66,9 +66,9 @@ def find_garbage(root: Path, catalog: Catalog | None) -> Iterator[FoundGarbage]:
                 "run `holdfast catalog rebuild` first"
             )
         return
-    recorded = {result.name: result for result in catalog.all(_ALIVE)}
-    unheld = {result.name for result in catalog.unheld()}
-    going = {result.name: result for result in catalog.all([ResultState.GOING])}
+    recorded = {result.name: result for result in catalog.search.all(_ALIVE)}
+    unheld = {result.name for result in catalog.holders.unheld()}
+    going = {result.name: result for result in catalog.search.all([ResultState.GOING])}
     for name in sorted(names):
         paths = tuple(
             path for kind in (STAGING, DATASETS) if (path := root / SHARED / kind / name).exists()

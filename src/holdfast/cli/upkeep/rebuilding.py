@@ -54,7 +54,7 @@ def rebuild(root: Path, catalog: Catalog) -> list[Rebuilt]:
                 directories=(str(directory),), manifest=manifest, name=directory.name
             )
             why = damage(directory, manifest)
-            if why is None and not catalog.restore(
+            if why is None and not catalog.publications.restore(
                 record.produced(kept), record.program(), record.environment
             ):
                 why = "it is recorded already"

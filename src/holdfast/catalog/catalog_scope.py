@@ -1,0 +1,118 @@
+"""What one program sees of a catalog: its own storage, and what it may read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from sqlalchemy import ColumnElement, and_, exists, or_
+
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import Audience, ProgramIdentity, ResultState
+from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
+from holdfast.errors import CatalogError
+from holdfast.ids import IntermediateDataSetID
+
+THE_CATALOG = ""
+"""Which holder the catalog is itself."""
+
+
+class CatalogScope:
+    """Which rows of a catalog are a program's business.
+
+    Attributes:
+        database: where the catalog is.
+        program: which program.
+        lease_seconds: how long the program, and what it claims, lives without a sign of life.
+        me: the program's application, in hexadecimal digits.
+
+    Args:
+        database: see above.
+        storage: gives the identity of where the program keeps bytes; an OSError without one.
+        environment: gives what the digests of its computations take for granted; an OSError where
+            that can't be told.
+        program: see above.
+        lease_seconds: see above.
+    """
+
+    def __init__(
+        self,
+        database: CatalogDatabase,
+        storage: Callable[[], str],
+        environment: Callable[[], str],
+        program: ProgramIdentity,
+        lease_seconds: float,
+    ) -> None:
+        self.database = database
+        self.program = program
+        self.lease_seconds = lease_seconds
+        self.me = program.application.hex
+        self._storage_of = storage
+        self._environment_of = environment
+
+    @cached_property
+    def storage(self) -> str:
+        """The identity of where the program keeps bytes: what is elsewhere can't be read.
+
+        Raises:
+            CatalogError: when it has none.
+        """
+        return self._asked(self._storage_of)
+
+    @cached_property
+    def environment(self) -> str:
+        """What the digests of the program's computations take for granted.
+
+        Raises:
+            CatalogError: when that can't be told.
+        """
+        return self._asked(self._environment_of)
+
+    def _asked(self, give: Callable[[], str]) -> str:
+        try:
+            return give()
+        except OSError as error:
+            raise CatalogError(self.database.name, str(error)) from error
+
+    def from_here(self) -> tuple[ColumnElement[bool], ...]:
+        """The results that are kept where the program can read them, by programs like it."""
+        return (
+            RESULTS.c.storage == self.storage,
+            RESULTS.c.environment == self.environment,
+            RESULTS.c.state == ResultState.KEPT.value,
+        )
+
+    def may_read(self) -> ColumnElement[bool]:
+        """The results that are for the program's user."""
+        shared = (Audience.USER.value, Audience.GROUP.value, Audience.ALL.value)
+        return or_(
+            and_(RESULTS.c.user_name == self.program.user, RESULTS.c.audience.in_(shared)),
+            and_(
+                RESULTS.c.audience == Audience.GROUP.value,
+                RESULTS.c.group_name.in_(self.program.groups),
+            ),
+            RESULTS.c.audience == Audience.ALL.value,
+        )
+
+    def claim_of(self, dataset_id: IntermediateDataSetID) -> ColumnElement[bool]:
+        """The claim to a dataset, whoever has it."""
+        return and_(
+            CLAIMS.c.storage == self.storage,
+            CLAIMS.c.environment == self.environment,
+            CLAIMS.c.dataset_id == dataset_id.hex,
+        )
+
+
+def is_held(now: float) -> ColumnElement[bool]:
+    """The results that somebody holds: a program that lives, or the catalog for a while yet."""
+    by_program = exists().where(
+        HOLDERS.c.result == RESULTS.c.number,
+        HOLDERS.c.application == PROGRAMS.c.application,
+        PROGRAMS.c.alive_until > now,
+    )
+    by_the_catalog = exists().where(
+        HOLDERS.c.result == RESULTS.c.number,
+        HOLDERS.c.application == THE_CATALOG,
+        HOLDERS.c.until > now,
+    )
+    return or_(by_program, by_the_catalog)

@@ -1,0 +1,188 @@
+"""Who holds the results of a catalog, and what nobody holds. Each call is one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from sqlalchemy import Connection, delete, exists, select, update
+
+from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope, is_held
+from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
+from holdfast.catalog.profit import REFERENCES
+from holdfast.catalog.programs import end
+from holdfast.catalog.recording import add_holder, going
+from holdfast.catalog.records import result_in
+from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS, USES
+
+_HISTORY_SECONDS = 7 * 86_400.0
+
+
+class CatalogHolders:
+    """What a program reads, holds and lets go of.
+
+    Args:
+        scope: of the program.
+
+    Every method raises CatalogError when the database can't be used.
+    """
+
+    def __init__(self, scope: CatalogScope) -> None:
+        self._scope = scope
+
+    def use(self, number: int, *, hold: bool) -> bool:
+        """This program reads a result, and holds it if it isn't to be evicted meanwhile.
+
+        Returns:
+            whether it is still there.
+        """
+        with self._scope.database.writing() as connection:
+            now = self._scope.database.now(connection)
+            row = connection.execute(
+                select(RESULTS).where(
+                    RESULTS.c.number == number, RESULTS.c.state == ResultState.KEPT.value
+                )
+            ).first()
+            if row is None:
+                return False
+            used = [*json.loads(row.used), now][-REFERENCES:]
+            connection.execute(
+                update(RESULTS)
+                .where(RESULTS.c.number == number)
+                .values(
+                    uses=RESULTS.c.uses + 1,
+                    saved_seconds=RESULTS.c.saved_seconds + row.seconds,
+                    used=json.dumps(used),
+                )
+            )
+            connection.execute(
+                USES.insert().values(
+                    result=number,
+                    application=self._scope.me,
+                    user_name=self._scope.program.user,
+                    used=now,
+                    saved_seconds=row.seconds,
+                )
+            )
+            if row.lifetime is not None:
+                connection.execute(
+                    update(HOLDERS)
+                    .where(HOLDERS.c.result == number, HOLDERS.c.application == THE_CATALOG)
+                    .values(until=now + row.lifetime)
+                )
+            if hold:
+                add_holder(connection, number, self._scope.me, None)
+            return True
+
+    def let_go(self, numbers: Collection[int]) -> None:
+        """This program holds these no longer."""
+        if not numbers:
+            return
+        with self._scope.database.writing() as connection:
+            connection.execute(
+                delete(HOLDERS).where(
+                    HOLDERS.c.result.in_(numbers), HOLDERS.c.application == self._scope.me
+                )
+            )
+
+    def withdraw(
+        self,
+        why: str,
+        *,
+        numbers: Collection[int] = (),
+        digest: str | None = None,
+    ) -> list[CatalogedResult]:
+        """Results are not to be read by anybody any more, whoever holds them.
+
+        Args:
+            why: for people who ask.
+            numbers: which ones.
+            digest: or all of a computation that this user has kept.
+
+        Returns:
+            what went, whose files are now to be removed.
+        """
+        with self._scope.database.writing() as connection:
+            chosen = set(numbers)
+            if digest is not None:
+                mine = select(RESULTS.c.number).where(
+                    RESULTS.c.digest == digest,
+                    RESULTS.c.storage == self._scope.storage,
+                    RESULTS.c.user_name == self._scope.program.user,
+                )
+                chosen.update(connection.scalars(mine))
+            return list(going(connection, tuple(chosen), why))
+
+    def sweep(self) -> list[CatalogedResult]:
+        """Lets go of what nobody holds any more: lifetimes that are over, programs that have ended.
+
+        Returns:
+            what is at the place of this program's storage to be removed.
+        """
+        with self._scope.database.writing(alone=True) as connection:
+            now = self._scope.database.now(connection)
+            dead = list(
+                connection.scalars(
+                    select(PROGRAMS.c.application).where(PROGRAMS.c.alive_until <= now)
+                )
+            )
+            end(connection, dead)
+            unheld = connection.scalars(
+                select(RESULTS.c.number).where(
+                    RESULTS.c.state == ResultState.KEPT.value, ~is_held(now)
+                )
+            )
+            going(connection, tuple(unheld), "its lifetime was over")
+            lives = exists().where(PROGRAMS.c.application == RESULTS.c.application)
+            connection.execute(
+                update(RESULTS)
+                .where(RESULTS.c.state == ResultState.COMING.value, ~lives)
+                .values(state=ResultState.GOING.value, why_gone="its program ended")
+            )
+            _forget(connection, now)
+            rows = connection.execute(
+                select(RESULTS).where(
+                    RESULTS.c.state == ResultState.GOING.value,
+                    RESULTS.c.storage == self._scope.storage,
+                )
+            )
+            return list(map(result_in, rows))
+
+    def unheld(self) -> list[CatalogedResult]:
+        """What nobody holds any more, and `sweep` would let go of; without doing so."""
+        with self._scope.database.reading() as connection:
+            now = self._scope.database.now(connection)
+            rows = connection.execute(
+                select(RESULTS).where(
+                    RESULTS.c.state == ResultState.KEPT.value,
+                    RESULTS.c.storage == self._scope.storage,
+                    ~is_held(now),
+                )
+            )
+            return list(map(result_in, rows))
+
+    def removed(self, numbers: Collection[int]) -> None:
+        """The files of results that were to go have been removed."""
+        if not numbers:
+            return
+        with self._scope.database.writing() as connection:
+            connection.execute(
+                update(RESULTS)
+                .where(RESULTS.c.number.in_(numbers))
+                .values(state=ResultState.GONE.value)
+            )
+
+
+def _forget(connection: Connection, now: float) -> None:
+    """Forgets what was long ago."""
+    connection.execute(
+        delete(RESULTS).where(
+            RESULTS.c.state == ResultState.GONE.value,
+            RESULTS.c.created < now - _HISTORY_SECONDS,
+        )
+    )
+    connection.execute(
+        delete(CLAIMS).where(
+            CLAIMS.c.application.is_(None), CLAIMS.c.since < now - _HISTORY_SECONDS
+        )
+    )

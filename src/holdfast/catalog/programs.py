@@ -1,0 +1,77 @@
+"""The programs that use a catalog: each lives as long as its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, delete, update
+
+from holdfast.catalog.catalog_scope import CatalogScope
+from holdfast.catalog.cataloged_result import ResultState
+from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
+
+
+class CatalogPrograms:
+    """The lease of a program.
+
+    Args:
+        scope: of the program.
+    """
+
+    def __init__(self, scope: CatalogScope) -> None:
+        self._scope = scope
+
+    def renew(self) -> None:
+        """The program lives: it, and what it claims, has its lease from now on."""
+        with self._scope.database.writing() as connection:
+            now = self._scope.database.now(connection)
+            until = now + self._scope.lease_seconds
+            renewed = connection.execute(
+                update(PROGRAMS)
+                .where(PROGRAMS.c.application == self._scope.me)
+                .values(alive_until=until)
+            )
+            if not renewed.rowcount:
+                connection.execute(PROGRAMS.insert().values(self._own_row(now, until)))
+            connection.execute(
+                update(CLAIMS)
+                # A claim that has lapsed may be another one's at any moment.
+                .where(CLAIMS.c.application == self._scope.me, CLAIMS.c.until > now)
+                .values(until=until)
+            )
+
+    def leave(self) -> None:
+        """The program has ended: it holds and produces nothing any more."""
+        with self._scope.database.writing() as connection:
+            end(connection, [self._scope.me])
+
+    def _own_row(self, now: float, until: float) -> dict[str, Any]:
+        return {
+            "application": self._scope.me,
+            "user_name": self._scope.program.user,
+            "host": self._scope.program.host,
+            "process": self._scope.program.process,
+            "started": now,
+            "alive_until": until,
+        }
+
+
+def end(connection: Connection, applications: Collection[str]) -> None:
+    """Programs have ended: they hold and produce nothing, and what only they had is gone."""
+    connection.execute(delete(PROGRAMS).where(PROGRAMS.c.application.in_(applications)))
+    connection.execute(delete(HOLDERS).where(HOLDERS.c.application.in_(applications)))
+    connection.execute(
+        update(CLAIMS)
+        .where(CLAIMS.c.application.in_(applications))
+        .values(application=None, until=0.0)
+    )
+    connection.execute(
+        update(RESULTS)
+        .where(
+            RESULTS.c.application.in_(applications),
+            RESULTS.c.is_shared == 0,
+            RESULTS.c.state == ResultState.KEPT.value,
+        )
+        .values(state=ResultState.GONE.value, why_gone="the program that had kept it ended")
+    )

@@ -1,0 +1,143 @@
+"""How results come into a catalog. Each call is one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import select, update
+
+from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope
+from holdfast.catalog.cataloged_result import (
+    CatalogClaim,
+    CatalogedResult,
+    ProducedResult,
+    ProgramIdentity,
+    ResultState,
+)
+from holdfast.catalog.claims import CatalogClaims
+from holdfast.catalog.eviction import room_for
+from holdfast.catalog.recording import add_holder, describe, going, insert
+from holdfast.catalog.schema import RESULTS
+from holdfast.storage.column_statistics import ColumnStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a publication.
+
+    Attributes:
+        number: of the result's record; None where it was not admitted, for lack of room.
+        evicted: what had to go for it, whose files are now to be removed.
+        is_shared: whether it lies where it outlives its program.
+    """
+
+    number: int | None
+    evicted: tuple[CatalogedResult, ...] = ()
+    is_shared: bool = False
+
+
+class CatalogPublications:
+    """What a program publishes. Files are put in their place before, and removed after that.
+
+    Args:
+        scope: of the program.
+        claims: the program's.
+
+    Every method raises CatalogError when the database can't be used.
+    """
+
+    def __init__(self, scope: CatalogScope, claims: CatalogClaims) -> None:
+        self._scope = scope
+        self._claims = claims
+
+    def announce(self, produced: ProducedResult) -> int:
+        """Files are about to be put where they outlive this program.
+
+        Args:
+            produced: what lies there then.
+
+        Returns:
+            the number that the result is published under, or given up.
+        """
+        with self._scope.database.writing() as connection:
+            now = self._scope.database.now(connection)
+            return insert(connection, self._scope, produced, ResultState.COMING, now)
+
+    def publish(
+        self,
+        produced: ProducedResult,
+        claim: CatalogClaim | None,
+        limit: Callable[[int], int | None],
+        *,
+        announced: int | None = None,
+        statistics: Mapping[str, ColumnStatistics] | None = None,
+    ) -> Published:
+        """Records a result, whose files are where they stay, and makes room for it.
+
+        Args:
+            produced: the result.
+            claim: the right under which it was produced; None where nobody else could have it.
+            limit: how many bytes all results may have, of how many they have now; None: any number.
+            announced: what `announce` gave.
+            statistics: of its columns, by name.
+
+        Raises:
+            ClaimFencedError: when the claim has lapsed, and another program has taken it.
+        """
+        with self._scope.database.writing(alone=True) as connection:
+            now = self._scope.database.now(connection)
+            if claim is not None:
+                self._claims.use_up(connection, claim)
+            room = room_for(connection, self._scope, produced, limit, now)
+            if not room.is_admitted:
+                return Published(None)
+            evicted = going(connection, room.evicted, "evicted to make room")
+            number = announced
+            if number is None:
+                number = insert(connection, self._scope, produced, ResultState.KEPT, now)
+            else:
+                connection.execute(
+                    update(RESULTS)
+                    .where(RESULTS.c.number == number)
+                    .values(
+                        state=ResultState.KEPT.value,
+                        directories=json.dumps(produced.kept.directories),
+                    )
+                )
+            describe(connection, number, produced, statistics or {})
+            until = None if produced.lifetime is None else now + produced.lifetime
+            add_holder(connection, number, self._scope.me, None)
+            if until is not None:
+                add_holder(connection, number, THE_CATALOG, until)
+            return Published(number, evicted, produced.is_shared)
+
+    def restore(self, produced: ProducedResult, program: ProgramIdentity, environment: str) -> bool:
+        """Records a result whose files are there, and that the catalog has lost.
+
+        Args:
+            produced: the result, with a lifetime that begins now.
+            program: who had kept it.
+            environment: what that program's digests took for granted.
+
+        Returns:
+            whether it was not recorded.
+        """
+        with self._scope.database.writing(alone=True) as connection:
+            now = self._scope.database.now(connection)
+            known = connection.scalar(
+                select(RESULTS.c.number).where(
+                    RESULTS.c.name == produced.kept.name,
+                    RESULTS.c.storage == self._scope.storage,
+                    RESULTS.c.state != ResultState.GONE.value,
+                )
+            )
+            if known is not None or produced.lifetime is None:
+                return False
+            number = insert(
+                connection, self._scope, produced, ResultState.KEPT, now, program, environment
+            )
+            describe(connection, number, produced, {})
+            add_holder(connection, number, THE_CATALOG, now + produced.lifetime)
+            return True

@@ -1,0 +1,175 @@
+"""Finding results in a catalog. Each call is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, or_, select
+
+from holdfast.catalog.catalog_scope import CatalogScope, is_held
+from holdfast.catalog.cataloged_result import CatalogedResult, MadeFrom, ResultState
+from holdfast.catalog.near_misses import AskedFor
+from holdfast.catalog.records import (
+    checksum,
+    result_in,
+    unpacked,
+    unpacked_sources,
+    unpacked_statistics,
+)
+from holdfast.catalog.schema import MANIFESTS, RESULTS
+from holdfast.ids import IntermediateDataSetID
+from holdfast.storage.column_statistics import ColumnStatistics
+from holdfast.storage.kept_dataset import KeptDataSet
+
+
+class CatalogSearch:
+    """What a program may know of results.
+
+    Args:
+        scope: of the program.
+
+    Every method raises CatalogError when the database can't be used.
+    """
+
+    def __init__(self, scope: CatalogScope) -> None:
+        self._scope = scope
+
+    def find(
+        self, dataset_ids: Collection[IntermediateDataSetID]
+    ) -> dict[IntermediateDataSetID, CatalogedResult]:
+        """What of these this program may read, of others' results; one of each dataset.
+
+        Args:
+            dataset_ids: the datasets.
+        """
+        if not dataset_ids:
+            return {}
+        with self._scope.database.reading() as connection:
+            now = self._scope.database.now(connection)
+            rows = connection.execute(
+                select(RESULTS)
+                .where(
+                    RESULTS.c.dataset_id.in_([each.hex for each in dataset_ids]),
+                    *self._scope.from_here(),
+                    RESULTS.c.application != self._scope.me,
+                    self._scope.may_read(),
+                    is_held(now),
+                )
+                # What stays longer comes later, and is the one that is taken.
+                .order_by(RESULTS.c.is_shared, RESULTS.c.number)
+            )
+            found = map(result_in, rows)
+            return {each.dataset_id: each for each in found}
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing that this program could read of others."""
+        with self._scope.database.reading() as connection:
+            found = connection.scalar(
+                select(RESULTS.c.number)
+                .where(
+                    *self._scope.from_here(),
+                    RESULTS.c.application != self._scope.me,
+                    self._scope.may_read(),
+                )
+                .limit(1)
+            )
+            return found is None
+
+    def near(
+        self, asked: Collection[AskedFor]
+    ) -> dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]]:
+        """For what is not kept the results that are most like it, by its digests.
+
+        Args:
+            asked: what is not kept.
+        """
+        by_shape = {each.shape: each for each in asked}
+        by_dataset = {each.dataset_id.hex: each for each in asked}
+        found: dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]] = {}
+        with self._scope.database.reading() as connection:
+            rows = connection.execute(
+                select(RESULTS, MANIFESTS.c.made_from)
+                .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
+                .where(
+                    RESULTS.c.storage == self._scope.storage,
+                    RESULTS.c.environment == self._scope.environment,
+                    RESULTS.c.state != ResultState.COMING.value,
+                    or_(
+                        RESULTS.c.shape.in_(list(by_shape)),
+                        RESULTS.c.dataset_id.in_(list(by_dataset)),
+                    ),
+                    self._scope.may_read(),
+                )
+                # The last one is shown: rather one that is kept, and rather a late one.
+                .order_by(RESULTS.c.state == ResultState.KEPT.value, RESULTS.c.number)
+            )
+            for row in rows:
+                each = by_dataset.get(row.dataset_id) or by_shape[row.shape]
+                found[each.digest] = (each, result_in(row), unpacked_sources(row.made_from))
+        return found
+
+    def where_it_lies(self, numbers: Collection[int]) -> dict[int, KeptDataSet]:
+        """The datasets of some results; without those whose record is damaged."""
+        with self._scope.database.reading() as connection:
+            rows = connection.execute(select(MANIFESTS).where(MANIFESTS.c.result.in_(numbers)))
+            found = {}
+            for row in rows:
+                if checksum(row.content) != row.checksum:
+                    continue
+                try:
+                    found[row.result] = unpacked(row.content)
+                except ValueError:
+                    # Another version of Holdfast has described it.
+                    continue
+            return found
+
+    def sources(self, numbers: Collection[int]) -> dict[int, MadeFrom]:
+        """What some results were made from."""
+        with self._scope.database.reading() as connection:
+            rows = connection.execute(
+                select(MANIFESTS.c.result, MANIFESTS.c.made_from).where(
+                    MANIFESTS.c.result.in_(numbers)
+                )
+            )
+            return {row.result: unpacked_sources(row.made_from) for row in rows}
+
+    def statistics(self, number: int) -> dict[str, ColumnStatistics]:
+        """What is known of a result's columns, by their names in its files."""
+        with self._scope.database.reading() as connection:
+            found = connection.scalar(
+                select(MANIFESTS.c.statistics).where(MANIFESTS.c.result == number)
+            )
+            return {} if found is None else unpacked_statistics(found)
+
+    def all(self, states: Collection[ResultState] = (ResultState.KEPT,)) -> list[CatalogedResult]:
+        """Every result that is recorded, in the order of publication.
+
+        Args:
+            states: in one of these.
+        """
+        with self._scope.database.reading() as connection:
+            rows = connection.execute(
+                select(RESULTS)
+                .where(RESULTS.c.state.in_([each.value for each in states]))
+                .order_by(RESULTS.c.number)
+            )
+            return list(map(result_in, rows))
+
+
+def kept_by_others(
+    connection: Connection, scope: CatalogScope, dataset_id: IntermediateDataSetID, now: float
+) -> CatalogedResult | None:
+    """The result of another program that is to be read of a dataset; within a transaction."""
+    row = connection.execute(
+        select(RESULTS)
+        .where(
+            RESULTS.c.dataset_id == dataset_id.hex,
+            *scope.from_here(),
+            RESULTS.c.application != scope.me,
+            scope.may_read(),
+            is_held(now),
+        )
+        .order_by(RESULTS.c.is_shared.desc(), RESULTS.c.number.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else result_in(row)
