@@ -210,7 +210,22 @@ def test_who_holds_a_result_keeps_it(programs: Programs) -> None:
     pass_time(bo, 20.0)
     assert bo.holders.sweep() == []
     bo.holders.let_go([number])
+    # Until now it was used.
+    assert bo.holders.sweep() == []
+    pass_time(bo, 20.0)
     assert [each.number for each in bo.holders.sweep()] == [number]
+
+
+def test_a_lifetime_begins_anew_when_a_program_ends_that_held_it(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    publish(ana, lifetime=600.0, is_shared=True)
+    pass_time(bo, 500.0)
+    ana.programs.renew()
+    ana.programs.leave()
+    pass_time(bo, 500.0)
+    assert list(bo.search.find([DATASET])) == [DATASET]
+    pass_time(bo, 200.0)
+    assert bo.search.find([DATASET]) == {}
 
 
 def test_what_was_announced_and_never_published_is_garbage(programs: Programs) -> None:

@@ -337,6 +337,19 @@ def test_what_is_invalidated_is_gone_for_all_and_stays_under_who_reads_it(start:
     assert shared_names(ana) == []
 
 
+def test_what_is_invalidated_while_it_is_produced_is_told_to_nobody(start: Start) -> None:
+    ana = start()
+    claim = ana.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    ana.book.invalidate(DIGEST, everywhere=True)
+    result = ana.book.commit(claim, ana.write((1,), DATASET), wanted=True, facts=FOR_LONG)
+    assert rows(result.kept) == [1, 1, 1]
+    ana.book.release([result])
+    assert start().read() is None and ana.catalog.search.all() == []
+    assert shared_names(ana) == []
+    assert isinstance(start().book.claim(DATASET, DIGEST, 1.0, alone=False), Claim)
+
+
 def test_what_only_this_program_gives_up_stays_for_others(start: Start) -> None:
     ana, bo = start(), start()
     ana.produce(facts=FOR_LONG)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, exists, select, update
+from sqlalchemy import Connection, and_, delete, exists, select, update
 
 from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope, is_held
 from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
 from holdfast.catalog.profit import REFERENCES
 from holdfast.catalog.programs import end
-from holdfast.catalog.recording import add_holder, going
+from holdfast.catalog.recording import add_holder, going, still_used
 from holdfast.catalog.records import result_in
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS, USES
 
@@ -78,12 +78,10 @@ class CatalogHolders:
         """This program holds these no longer."""
         if not numbers:
             return
+        mine = and_(HOLDERS.c.result.in_(numbers), HOLDERS.c.application == self._scope.me)
         with self._scope.database.writing() as connection:
-            connection.execute(
-                delete(HOLDERS).where(
-                    HOLDERS.c.result.in_(numbers), HOLDERS.c.application == self._scope.me
-                )
-            )
+            still_used(connection, mine, self._scope.database.now(connection))
+            connection.execute(delete(HOLDERS).where(mine))
 
     def withdraw(
         self,
@@ -126,7 +124,7 @@ class CatalogHolders:
                     select(PROGRAMS.c.application).where(PROGRAMS.c.alive_until <= now)
                 )
             )
-            end(connection, dead)
+            end(connection, dead, now)
             unheld = connection.scalars(
                 select(RESULTS.c.number).where(
                     RESULTS.c.state == ResultState.KEPT.value, ~is_held(now)

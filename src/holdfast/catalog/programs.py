@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, update
 
 from holdfast.catalog.catalog_scope import CatalogScope
 from holdfast.catalog.cataloged_result import ResultState
+from holdfast.catalog.recording import still_used
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
 
 
@@ -44,7 +45,7 @@ class CatalogPrograms:
     def leave(self) -> None:
         """The program has ended: it holds and produces nothing any more."""
         with self._scope.database.writing() as connection:
-            end(connection, [self._scope.me])
+            end(connection, [self._scope.me], self._scope.database.now(connection))
 
     def _own_row(self, now: float, until: float) -> dict[str, Any]:
         return {
@@ -57,8 +58,15 @@ class CatalogPrograms:
         }
 
 
-def end(connection: Connection, applications: Collection[str]) -> None:
-    """Programs have ended: they hold and produce nothing, and what only they had is gone."""
+def end(connection: Connection, applications: Collection[str], now: float) -> None:
+    """Programs have ended: they hold and produce nothing, and what only they had is gone.
+
+    Args:
+        connection: within a transaction.
+        applications: of the programs.
+        now: the time, in seconds since 1970.
+    """
+    still_used(connection, HOLDERS.c.application.in_(applications), now)
     connection.execute(delete(PROGRAMS).where(PROGRAMS.c.application.in_(applications)))
     connection.execute(delete(HOLDERS).where(HOLDERS.c.application.in_(applications)))
     connection.execute(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
 
-from holdfast.catalog.catalog_scope import CatalogScope
+from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope
 from holdfast.catalog.cataloged_result import (
     CatalogedResult,
     ProducedResult,
@@ -123,6 +123,25 @@ def add_holder(connection: Connection, number: int, application: str, until: flo
         connection.execute(
             HOLDERS.insert().values(result=number, application=application, until=until)
         )
+
+
+def still_used(connection: Connection, held: ColumnElement[bool], now: float) -> None:
+    """What programs hold until now they use until now: its lifetimes begin anew.
+
+    Args:
+        connection: within a transaction.
+        held: the rows of the programs among those of holders.
+        now: the time, in seconds since 1970.
+    """
+    of_programs = select(HOLDERS.c.result).where(held)
+    lifetime = (
+        select(RESULTS.c.lifetime).where(RESULTS.c.number == HOLDERS.c.result).scalar_subquery()
+    )
+    connection.execute(
+        update(HOLDERS)
+        .where(HOLDERS.c.application == THE_CATALOG, HOLDERS.c.result.in_(of_programs))
+        .values(until=now + lifetime)
+    )
 
 
 def going(connection: Connection, numbers: Sequence[int], why: str) -> tuple[CatalogedResult, ...]:

@@ -143,7 +143,9 @@ class SharedResults(ResultBook):
         result = self._own.commit(claim, kept, wanted=wanted)
         with self._lock:
             of_all = self._claims.pop(claim.number, None)
-        if facts is not None and wanted:
+        # What was invalidated while it was produced is there for its producer alone.
+        current = self._own.find([claim.dataset_id]).get(claim.dataset_id)
+        if facts is not None and current is not None and current.number == result.number:
             return replace(result, refusal=self._publish(result, facts, of_all))
         if of_all is not None:
             self._give_up(of_all)
