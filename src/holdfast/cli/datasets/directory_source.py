@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,13 +76,8 @@ class DirectorySource:
         found = [
             dataset for path in running for dataset in _listed(_files(path), application_of(path))
         ]
-        # What stays after its program is there twice while that runs, and counts once.
-        shared = {dataset.output: dataset for dataset in _listed(self._shared, None)}
-        once = [dataset for dataset in found if dataset.output not in shared]
-        return Found(
-            tuple(_with_record(dataset, recorded) for dataset in (*once, *shared.values())),
-            failures,
-        )
+        found += _listed(self._shared, None)
+        return Found(_once([_with_record(dataset, recorded) for dataset in found]), failures)
 
     def contents(self, dataset: ListedDataSet) -> Contents | None:
         (place,) = dataset.places
@@ -181,6 +177,30 @@ def _listed(
             hits=noted_hits(directory),
             places=(PartitionsPlace(socket.gethostname(), str(directory), partitions, wrong),),
         )
+
+
+def _once(datasets: Sequence[ListedDataSet]) -> tuple[ListedDataSet, ...]:
+    """Each dataset once: its programs, its readers and what outlives them have the same files."""
+    of_files: dict[object, ListedDataSet] = {}
+    # What was kept counts before what was linked from it, and what stays before what goes.
+    for dataset in sorted(datasets, key=lambda each: (each.sharing is None, not _stays(each))):
+        of_files.setdefault(_files_of(dataset), dataset)
+    return tuple(dataset for dataset in datasets if of_files[_files_of(dataset)] is dataset)
+
+
+def _stays(dataset: ListedDataSet) -> bool:
+    return Path(dataset.places[0].directory).parents[1].name == SHARED
+
+
+def _files_of(dataset: ListedDataSet) -> object:
+    """What tells a dataset's files from others, whatever names they have."""
+    for partition, place in dataset.partitions:
+        try:
+            status = os.stat(Path(place.directory) / partition.file)
+        except OSError:
+            break
+        return dataset.output.dataset_id, status.st_dev, status.st_ino
+    return dataset.output, dataset.places
 
 
 def _with_record(dataset: ListedDataSet, recorded: Mapping[str, CatalogedResult]) -> ListedDataSet:
