@@ -76,8 +76,8 @@ bench-datastream: setup ## Measure cached streams against a cached RDD and PyFli
 bench-eventstore: $(STAMP) ## Measure how fast a job's events are recorded and replayed
 	@$(BIN)/python -m benchmarks.eventstore $(ARGS)
 
-bench-catalog: $(STAMP) ## Measure the catalog among very many results and processes
-	@$(BIN)/python -m benchmarks.catalog $(ARGS)
+bench-catalog: setup ## Measure the catalog among very many results and processes
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.catalog $(ARGS)
 
 bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log")
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.recovery $(ARGS)

@@ -17,7 +17,7 @@ import psycopg
 from sqlalchemy import URL, make_url
 
 from benchmarks import figure_report
-from benchmarks.catalog import lookups, stampede
+from benchmarks.catalog import hits, lookups, stampede
 from benchmarks.figure import Figure
 from holdfast.catalog.catalog_database import CatalogDatabase
 from tests.catalog.traces import (
@@ -34,7 +34,8 @@ from tests.catalog.traces import (
 _MOST_MS = {"sqlite": 5.0, "postgresql": 10.0}
 _PRODUCTION_SECONDS = 2.0
 _MOST_SECONDS = 2.0
-_PARTS = ("lookups", "stampede", "evictions")
+_PARTS = ("lookups", "hits", "stampede", "evictions")
+_MOST_MORE_MS = 20.0
 
 
 def main() -> int:
@@ -42,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench-catalog", description=__doc__)
     parser.add_argument("--results", type=int, default=1_000_000, help="how many there are")
     parser.add_argument("--lookups", type=int, default=500, help="how often plans are looked up")
+    parser.add_argument("--hits", type=int, default=60, help="how often a result is read")
     parser.add_argument("--processes", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=20, help="of processes at once")
     parser.add_argument("--only", choices=_PARTS, action="append")
@@ -56,6 +58,8 @@ def main() -> int:
                 figures += _lookups(name, make(), arguments.results, arguments.lookups)
             if "stampede" in parts:
                 figures += _stampede(name, make(), arguments.processes, arguments.rounds)
+    if "hits" in parts:
+        figures += _hits(arguments.output, arguments.hits)
     if "evictions" in parts:
         figures += _evictions()
     figure_report.write(figures, arguments.output / "catalog.json")
@@ -94,6 +98,16 @@ def _lookups(name: str, url: str, results_: int, rounds: int) -> list[Figure]:
     what = f"{name}: {lookups.DIGESTS} digests among {results_:,} results, p95"
     sides = f"median {statistics.median(times):.2f} ms"
     return [Figure(what, (p95,), "ms", _MOST_MS[name], False, sides)]
+
+
+def _hits(output: Path, rounds: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory(dir=output) as home:
+        found = list(hits.measure(Path(home).resolve(), rounds))
+    more = tuple((theirs - mine) * 1e3 for mine, theirs in found)
+    mine, theirs = (statistics.median(each) * 1e3 for each in zip(*found, strict=True))
+    what = f"a hit from another program, {hits.PARTITIONS} partitions, less one from its own"
+    sides = f"{theirs:.0f} ms, {mine:.0f} ms"
+    return [Figure(what, more, "ms", _MOST_MORE_MS, False, sides)]
 
 
 def _stampede(name: str, url: str, processes: int, rounds: int) -> list[Figure]:
