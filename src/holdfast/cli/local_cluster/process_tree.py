@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _ENDED = ("", "X", "Z")
+_STOPPED = "T"
+_WAITS_FOR_THE_KERNEL = "D"
 
 
 def descendants(pid: int) -> list[int]:
@@ -33,8 +35,15 @@ def is_alive(pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process has been stopped by a signal."""
-    return _state_and_parent(pid)[0] == "T"
+    """Whether a process has been stopped by a signal, and does nothing until it gets another one.
+
+    One that has started a child by vfork isn't woken, not even to be stopped, before the child has
+    gone on to its program: where the child is stopped, so is it.
+    """
+    state, _ = _state_and_parent(pid)
+    if state != _WAITS_FOR_THE_KERNEL:
+        return state == _STOPPED
+    return any(_state_and_parent(child)[0] == _STOPPED for child in descendants(pid))
 
 
 def pid_in_namespace(pid: int) -> int | None:
