@@ -82,6 +82,10 @@ class CatalogScope:
             RESULTS.c.state == ResultState.KEPT.value,
         )
 
+    def offered(self) -> tuple[ColumnElement[bool], ...]:
+        """The results of other programs that this one may read, as long as somebody holds them."""
+        return (*self.from_here(), RESULTS.c.application != self.me, self.may_read())
+
     def may_read(self) -> ColumnElement[bool]:
         """The results that are for the program's user."""
         shared = (Audience.USER.value, Audience.GROUP.value, Audience.ALL.value)
@@ -105,14 +109,18 @@ class CatalogScope:
 
 def is_held(now: float) -> ColumnElement[bool]:
     """The results that somebody holds: a program that lives, or the catalog for a while yet."""
-    by_program = exists().where(
-        HOLDERS.c.result == RESULTS.c.number,
-        HOLDERS.c.application == PROGRAMS.c.application,
-        PROGRAMS.c.alive_until > now,
-    )
     by_the_catalog = exists().where(
         HOLDERS.c.result == RESULTS.c.number,
         HOLDERS.c.application == THE_CATALOG,
         HOLDERS.c.until > now,
     )
-    return or_(by_program, by_the_catalog)
+    return or_(is_held_by_program(now), by_the_catalog)
+
+
+def is_held_by_program(now: float) -> ColumnElement[bool]:
+    """The results that a program that lives holds."""
+    return exists().where(
+        HOLDERS.c.result == RESULTS.c.number,
+        HOLDERS.c.application == PROGRAMS.c.application,
+        PROGRAMS.c.alive_until > now,
+    )

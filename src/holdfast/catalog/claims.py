@@ -11,7 +11,7 @@ from holdfast.catalog.cataloged_result import CatalogClaim, CatalogedResult, InP
 from holdfast.catalog.schema import CLAIMS, RESULTS
 from holdfast.catalog.search import kept_by_others
 from holdfast.errors import ClaimFencedError
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import ApplicationID, IntermediateDataSetID
 
 
 class CatalogClaims:
@@ -111,7 +111,7 @@ class CatalogClaims:
             .order_by(RESULTS.c.number.desc())
             .limit(1)
         )
-        return InProduction(claim.application, now - claim.since, expected)
+        return InProduction(ApplicationID(claim.application), now - claim.since, expected)
 
     def _is_mine(self, claim: CatalogClaim) -> ColumnElement[bool]:
         return and_(

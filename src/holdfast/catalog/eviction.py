@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, select
+from sqlalchemy import Connection, Row, and_, func, select
 
-from holdfast.catalog.catalog_scope import CatalogScope
+from holdfast.catalog.catalog_scope import CatalogScope, is_held_by_program
 from holdfast.catalog.cataloged_result import ProducedResult, ResultState
 from holdfast.catalog.profit import Room, Valued, make_room
 from holdfast.catalog.recording import references
-from holdfast.catalog.schema import HOLDERS, INPUTS, PROGRAMS, RESULTS
+from holdfast.catalog.schema import INPUTS, RESULTS
 
 _CANDIDATES = 1000
 
@@ -38,14 +38,9 @@ def room_for(
     most = limit(total)
     if most is None or total + produced.kept.bytes <= most:
         return Room(True)
-    held = exists().where(
-        HOLDERS.c.result == RESULTS.c.number,
-        HOLDERS.c.application == PROGRAMS.c.application,
-        PROGRAMS.c.alive_until > now,
-    )
     rows = connection.execute(
         select(RESULTS)
-        .where(here, ~held)
+        .where(here, ~is_held_by_program(now))
         # What may be worth least; the rest of the formula is reckoned with these alone.
         .order_by(
             (RESULTS.c.uses + 1)

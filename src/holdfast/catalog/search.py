@@ -50,9 +50,7 @@ class CatalogSearch:
                 select(RESULTS)
                 .where(
                     RESULTS.c.dataset_id.in_([each.hex for each in dataset_ids]),
-                    *self._scope.from_here(),
-                    RESULTS.c.application != self._scope.me,
-                    self._scope.may_read(),
+                    *self._scope.offered(),
                     is_held(now),
                 )
                 # What stays longer comes later, and is the one that is taken.
@@ -67,9 +65,7 @@ class CatalogSearch:
             found = connection.scalar(
                 select(RESULTS.c.number)
                 .where(
-                    *self._scope.from_here(),
-                    RESULTS.c.application != self._scope.me,
-                    self._scope.may_read(),
+                    *self._scope.offered(),
                 )
                 .limit(1)
             )
@@ -164,9 +160,7 @@ def kept_by_others(
         select(RESULTS)
         .where(
             RESULTS.c.dataset_id == dataset_id.hex,
-            *scope.from_here(),
-            RESULTS.c.application != scope.me,
-            scope.may_read(),
+            *scope.offered(),
             is_held(now),
         )
         .order_by(RESULTS.c.is_shared.desc(), RESULTS.c.number.desc())

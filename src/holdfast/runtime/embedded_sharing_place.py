@@ -31,7 +31,6 @@ class EmbeddedSharingPlace:
 
     def __init__(self, storage: EmbeddedStorage, shared: SharedDirectory) -> None:
         self._storage = storage
-        self._shared = shared
         self.remove = storage.remove
         self.put = shared.put
         self.take_away = shared.remove
