@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,20 +11,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
-from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.catalog_database import CatalogDatabase
-from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
-from holdfast.catalog.guarded_catalog import GuardedCatalog
-from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
-from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.result_book import Claim, ProductionFacts
-from holdfast.runtime.shared_results import SharedResults, SharingPolicy
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.storage.shared_directory import SHARED, SharedDirectory
+from tests.catalog.programs import book_of, written
 
 _LEASE_SECONDS = 60.0
 _STORAGE = "5" * 32
@@ -81,15 +69,7 @@ def measure(url: str, processes: int, rounds: int, seconds: float) -> Iterator[R
 
 
 def _ask(url: str, home: str, rounds: int, seconds: float, barrier: Barrier, answers: Any) -> None:
-    storage = EmbeddedStorage(Path(home))
-    program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
-    catalog = Catalog(
-        CatalogDatabase(url), lambda: _STORAGE, lambda: "e" * 64, program, _LEASE_SECONDS
-    )
-    place = EmbeddedSharingPlace(storage, SharedDirectory(Path(home) / SHARED))
-    policy = SharingPolicy(Audience.USER, lambda kept: None, lambda paths: None, lambda _: True)
-    guarded = GuardedCatalog(catalog, _LEASE_SECONDS)
-    book = SharedResults(guarded, place, policy)
+    book, storage, _ = book_of(Path(home), url)
     for number in range(rounds):
         dataset_id = IntermediateDataSetID(f"{number:064x}")
         barrier.wait()
@@ -98,7 +78,7 @@ def _ask(url: str, home: str, rounds: int, seconds: float, barrier: Barrier, ans
         if isinstance(claim, Claim):
             time.sleep(seconds)
             facts = ProductionFacts(is_valid_anywhere=True, is_checkable=True, seconds=seconds)
-            kept = _written(storage, dataset_id)
+            kept = written(storage, dataset_id, [list(range(1000))] * 4)
             book.release([book.commit(claim, kept, wanted=True, facts=facts)])
         elapsed = time.perf_counter() - started
         has_it = dataset_id in book.find([dataset_id])
@@ -107,17 +87,3 @@ def _ask(url: str, home: str, rounds: int, seconds: float, barrier: Barrier, ans
         barrier.wait()
     book.close()
     storage.close()
-
-
-def _written(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
-    job = JobID.random()
-    staged = storage.stage(job, dataset_id)
-    for index in range(4):
-        file = staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
-        pyarrow.parquet.write_table(pyarrow.table({"a": range(1000)}), file)
-    description = DataSetDescription(
-        dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
-    )
-    kept = storage.publish(staged, description)
-    storage.end_job(job)
-    return kept

@@ -20,20 +20,15 @@ import pyarrow
 import pyarrow.parquet
 
 from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.catalog_database import CatalogDatabase
-from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
-from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.errors import StorageError
-from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
+from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, ProductionFacts
-from holdfast.runtime.shared_results import SharedResults, SharingPolicy
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
-from holdfast.storage.shared_directory import SHARED, SharedDirectory
+from holdfast.runtime.shared_results import SharedResults
+from holdfast.storage.kept_dataset import KeptDataSet
+from tests.catalog.programs import book_of, written
 
 DATASETS = [IntermediateDataSetID(f"{number + 1:064x}") for number in range(24)]
-STORAGE = "5" * 32
 LEASE_SECONDS = 3.0
 _ROWS = 500
 _PARTITIONS = 3
@@ -120,24 +115,10 @@ class Report:
         os.close(file)
 
 
-def book_of(root: Path, url: str, limit: int) -> tuple[SharedResults, EmbeddedStorage, Catalog]:
-    """A program's book, its storage and its view of the catalog."""
-    storage = EmbeddedStorage(root)
-    program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
-    catalog = Catalog(
-        CatalogDatabase(url), lambda: STORAGE, lambda: "e" * 64, program, LEASE_SECONDS
-    )
-    place = EmbeddedSharingPlace(storage, SharedDirectory(root / SHARED))
-    policy = SharingPolicy(
-        Audience.USER, lambda kept: limit, lambda paths: None, lambda digest: digest[-1] in "02468"
-    )
-    return SharedResults(GuardedCatalog(catalog, LEASE_SECONDS), place, policy), storage, catalog
-
-
 def _work(root: Path, url: str, seed: float, limit: int, directory: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     chosen, report = random.Random(seed), Report(directory)
-    book, storage, _ = book_of(root, url, limit)
+    book, storage, _ = storm_book(root, url, limit)
     try:
         while True:
             dataset_id = chosen.choice(DATASETS)
@@ -169,7 +150,7 @@ def _produce(
         return
     try:
         try:
-            kept = written(storage, dataset_id)
+            kept = written(storage, dataset_id, partitions_of(dataset_id))
         except StorageError as error:
             report.put("not written", str(error))
             return
@@ -203,17 +184,17 @@ def _check(
     report.put("read")
 
 
-def written(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
-    """What the tasks of a production leave."""
-    job = JobID.random()
-    staged = storage.stage(job, dataset_id)
-    for index in range(_PARTITIONS):
-        table = pyarrow.table({"a": [int(dataset_id.hex, 16)] * _ROWS})
-        file = staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
-        pyarrow.parquet.write_table(table, file)
-    description = DataSetDescription(
-        dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
+def partitions_of(dataset_id: IntermediateDataSetID) -> list[list[int]]:
+    """What a result holds."""
+    return [[int(dataset_id.hex, 16)] * _ROWS] * _PARTITIONS
+
+
+def storm_book(root: Path, url: str, limit: int) -> tuple[SharedResults, EmbeddedStorage, Catalog]:
+    """The book of a program in the storm, where half of the results are wanted."""
+    return book_of(
+        root,
+        url,
+        limit=limit,
+        lease_seconds=LEASE_SECONDS,
+        is_wanted=lambda digest: digest[-1] in "02468",
     )
-    kept = storage.publish(staged, description)
-    storage.end_job(job)
-    return kept

@@ -30,8 +30,9 @@ from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts
 from holdfast.runtime.shared_results import SharedResults, SharingPolicy
 from holdfast.storage.column_statistics import ColumnStatistics
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.storage.shared_directory import SharedDirectory
+from tests.catalog.programs import written
 from tests.catalog.results import DATASET, OTHER, STORAGE, pass_time
 
 DIGEST = "d" * 64
@@ -55,19 +56,7 @@ class Program:
 
     def write(self, values: Collection[int], dataset_id: IntermediateDataSetID) -> KeptDataSet:
         """What the tasks of a production leave."""
-        job = JobID.random()
-        staged = self.storage.stage(job, dataset_id)
-        for index, value in enumerate(values):
-            table = pyarrow.table({"a": [value] * 3})
-            pyarrow.parquet.write_table(
-                table, staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
-            )
-        description = DataSetDescription(
-            dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
-        )
-        kept = self.storage.publish(staged, description)
-        self.storage.end_job(job)
-        return kept
+        return written(self.storage, dataset_id, [[value] * 3 for value in values])
 
     def produce(
         self,

@@ -10,7 +10,16 @@ import pytest
 from sqlalchemy import URL
 
 from holdfast.cli.upkeep.garbage import find_garbage
-from tests.catalog.storm import DATASETS, LEASE_SECONDS, STORAGE, Storm, book_of, rage, written
+from tests.catalog.programs import written
+from tests.catalog.results import STORAGE
+from tests.catalog.storm import (
+    DATASETS,
+    LEASE_SECONDS,
+    Storm,
+    partitions_of,
+    rage,
+    storm_book,
+)
 
 _BYTES = 8_000
 
@@ -39,7 +48,7 @@ def test_nothing_wrong_is_read_and_nothing_is_left(
 
 def _nothing_is_left(root: Path, url: str, limit: int, storm: Storm) -> None:
     time.sleep(LEASE_SECONDS + 0.5)
-    book, storage, catalog = book_of(root, url, limit)
+    book, storage, catalog = storm_book(root, url, limit)
     # Any program that goes on clears up after those that were killed.
     assert book.may_find() in (True, False)
     book._look_after(catalog)
@@ -55,6 +64,6 @@ def _nothing_is_left(root: Path, url: str, limit: int, storm: Storm) -> None:
     for dataset_id in DATASETS:
         with book.reading() as lease:
             if lease.acquire(dataset_id) is None:
-                storage.remove(written(storage, dataset_id))
+                storage.remove(written(storage, dataset_id, partitions_of(dataset_id)))
     book.close()
     storage.close()
