@@ -62,7 +62,7 @@ $(CLASSES): $(STAMP)
 # two cores: whoever kills processes, or waits for leases, uses half a core.
 test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		$(wildcard tests/unit tests/taskexecutor tests/chaos tests/cluster tests/spark) $(ARGS)
+		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/spark) $(ARGS)
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)

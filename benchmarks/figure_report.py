@@ -42,4 +42,7 @@ def write(figures: Sequence[Figure], path: Path) -> None:
 
 
 def _shown(number: float, unit: str) -> str:
-    return f"{number:,.3f}" if unit == "ratio" else f"{number:,.0f}"
+    if unit == "ratio":
+        return f"{number:,.3f}"
+    # Of a few of them a rounded number would not say whether the target was reached.
+    return f"{number:,.2f}" if unit in ("ms", "s") and abs(number) < 100 else f"{number:,.0f}"

@@ -50,7 +50,9 @@ def measure(url: str, processes: int, rounds: int, seconds: float) -> Iterator[R
     barrier, answers = context.Barrier(processes), context.Queue()
     with tempfile.TemporaryDirectory(prefix="stampede-") as home:
         running = [
-            context.Process(target=_ask, args=(url, home, rounds, seconds, barrier, answers))
+            context.Process(
+                target=_ask, args=(url, home, rounds, seconds, barrier, answers), daemon=True
+            )
             for _ in range(processes)
         ]
         for process in running:
@@ -61,7 +63,7 @@ def measure(url: str, processes: int, rounds: int, seconds: float) -> Iterator[R
             yield Round(
                 len(produced),
                 min(produced, default=0.0),
-                max(seconds for is_producer, seconds, _ in found if not is_producer),
+                max((seconds for is_producer, seconds, _ in found if not is_producer), default=0.0),
                 sum(has_it for _, _, has_it in found),
             )
         for process in running:

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog_url import checked_url
 from holdfast.config_values import (
     parse_addresses,
@@ -129,6 +130,17 @@ def _parse_lifetime(value: object) -> timedelta | None:
     return parse_positive_duration(value)
 
 
+_SHARING = {"private": Audience.USER, "group": Audience.GROUP, "all": Audience.ALL}
+
+
+def _parse_sharing(value: object) -> Audience:
+    if isinstance(value, Audience) and value in _SHARING.values():
+        return value
+    if not isinstance(value, str) or value.strip().lower() not in _SHARING:
+        raise ValueError(value)
+    return _SHARING[value.strip().lower()]
+
+
 def _parse_max_size(value: object) -> MaxSize:
     if isinstance(value, MaxSize):
         return value
@@ -196,12 +208,21 @@ INTERMEDIATE_RESULT_MAX_SIZE = ConfigOption[MaxSize](
     "How many bytes kept results may have in all, or which share of the space that is free on "
     "their disk or theirs. Results that are worth least are evicted to make room.",
 )
+INTERMEDIATE_RESULT_SHARING = ConfigOption[Audience](
+    "intermediate-result-storage.sharing",
+    _parse_sharing,
+    "one of " + ", ".join(_SHARING),
+    lambda: Audience.USER,
+    "`private`",
+    "Who finds kept results, and whose are found: the same user alone, the group of the storage "
+    "directory, or all users of the machine. Never who may not read the sources.",
+)
 CATALOG_URL = ConfigOption[str | None](
     "catalog.url",
     _parse_catalog,
     "sqlite:////path/of/a/file, postgresql+psycopg://user@host/database, or none",
     lambda: _IN_THE_DIRECTORY,
-    "an SQLite file in the storage directory",
+    "an SQLite file in the storage directory; on a cluster none",
     "The database through which programs share results; `none` for no sharing.",
 )
 
@@ -319,6 +340,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
     INTERMEDIATE_RESULT_LIFETIME,
     INTERMEDIATE_RESULT_MAX_SIZE,
+    INTERMEDIATE_RESULT_SHARING,
     CATALOG_URL,
     TASK_EXECUTOR_ADDRESSES,
     TASK_EXECUTOR_TOKEN_FILE,

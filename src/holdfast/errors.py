@@ -212,6 +212,23 @@ class ClaimFencedError(CatalogError):
         self.epoch = epoch
 
 
+class StreamNotShareableError(HoldfastError):
+    """A stream is to outlive its program where other users may read what programs keep.
+
+    Args:
+        audience: who may, as `intermediate-result-storage.sharing` says.
+    """
+
+    def __init__(self, audience: str) -> None:
+        super().__init__(
+            f"a stream can't be cached with a lifetime where results are shared with {audience!r}: "
+            "its records are kept as pickles, which run code when they are read, and so are shared "
+            "with nobody but the user who has kept them. Cache it with lifetime='application', "
+            "cache a table of it, or set intermediate-result-storage.sharing to 'private'"
+        )
+        self.audience = audience
+
+
 class TaskExecutorError(HoldfastError):
     """The base class of errors between a job master and its task executors.
 
@@ -360,6 +377,22 @@ class RequestTooLargeError(TaskExecutorError):
         )
         self.request = request
         self.limit = limit
+
+
+class HoldingRefusedError(TaskExecutorError):
+    """A task executor can't hold results for the catalog that a program shares them through.
+
+    Args:
+        reason: why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the task executor can't hold results for the catalog: {reason}. Start it with the "
+            "--catalog-url that is the programs' `catalog.url`; until then results go with the "
+            "application that keeps them."
+        )
+        self.reason = reason
 
 
 class UnauthorizedError(TaskExecutorError):

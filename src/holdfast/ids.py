@@ -85,6 +85,10 @@ class ApplicationID(_Id):
             raise ValueError(f"ApplicationID expects 32 hexadecimal digits, got {self.hex!r}")
 
 
+CATALOG_APPLICATION = ApplicationID(hashlib.sha256(b"holdfast catalog").hexdigest()[:32])
+"""As what the catalog holds results at task executors: they outlive every program."""
+
+
 class JobID(_Id):
     """Identifies a job."""
 

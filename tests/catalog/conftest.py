@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import ProgramIdentity
@@ -54,9 +55,12 @@ def programs(url: URL) -> Iterator[Callable[..., Catalog]]:
         groups: tuple[str, ...] = ("staff",),
         storage: str = STORAGE,
         lease_seconds: float = LEASE_SECONDS,
+        shares_with: Audience = Audience.USER,
     ) -> Catalog:
         databases.append(CatalogDatabase(url))
-        identity = ProgramIdentity(ApplicationID.random(), user, groups, "node-1", os.getpid())
+        identity = ProgramIdentity(
+            ApplicationID.random(), user, groups, "node-1", os.getpid(), shares_with
+        )
         catalog = Catalog(databases[-1], lambda: storage, lambda: "e" * 64, identity, lease_seconds)
         catalog.programs.renew()
         return catalog

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
-from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
 from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.catalog.this_program import this_program
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts, ResultBook
 from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
 from tests.catalog.results import STORAGE
@@ -32,7 +35,7 @@ def book_of(
 ) -> tuple[SharedResults, EmbeddedStorage, Catalog]:
     """A program's book, its storage and its view of the catalog."""
     storage = EmbeddedStorage(root)
-    program = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
+    program = this_program(storage.application)
     catalog = Catalog(
         CatalogDatabase(url), lambda: STORAGE, lambda: "e" * 64, program, lease_seconds
     )
@@ -41,18 +44,49 @@ def book_of(
     return SharedResults(GuardedCatalog(catalog, lease_seconds), place, policy), storage, catalog
 
 
+def keep(
+    book: ResultBook,
+    dataset_id: IntermediateDataSetID,
+    digest: str,
+    write: Callable[[], KeptDataSet],
+    facts: ProductionFacts,
+) -> KeptResult:
+    """A job that keeps a result."""
+    claim = book.claim(dataset_id, digest, alone=not facts.is_valid_anywhere)
+    assert isinstance(claim, Claim), claim
+    result = book.commit(claim, write(), wanted=True, facts=facts)
+    book.release([result])
+    return result
+
+
 def written(
-    storage: EmbeddedStorage, dataset_id: IntermediateDataSetID, partitions: Sequence[list[int]]
+    storage: TaskExecutorStorage,
+    dataset_id: IntermediateDataSetID,
+    partitions: Sequence[list[int]],
+    host: str | None = None,
 ) -> KeptDataSet:
-    """What the tasks of a production leave: for each partition the values of its one column."""
+    """What the tasks of a production leave: for each partition the values of its one column.
+
+    Args:
+        storage: of the program.
+        dataset_id: the dataset.
+        partitions: the values.
+        host: where the tasks ran, beside a task executor; None: in the program.
+    """
     job = JobID.random()
     staged = storage.stage(job, dataset_id)
+    if host is not None:
+        # As Spark's tasks do, also where the executor has lost the program.
+        staged.directory.mkdir(parents=True, exist_ok=True)
     for index, values in enumerate(partitions):
         file = staged.directory / f"part-{index:05d}-x-c000.zstd.parquet"
         pyarrow.parquet.write_table(pyarrow.table({"a": values}), file)
     description = DataSetDescription(
         dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
     )
-    kept = storage.publish(staged, description)
+    told = None
+    if host is not None:
+        told = [WrittenPartition(index, host, len(each)) for index, each in enumerate(partitions)]
+    kept = storage.publish(staged, description, told)
     storage.end_job(job)
     return kept

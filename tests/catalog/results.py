@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import update
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.cataloged_result import Audience, CatalogClaim, ProducedResult
+from holdfast.catalog.cataloged_result import CatalogClaim, ProducedResult
 from holdfast.catalog.publications import Published
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
 from holdfast.ids import IntermediateDataSetID

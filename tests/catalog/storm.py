@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import pandas
 import pyarrow
+import pyarrow.dataset
 import pyarrow.parquet
 
 from holdfast.catalog.catalog import Catalog
@@ -30,6 +32,9 @@ from tests.catalog.programs import book_of, written
 
 DATASETS = [IntermediateDataSetID(f"{number + 1:064x}") for number in range(24)]
 LEASE_SECONDS = 3.0
+# Arrow imports these late, and takes the end of the process for a failure of the import.
+_PRELOADED = (pandas, pyarrow.dataset)
+_PATIENCE_SECONDS = 60.0
 _ROWS = 500
 _PARTITIONS = 3
 
@@ -79,7 +84,11 @@ def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit:
             os.kill(victim.pid, signal.SIGKILL)
         else:
             victim.terminate()
-        victim.join()
+        victim.join(_PATIENCE_SECONDS)
+        if victim.exitcode is None:
+            storm.failed.append(f"process {victim.pid} was told to end, and did not")
+            victim.kill()
+            victim.join()
         storm.done["killed"] += 1
     for process in running:
         process.kill()

@@ -6,24 +6,27 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import URL, text
+from sqlalchemy import URL, event, text
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import (
-    Audience,
     CatalogClaim,
     CatalogedResult,
     InProduction,
     MadeFrom,
+    ProgramIdentity,
     ResultState,
 )
 from holdfast.catalog.schema import METADATA
 from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
 
@@ -65,36 +68,89 @@ def test_what_one_program_has_kept_another_finds(programs: Programs) -> None:
     published = publish(ana, made_from=made_from, seconds=12.5)
     found = again.search.find([DATASET, OTHER])
     assert list(found) == [DATASET]
-    assert found[DATASET].number == published.number
-    assert (found[DATASET].seconds, found[DATASET].user) == (12.5, "ana")
-    number = found[DATASET].number
-    assert again.search.sources([number]) == {number: made_from}
-    assert again.search.where_it_lies([number])[number].rows == 7
+    offered = found[DATASET]
+    assert offered.result.number == published.number
+    assert (offered.result.seconds, offered.result.user) == (12.5, "ana")
+    assert offered.made_from == made_from and offered.kept.rows == 7
     assert not again.search.is_empty()
     # Its own it has in memory.
     assert ana.search.find([DATASET]) == {} and ana.search.is_empty()
 
 
+def test_results_are_found_by_their_datasets(tmp_path: Path) -> None:
+    url = URL.create("sqlite", database=str(tmp_path / "catalog.db"))
+    identity = ProgramIdentity(ApplicationID.random(), "ana", ("staff",), "node-1", 1)
+    catalog = Catalog(CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, identity, 30.0)
+    asked: list[tuple[str, Any]] = []
+    event.listen(
+        catalog.database._ready(),
+        "before_cursor_execute",
+        lambda connection, cursor, text, values, *_: asked.append((text, values)),
+    )
+    catalog.search.find([IntermediateDataSetID(f"{number:064x}") for number in range(200)])
+    catalog.claims.claim(DATASET)
+    with catalog.database.reading() as connection:
+        for query, values in [each for each in asked if "WHERE results.dataset_id" in each[0]]:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values).all()
+            assert "results USING INDEX results_of_dataset" in str(plan)
+    # Nearly all results are kept: the index of states would go through every one.
+    assert sum("WHERE results.dataset_id" in each for each, _ in asked) >= 2
+    catalog.database.close()
+
+
 @pytest.mark.parametrize(
-    ("audience", "user", "groups", "finds"),
+    ("audience", "user", "groups", "shares_with", "finds"),
     [
-        (Audience.NOBODY, "ana", ("staff",), False),
-        (Audience.USER, "ana", ("other",), True),
-        (Audience.USER, "bo", ("staff",), False),
-        (Audience.GROUP, "bo", ("other", "staff"), True),
-        (Audience.GROUP, "bo", ("other",), False),
-        (Audience.GROUP, "ana", ("other",), True),
-        (Audience.ALL, "bo", (), True),
+        (Audience.NOBODY, "ana", ("staff",), Audience.ALL, False),
+        (Audience.USER, "ana", ("other",), Audience.USER, True),
+        (Audience.USER, "ana", ("other",), Audience.ALL, True),
+        (Audience.USER, "bo", ("staff",), Audience.ALL, False),
+        (Audience.GROUP, "bo", ("other", "staff"), Audience.GROUP, True),
+        (Audience.GROUP, "bo", ("staff",), Audience.ALL, True),
+        (Audience.GROUP, "bo", ("other",), Audience.ALL, False),
+        (Audience.GROUP, "bo", ("staff",), Audience.USER, False),
+        (Audience.GROUP, "ana", ("other",), Audience.USER, True),
+        (Audience.ALL, "bo", (), Audience.ALL, True),
+        (Audience.ALL, "bo", ("staff",), Audience.GROUP, False),
+        (Audience.ALL, "bo", ("staff",), Audience.USER, False),
     ],
 )
 def test_who_may_read_a_result(
-    programs: Programs, audience: Audience, user: str, groups: tuple[str, ...], finds: bool
+    programs: Programs,
+    audience: Audience,
+    user: str,
+    groups: tuple[str, ...],
+    shares_with: Audience,
+    finds: bool,
 ) -> None:
     publish(programs(), audience=audience)
-    other = programs(user, groups=groups)
+    other = programs(user, groups=groups, shares_with=shares_with)
     assert bool(other.search.find([DATASET])) is finds
     assert other.search.is_empty() is not finds
     assert isinstance(other.claims.claim(DATASET), CatalogedResult if finds else CatalogClaim)
+
+
+@pytest.mark.parametrize("shares_with", Audience)
+def test_nobody_waits_for_what_is_not_for_them(programs: Programs, shares_with: Audience) -> None:
+    """Two users who share claim a dataset once; of others each has a claim of its own."""
+    claims = [
+        programs(user, shares_with=shares_with).claims.claim(DATASET) for user in ("ana", "bo")
+    ]
+    first, second = claims
+    assert isinstance(first, CatalogClaim)
+    assert isinstance(second, InProduction if shares_with.is_beyond_user else CatalogClaim)
+
+
+def test_only_what_a_user_may_remove_makes_room(programs: Programs) -> None:
+    ana, bo = programs(), programs("bo", shares_with=Audience.GROUP)
+    private = publish(ana, lifetime=100.0, is_shared=True)
+    for_all = publish(ana, OTHER, lifetime=100.0, is_shared=True, audience=Audience.GROUP)
+    ana.holders.let_go([private.number, for_all.number])
+    ana.programs.leave()
+    third = IntermediateDataSetID("3" * 64)
+    published = publish(bo, third, limit=200, lifetime=100.0)
+    assert [each.number for each in published.evicted] == [for_all.number]
+    assert [each.number for each in bo.holders.sweep()] == [for_all.number]
 
 
 def test_what_lies_elsewhere_is_not_found(programs: Programs) -> None:
@@ -347,3 +403,33 @@ def test_a_locked_file_is_an_error(tmp_path: Path) -> None:
             pass
         other.execute("ROLLBACK")
     database.close()
+
+
+def test_who_asks_for_names_hears_which_are_announced_or_held_still(programs: Programs) -> None:
+    catalog = programs()
+    announced = produced(is_shared=True, lifetime=60.0)
+    catalog.publications.announce(announced)
+    held, gone = produced(OTHER, is_shared=True, lifetime=60.0), produced(is_shared=True)
+    for each in (held, gone):
+        claim = catalog.claims.claim(each.dataset_id)
+        assert isinstance(claim, CatalogClaim)
+        catalog.publications.publish(each, claim, unlimited)
+    names = [str(each.kept.name) for each in (announced, held, gone)]
+    (number,) = [each.number for each in catalog.search.all() if each.name == names[2]]
+    catalog.holders.withdraw("by hand", numbers=[number])
+    found = catalog.holders.recorded([*names, f"{DATASET.hex}-00000000"])
+    assert found == {names[0]: True, names[1]: True, names[2]: False}
+    many = [f"{digit:064x}-0badcafe" for digit in range(5000)]
+    assert catalog.holders.recorded([*many, *names]) == found
+
+
+def test_a_catalog_that_is_made_anew_has_another_identity(url: URL, tmp_path: Path) -> None:
+    databases = [
+        CatalogDatabase(url),
+        CatalogDatabase(url),
+        CatalogDatabase(f"sqlite:///{tmp_path}/o"),
+    ]
+    first, again, other = (each.identity() for each in databases)
+    assert first == again != other
+    for each in databases:
+        each.close()

@@ -28,21 +28,7 @@ def test_programs_share_results_through_any_database(
             assert env.last_job_result is not None
             outcomes.append(env.last_job_result.vertices[0].outcome)
     assert outcomes == [VertexOutcome.PRODUCED, VertexOutcome.READ]
-    assert not (tmp_path / "kept" / "catalog.db").exists()
-
-
-def test_a_stream_is_not_put_where_it_outlives_its_program(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    config = {
-        "intermediate-result-storage.directory": str(tmp_path / "kept"),
-        "intermediate-result-storage.lifetime": "1 h",
-    }
-    with Environment(spark, config=config) as env:
-        cached = env.from_collection(range(5)).map(lambda value: value + 1).cache()
-        assert sorted(cached.execute_and_collect()) == [1, 2, 3, 4, 5]
-        assert sorted(cached.execute_and_collect()) == [1, 2, 3, 4, 5]
-    assert not list((tmp_path / "kept").glob("shared/*/*"))
+    assert not (tmp_path / "kept" / "catalog" / "catalog.db").exists()
 
 
 @pytest.mark.parametrize(

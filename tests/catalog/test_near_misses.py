@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.cataloged_result import Audience, MadeFrom
+from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.plan.file_version import FileVersion
 from tests.catalog.results import DATASET, OTHER, produced, publish
@@ -88,7 +89,8 @@ def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
     assert told(programs("bo"), ASKED) is None
     publish(programs(), OTHER, made_from=MADE_FROM, audience=Audience.ALL)
     other = produced(OTHER)
-    assert told(programs("bo"), AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
+    bo = programs("bo", shares_with=Audience.ALL)
+    assert told(bo, AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
 
 
 def test_the_last_one_that_is_kept_is_the_one_that_is_told(programs: Programs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -12,19 +13,24 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, event, select, update
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import (
-    Audience,
+    CatalogedResult,
     MadeFrom,
     ProgramIdentity,
     ResultState,
 )
 from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.catalog.profit import REFERENCES
+from holdfast.catalog.schema import HOLDERS, MANIFESTS, RESULTS, USES
+from holdfast.errors import CatalogError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.file_version import FileVersion
+from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts
@@ -32,7 +38,7 @@ from holdfast.runtime.shared_results import SharedResults, SharingPolicy
 from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.storage.shared_directory import SharedDirectory
-from tests.catalog.programs import written
+from tests.catalog.programs import keep, written
 from tests.catalog.results import DATASET, OTHER, STORAGE, pass_time
 
 DIGEST = "d" * 64
@@ -65,11 +71,7 @@ class Program:
         dataset_id: IntermediateDataSetID = DATASET,
     ) -> KeptResult:
         """A job that keeps a result."""
-        claim = self.book.claim(dataset_id, DIGEST, alone=not facts.is_valid_anywhere)
-        assert isinstance(claim, Claim)
-        result = self.book.commit(claim, self.write(values, dataset_id), wanted=True, facts=facts)
-        self.book.release([result])
-        return result
+        return keep(self.book, dataset_id, DIGEST, lambda: self.write(values, dataset_id), facts)
 
     def read(self, dataset_id: IntermediateDataSetID = DATASET) -> list[int] | None:
         """A job that reads a result: its values, or None where it isn't kept."""
@@ -97,7 +99,9 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
 
     def make(user: str = "ana", audience: Audience = Audience.USER) -> Program:
         storage = EmbeddedStorage(tmp_path / "kept")
-        identity = ProgramIdentity(storage.application, user, ("staff",), "node-1", os.getpid())
+        identity = ProgramIdentity(
+            storage.application, user, ("staff",), "node-1", os.getpid(), audience
+        )
         catalog = Catalog(CatalogDatabase(url), lambda: STORAGE, lambda: "e" * 64, identity, 600.0)
         place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / "shared"))
 
@@ -171,12 +175,33 @@ def test_what_nobody_wants_here_is_read_and_not_held(start: Start) -> None:
     other.wanted.clear()
     ana.produce(facts=FOR_LONG)
     ana.close()
+    other.book._at_hand = AtHand(seconds=0.0)
     assert other.read() == [1, 1, 1, 2, 2, 2]
     assert other.book.find() == {}
     assert other.book.find([DATASET]).keys() == {DATASET}
+    other.book._look_after(other.catalog)
     # Nobody holds it but the catalog, so it may be evicted.
     pass_time(other.catalog, 700.0)
     assert len(other.catalog.holders.sweep()) == 1
+
+
+def test_what_has_just_been_read_is_at_hand_for_the_next_job(start: Start) -> None:
+    ana, other = start(), start()
+    other.wanted.clear()
+    ana.produce(facts=FOR_LONG)
+    places = []
+    for _ in range(2):
+        with other.book.reading() as lease:
+            result = lease.acquire(DATASET)
+            assert result is not None
+            places.append(result.kept.directory)
+    assert places[0] == places[1] and places[0].exists()
+    # What is invalidated is not read any more, at hand or not.
+    ana.book.invalidate(DIGEST, everywhere=True)
+    assert other.read() is None
+    other.book._at_hand._seconds = 0.0
+    other.book.close()
+    assert not places[0].exists()
 
 
 def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
@@ -202,7 +227,7 @@ def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None
 def test_what_can_t_be_checked_is_its_user_s_alone(start: Start) -> None:
     ana = start(audience=Audience.ALL)
     ana.produce(facts=replace(FACTS, is_checkable=False))
-    assert start("bo").read() is None
+    assert start("bo", Audience.ALL).read() is None
     assert start("ana").read() is not None
 
 
@@ -225,6 +250,45 @@ def test_a_file_that_was_replaced_with_size_and_times_is_not_read(start: Start) 
         )
     assert produced.kept.bytes == found.kept.bytes
     assert other.read() is None
+
+
+def test_what_is_damaged_in_the_catalog_is_computed_again(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=FOR_LONG)
+    with ana.catalog.database.writing() as connection:
+        connection.execute(update(MANIFESTS).values(content=b"something else"))
+    assert other.read() is None and other.book.find([DATASET]) == {}
+    other.produce((5,), FOR_LONG)
+    assert other.read() == [5, 5, 5]
+
+
+def test_what_is_found_is_asked_for_once(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce()
+    ana.produce((3,), dataset_id=OTHER)
+    assert other.book.may_find()
+    begun: list[int] = []
+    event.listen(
+        other.catalog.database._ready(), "begin", lambda _: begun.append(threading.get_ident())
+    )
+    # Another thread renews the lease.
+    mine = threading.get_ident()
+    assert other.book.find([DATASET, OTHER]).keys() == {DATASET, OTHER}
+    assert begun.count(mine) == 1
+    assert other.read() == [1, 1, 1, 2, 2, 2]
+    # It says that it reads it, and asks no more.
+    assert begun.count(mine) == 2
+
+
+def test_what_has_gone_since_it_was_found_is_not_read(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=FOR_LONG)
+    assert other.book.find([DATASET]).keys() == {DATASET}
+    ana.book.invalidate(DIGEST, everywhere=True)
+    ana.produce((7,), FOR_LONG)
+    assert other.read() is None
+    # It is asked for again, and not remembered for ever.
+    assert other.read() == [7, 7, 7]
 
 
 @pytest.mark.parametrize("lost", ["a file", "all", "the manifest"])
@@ -410,3 +474,106 @@ def test_states_are_told_apart(start: Start) -> None:
     assert [each.state for each in ana.catalog.search.all()] == [ResultState.KEPT]
     ana.book.invalidate(DIGEST, everywhere=True)
     assert [each.state for each in ana.catalog.search.all(list(ResultState))] == [ResultState.GONE]
+
+
+# -- uses of what a program has itself
+
+
+def used(program: Program) -> CatalogedResult:
+    (result,) = program.catalog.search.all()
+    return result
+
+
+def test_what_a_program_reads_of_its_own_is_recorded_with_the_next_renewal(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    began = used(ana).last_used
+    for _ in range(6):
+        assert ana.read() is not None
+    assert used(ana).uses == 0
+    ana.book._look_after(ana.catalog)
+    ana.book._look_after(ana.catalog)
+    result = used(ana)
+    assert (result.uses, result.saved_seconds) == (6, 6 * FOR_LONG.seconds)
+    assert began < result.last_used < began + 60
+    with ana.catalog.database.reading() as connection:
+        (row,) = connection.execute(select(USES))
+        moments = json.loads(connection.scalars(select(RESULTS.c.used)).one())
+    assert (row.user_name, row.saved_seconds) == ("ana", 6 * FOR_LONG.seconds)
+    assert row.application == ana.storage.application.hex
+    assert len(moments) == REFERENCES and moments == sorted(moments)
+    assert row.used == moments[-1]
+
+
+def test_it_is_recorded_before_room_is_made_and_when_the_program_ends(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=FOR_LONG)
+    ana.read()
+    ana.produce((7,), dataset_id=OTHER)
+    by_dataset = {each.dataset_id: each for each in other.catalog.search.all()}
+    assert (by_dataset[DATASET].uses, by_dataset[OTHER].uses) == (1, 0)
+    ana.read()
+    ana.close()
+    assert used(other).uses == 2
+
+
+def test_what_another_program_has_taken_in_counts_each_time(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce()
+    for _ in range(3):
+        assert other.read() is not None
+    other.book._look_after(other.catalog)
+    assert used(ana).uses == 3
+
+
+def test_who_has_waited_for_a_result_counts_once(start: Start) -> None:
+    ana, other = start(), start()
+    ana.produce()
+    assert isinstance(other.book.claim(DATASET, DIGEST, alone=False), KeptResult)
+    assert other.read() is not None
+    other.book._look_after(other.catalog)
+    assert used(ana).uses == 1
+    other.read()
+    other.book._look_after(other.catalog)
+    assert used(ana).uses == 2
+
+
+def test_what_its_own_program_reads_often_is_not_what_goes(start: Start) -> None:
+    ana = start()
+    # Of two that are alike the older one is worth less.
+    ana.produce((1, 2), FOR_LONG)
+    ana.produce((3, 4), FOR_LONG, OTHER)
+    for _ in range(4):
+        ana.read()
+    ana.close()
+    later = start()
+    later.limit = sum(each.bytes for each in later.catalog.search.all())
+    later.produce((5,), FOR_LONG, IntermediateDataSetID("3" * 64))
+    assert later.read() == [1, 1, 1, 2, 2, 2] and later.read(OTHER) is None
+
+
+def test_a_lifetime_begins_anew_when_its_own_program_reads_it(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    pass_time(ana.catalog, 400.0)
+    ana.read()
+    ana.book._look_after(ana.catalog)
+    with ana.catalog.database.reading() as connection:
+        left = connection.scalars(select(HOLDERS.c.until).where(HOLDERS.c.application == "")).one()
+        left -= ana.catalog.database.now(connection)
+    assert 590.0 < left <= 600.0
+
+
+def test_uses_that_the_catalog_could_not_be_told_of_are_not_lost(start: Start, url: URL) -> None:
+    ana = start()
+    ana.produce()
+    ana.read()
+    database = ana.catalog.database
+    database._url = url.set(database="/nowhere/at/all", host="127.0.0.1", port=9)
+    database.close()
+    with pytest.raises(CatalogError):
+        ana.book._look_after(ana.catalog)
+    ana.read()
+    database._url = url
+    ana.book._look_after(ana.catalog)
+    assert used(ana).uses == 2

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import URL
 
 from holdfast.cli import main as cli
-from tests.catalog.results import STORAGE, pass_time
+from tests.catalog.results import DATASET, STORAGE, pass_time
 from tests.catalog.test_shared_results import DIGEST, FOR_LONG, Program, Start, start
 
 __all__ = ["start"]
@@ -27,7 +27,8 @@ def url(root: Path) -> URL:
     """Of the catalog in the directory, which is where the commands look."""
     root.mkdir(mode=0o700)
     (root / "identity").write_text(STORAGE)
-    return URL.create("sqlite", database=str(root / "catalog.db"))
+    (root / "catalog").mkdir(mode=0o700)
+    return URL.create("sqlite", database=str(root / "catalog" / "catalog.db"))
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_without_a_catalog_nothing_shared_is_taken_for_garbage(
     start: Start, run: Run, root: Path
 ) -> None:
     directory = kept(start)
-    for file in root.glob("catalog.db*"):
+    for file in (root / "catalog").glob("catalog.db*"):
         file.unlink()
     code, shown = run("gc", "--yes")
     assert code == 1 and "holdfast catalog rebuild" in shown
@@ -107,7 +108,7 @@ def test_a_catalog_that_is_lost_is_rebuilt_from_what_lies_there(
     damaged = root / "shared" / "datasets" / ("9" * 64 + "-00000000")
     shutil.copytree(directory, damaged)
     (damaged / "_result.json").write_text("{}")
-    for file in root.glob("catalog.db*"):
+    for file in (root / "catalog").glob("catalog.db*"):
         file.unlink()
     code, shown = run("catalog", "rebuild")
     assert code == 0 and "1 of 2 shared results" in shown
@@ -116,7 +117,7 @@ def test_a_catalog_that_is_lost_is_rebuilt_from_what_lies_there(
     assert again.read() == [1, 1, 1, 2, 2, 2]
     (result,) = again.catalog.search.all()
     assert (result.seconds, result.lifetime, result.user) == (12.0, 600.0, "ana")
-    assert again.catalog.search.sources([result.number])[result.number] == FOR_LONG.made_from
+    assert again.catalog.search.find([DATASET])[DATASET].made_from == FOR_LONG.made_from
     assert "it is recorded already" in run("catalog", "rebuild")[1]
     again.book.invalidate(DIGEST, everywhere=True)
     assert not directory.exists()
@@ -172,7 +173,10 @@ def test_what_outlives_its_program_is_listed_shown_and_removed(start: Start, run
     assert line.split()[-5:] == ["12", "s", "10", "min", "ana"]
     code, shown = run("show", "1111")
     assert code == 0 and str(directory) in shown
-    for fact in ("kept by      ana on node-1", "10 min after its last use", "1 by other programs"):
+    for fact in (
+        *("kept by      ana on node-1", "for          ana alone", FOR_LONG.made_from.files[0].path),
+        *("10 min after its last use", "uses         1\n"),
+    ):
         assert fact in shown
     assert run("rm", "1111")[0] == 0
     assert not directory.exists()
@@ -185,9 +189,9 @@ def test_a_catalog_that_can_t_be_read_is_said_and_the_rest_is_listed(
     start: Start, run: Run, root: Path
 ) -> None:
     kept(start)
-    for file in root.glob("catalog.db*"):
+    for file in (root / "catalog").glob("catalog.db*"):
         file.unlink()
-    (root / "catalog.db").write_bytes(b"no database" * 1000)
+    (root / "catalog" / "catalog.db").write_bytes(b"no database" * 1000)
     code, shown = run("ls")
     assert code == 1 and "11111111 rows" in shown and "not a database" in shown
     code, shown = run("gc", "--yes")

@@ -15,16 +15,14 @@ from pyspark.sql import functions as F
 from holdfast import Environment
 
 logging.basicConfig(level=logging.WARNING)
-env = Environment(
-    spark,
-    {
-        "taskexecutor.addresses": ",".join(task_executors),
-        "taskexecutor.token-file": str(token_file),
-        "heartbeat.interval": "500 ms",
-        "heartbeat.timeout": LEASE,
-        **SETTINGS,
-    },
-)
+CONFIGURATION = {
+    "taskexecutor.addresses": ",".join(task_executors),
+    "taskexecutor.token-file": str(token_file),
+    "heartbeat.interval": "500 ms",
+    "heartbeat.timeout": LEASE,
+    **SETTINGS,
+}
+env = Environment(spark, CONFIGURATION)
 
 
 def numbers(rows=4000, parts=8):
@@ -105,6 +103,17 @@ def sums(pairs):
 def remember(name, df):
     globals()[name] = env.from_dataframe(df).cache()
     return rows(globals()[name]) == rows(df)
+
+
+def source(path):
+    """What programs have in common: files that both nodes see."""
+    if not Path(path).exists():
+        numbers().write.parquet(path)
+    return spark.read.parquet(path).select("id", F.concat("w", F.lit("!")).alias("v"))
+
+
+def is_right(table, path):
+    return rows(table) == rows(source(path))
 
 
 print(json.dumps("ready"), flush=True)

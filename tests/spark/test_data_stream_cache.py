@@ -334,7 +334,7 @@ def test_kept_records_of_any_kind(env: Environment) -> None:
     assert READ in outcomes(env)
 
 
-def test_another_session_s_environment_shares_nothing(
+def test_an_environment_on_another_directory_shares_nothing(
     env: Environment, spark: SparkSession, tmp_path: Path, tally: Any
 ) -> None:
     def stream(environment: Environment) -> CachedDataStream:
@@ -342,7 +342,7 @@ def test_another_session_s_environment_shares_nothing(
 
     mine = stream(env)
     assert collected(mine) == ["1", "2"]
-    directory = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    directory = {"intermediate-result-storage.directory": str(tmp_path / "another")}
     with Environment(spark, config=directory) as other:
         theirs = stream(other)
         assert collected(theirs) == ["1", "2"]

@@ -128,8 +128,27 @@ def assert_played_to_the_end(played: Played) -> None:
     )
 
 
+def assert_a_second_program_read_what_the_first_had_kept(played: Played) -> None:
+    act = played.out.partition("Act 1: ")[2].partition("Act 2: ")[0]
+    said = act.partition("A second program asks the same questions.")[2]
+    questions = len(played.questions)
+    assert re.search(r"^Read: .+, kept by \S+ on \S+ at \S+ \S+ UTC, in [\d.]+ s$", said, re.M)
+    assert (
+        f"The second program: {questions} of {questions} answers are those of plain Spark, "
+        "kept data: read from cache\n"
+    ) in said
+    (times,) = re.findall(
+        r"^Its first answer took ([\d.]+) s, all of them ([\d.]+) s, its process ([\d.]+) s ",
+        said,
+        re.M,
+    )
+    first, every, process = map(float, times)
+    assert 0 < first < every < process
+
+
 def assert_a_lost_partition_was_computed_again(played: Played) -> None:
     act = played.out.partition("Act 2: a kept partition is lost")[2]
+    assert re.search(r"^Asked first: .* kept data: read from cache$", act, re.M)
     assert re.search(r"^Deleted: .*\.parquet$", act, re.M)
     assert re.search(r"^Asked again: the same answer after .* kept data: produced$", act, re.M)
     assert re.search(r"^  lost and recomputed: .* is missing$", act, re.M)
@@ -176,6 +195,10 @@ def test_tpch_is_generated_and_every_answer_agrees(on_tpch: Played) -> None:
     assert (on_tpch.output / "tpch-0.01" / "lineitem.parquet").is_file()
 
 
+def test_a_second_program_starts_cold_and_reads_what_was_kept(on_tpch: Played) -> None:
+    assert_a_second_program_read_what_the_first_had_kept(on_tpch)
+
+
 def test_a_lost_partition_is_computed_again(on_tpch: Played) -> None:
     assert_a_lost_partition_was_computed_again(on_tpch)
 
@@ -206,6 +229,7 @@ def test_nothing_kept_and_nothing_half_made_stays(on_tpch: Played) -> None:
 
 def test_any_folder_of_parquet_can_be_asked(on_flights: Played) -> None:
     assert_played_to_the_end(on_flights)
+    assert_a_second_program_read_what_the_first_had_kept(on_flights)
     assert_a_lost_partition_was_computed_again(on_flights)
     assert "Act 3" not in on_flights.out
     assert "The killed driver is shown on TPC-H data only" in on_flights.out
@@ -235,6 +259,7 @@ def test_a_single_table_is_asked_with_strange_names_and_values(
     pq.write_table(pa.table(columns), folder / "odd.parquet")
     played = player.play(["--data", str(folder)], tmp_path / "out")
     assert_played_to_the_end(played)
+    assert_a_second_program_read_what_the_first_had_kept(played)
     assert_a_lost_partition_was_computed_again(played)
 
 

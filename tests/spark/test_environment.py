@@ -162,7 +162,7 @@ def test_closing_releases_everything(spark: SparkSession, tmp_path: Path) -> Non
         assert kept_files(tmp_path / "kept")
     # What says who has kept what stays.
     left = {path.name for path in (tmp_path / "kept").iterdir()}
-    assert left == {"catalog.db", "identity"}
+    assert left == {"catalog", "identity"}
     env.close()
 
     # The tables go on as plain DataFrames do, on a session that is not the environment's.
@@ -666,4 +666,4 @@ def test_an_environment_stops_the_session_that_it_started(tmp_path: Path) -> Non
     )
     assert printed.splitlines() == ["2", "3", "None", "5", "6"]
     (directory,) = tmp_path.glob("holdfast-*")
-    assert {path.name for path in directory.iterdir()} == {"catalog.db", "identity"}
+    assert {path.name for path in directory.iterdir()} == {"catalog", "identity"}

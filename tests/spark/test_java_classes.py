@@ -85,6 +85,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "FileVersions": new_object(spark, "FileVersions", "a"),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlanReader": PlanReader(spark)._reader,
+        "CpuTimes": new_object(spark, "CpuTimes", spark.sparkContext._jsc.sc(), "a.key"),
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
         ),

@@ -338,12 +338,12 @@ def test_without_a_catalog_every_program_answers_for_itself(
     start: Start, orders: Path, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory = orders.parent / "kept"
-    directory.mkdir(mode=0o700)
+    (directory / "catalog").mkdir(mode=0o700, parents=True)
     locked = None
     if state == "damaged":
-        (directory / "catalog.db").write_bytes(b"no database" * 1000)
+        (directory / "catalog" / "catalog.db").write_bytes(b"no database" * 1000)
     elif state == "locked":
-        locked = sqlite3.connect(directory / "catalog.db", isolation_level=None)
+        locked = sqlite3.connect(directory / "catalog" / "catalog.db", isolation_level=None)
         locked.execute("BEGIN EXCLUSIVE")
     config = {"catalog": "none"} if state == "none" else {}
     one, other = start(**config), start(**config)

@@ -175,6 +175,7 @@ def test_a_directory_that_is_read_only_is_refused(start: Any, tmp_path: Path) ->
     [
         *(["--port", "x"], ["--port", "70000"], ["--port", "-1"], ["--lease", "0"]),
         *(["--lease", "nan"], ["--grace", "-1"], ["--dir", ""], ["--token-file", ""]),
+        *(["--catalog-url", "mysql://x"], ["--catalog-url", ""], ["--catalog-interval", "0"]),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(

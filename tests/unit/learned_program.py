@@ -14,7 +14,7 @@ from typing import Any
 
 from greenlet import getcurrent
 
-from tests.unit.interleavings import Killed, Program, Start, real_open, relative, resume
+from tests.unit.interleavings import Killed, Program, Start, relative, resume
 from tests.unit.modelled_files import Answer, Step
 from tests.unit.named_files import DIRECTORY, status
 
@@ -168,8 +168,8 @@ class _Replay:
         if kind == "content":
             return self._program.contents[answer]
         if what in ("open", "create", "truncate"):
-            # One that can be closed.
-            return real_open(os.devnull, os.O_RDWR)
+            # One that can be closed, and is nobody else's: its mode is changed as well.
+            return os.memfd_create(what)
         return answer
 
     def put(self, path: str) -> None:

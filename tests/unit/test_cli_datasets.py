@@ -164,6 +164,9 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
         "hits": 1,
         "user": None,
         "host": None,
+        "audience": None,
+        "seconds": None,
+        "cpu_seconds": None,
         "lifetime_seconds": None,
         "last_used": None,
         "uses": None,
@@ -627,6 +630,7 @@ def test_a_directory_that_can_not_be_looked_at_is_named(
         (["--executors", "a$b:1"], "expected a task executor's address as HOST:PORT"),
         (["--executors", "a:1", "--token-file", "/nowhere/token"], "/nowhere/token"),
         (["--token-file", "/nowhere/token"], "--token-file requires --executors"),
+        (["--catalog-url", "sqlite:////c.db"], "--catalog-url requires --executors"),
     ],
 )
 def test_bad_addresses_and_tokens_are_named(
@@ -672,7 +676,8 @@ def test_help_names_every_option(name: str, capsys: pytest.CaptureFixture[str]) 
         cli.main([name, "--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert all(each in shown for each in ("--directory", "--executors", "--token-file", "--json"))
+    options = ("--directory", "--executors", "--token-file", "--catalog-url", "--json")
+    assert all(each in shown for each in options)
 
 
 # -- task executors

@@ -17,6 +17,7 @@ from holdfast.errors import (
     DuplicateRegistrationError,
     EnvironmentClosedError,
     HoldfastError,
+    HoldingRefusedError,
     InvalidKeyError,
     InvalidStreamArgumentError,
     InvalidTransformationError,
@@ -34,6 +35,7 @@ from holdfast.errors import (
     SinkTargetExistsError,
     StaleEpochError,
     StorageError,
+    StreamNotShareableError,
     StreamTaskError,
     TaskExecutorError,
     TaskExecutorUnreachableError,
@@ -53,6 +55,7 @@ from holdfast.errors import (
 )
 
 EXAMPLES = [
+    (StreamNotShareableError("group"), ["'group'", "run code", "lifetime='application'"]),
     (ConfigurationError("a.key", "x", "expected a number"), ["a.key", "'x'", "expected a number"]),
     (UnsupportedTypeError("when", "INTERVAL"), ["'when'", "INTERVAL", "Cast or drop the column"]),
     (UnsupportedPlanError("cache()", "the table streams"), ["cache()", "the table streams"]),
@@ -82,6 +85,7 @@ EXAMPLES = [
         MalformedRequestError("promote", "no output"),
         ["promote", "no output", "Nothing was changed"],
     ),
+    (HoldingRefusedError("it has none"), ["it has none", "--catalog-url", "`catalog.url`"]),
     (RequestTooLargeError("promote", 1024), ["promote", "at most 1024 bytes", "smaller requests"]),
     (UnauthorizedError("promote"), ["promote", "expected the task executor's token", "Set it"]),
     (OperatorFailedError("Map", "KeyError: 'a'", "line 1"), ["'Map'", "KeyError: 'a'", "\nline 1"]),

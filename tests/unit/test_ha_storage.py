@@ -893,7 +893,7 @@ def test_every_program_seals_with_the_same_key(root: Path, program: Program) -> 
 def test_a_key_that_can_t_be_kept_is_an_error(root: Path, program: Program) -> None:
     storage = program()
     (root / "seal-key").mkdir()
-    with pytest.raises(StorageError, match="can't store the seal key"):
+    with pytest.raises(StorageError, match="the seal key can't be used"):
         storage.seal_key()
 
 

@@ -97,6 +97,16 @@ def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
     assert not [error for error in tasks.errors if not isinstance(error, ReceiverGoneError)]
 
 
+def test_a_task_that_comes_when_no_more_records_are_wanted(open_channel: Any) -> None:
+    receiver, tasks = open_channel()
+    receiver.close()
+    tasks.start(0, [1])
+    tasks.join()
+    (error,) = tasks.errors
+    assert isinstance(error, ReceiverGoneError)
+    assert "nobody listens for the records of 'Source'" in str(error)
+
+
 def test_whoever_does_not_know_the_key_is_not_heard(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     tasks.start(0, ["forged"], key=SealKey.new())

@@ -84,6 +84,7 @@ SPEED_ALONE = [
 ]
 OF_NO_ROW = [
     "spark.sql.warehouse.dir",
+    "hadoop: hive.metastore.warehouse.dir",
     "spark.sql.ui.retainedExecutions",
     "spark.sql.debug.maxToStringFields",
     "spark.sql.repl.eagerEval.enabled",

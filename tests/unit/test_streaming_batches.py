@@ -8,7 +8,8 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pyspark import cloudpickle
 
 from holdfast.errors import BatchSealBrokenError, RecordNotSerializableError
 from holdfast.plan.function_digest import digest_value
+from holdfast.storage.sealed_batches import OWN_CLASSES
 from holdfast.streaming.batch_encoding import dealt, encoded
 from holdfast.streaming.batch_size import BatchSize, take
 from holdfast.streaming.batches import BATCH_SCHEMA, batches_in, to_arrow
@@ -161,6 +163,31 @@ def test_huge_records_are_batches_of_their_own_in_rows_that_are_not_huge() -> No
     assert [row["records"] for row in rows] == [-2, -1, 1] * 4
     assert max(len(row["batch"]) for row in rows) == FRAGMENT_BYTES
     assert list(decoded(batches_in(frames, 0))) == records
+
+
+def test_a_seal_says_what_records_were_made_from_and_plans_do_not() -> None:
+    old, new = (replace(SEAL, made_from=version) for version in ("v1", "v2"))
+    assert digest_value(old) == digest_value(new)
+    assert list(SealedInput(old).read(iter(sealed([1], old)))) == [1]
+    with pytest.raises(BatchSealBrokenError):
+        list(SealedInput(new).read(iter(sealed([1], old))))
+
+
+def test_records_that_bring_their_classes_along_are_told_under_the_seal() -> None:
+    @dataclass(frozen=True)
+    class Own:
+        page: str
+
+    Own.__module__ = "__main__"
+    for records, brings in (([Fraction(1, 3), "a"], 0), ([Own("a"), Own("b")], OWN_CLASSES)):
+        (frame,) = sealed(records)
+        counts = frame.column("records").to_pylist()
+        assert [count & OWN_CLASSES for count in counts] == [brings] * len(counts)
+        assert sum(count - brings for count in counts) == len(records)
+        assert len(list(SealedInput(SEAL).read(iter([frame])))) == len(records)
+    hidden = frame.set_column(0, "records", pa.array([1] * len(counts), pa.int32()))
+    with pytest.raises(BatchSealBrokenError):
+        list(SealedInput(SEAL).read(iter([hidden])))
 
 
 def test_a_fragment_of_a_sealed_batch_is_not_taken_for_another() -> None:

@@ -9,6 +9,7 @@ from holdfast.errors import InvalidTransformationError
 from holdfast.graph.stream.transformations import CacheTransformation
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import TracebackType
 
     from holdfast.api.stream_context import StreamContext
@@ -38,8 +39,11 @@ class CachedDataStream(DataStream):
     def __init__(self, transformation: CacheTransformation, context: StreamContext) -> None:
         super().__init__(transformation, context)
 
-    def cache(self) -> CachedDataStream:
+    def cache(self, lifetime: timedelta | str | None = None) -> CachedDataStream:
         """Returns this stream, which is already cached.
+
+        Args:
+            lifetime: For how long, as in :meth:`DataStream.cache`; the longer one counts.
 
         Source: FLIP-205, "DataStream -> Stream Graph".
 
@@ -48,7 +52,7 @@ class CachedDataStream(DataStream):
             >>> hot.cache() is hot
             True
         """
-        return self
+        return self._context.cache(self, lifetime)
 
     def invalidate(self) -> None:
         """Drops what is kept of this stream; the next job that needs it recomputes it.

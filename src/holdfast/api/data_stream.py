@@ -36,6 +36,7 @@ from holdfast.graph.stream.transformations import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from holdfast.api.cached_data_stream import CachedDataStream
     from holdfast.api.closeable_iterator import CloseableIterator
@@ -418,18 +419,26 @@ class DataStream:
 
     # --- keeping
 
-    def cache(self) -> CachedDataStream:
+    def cache(self, lifetime: timedelta | str | None = None) -> CachedDataStream:
         """Caches this stream's records, so that later jobs read them.
 
         Nothing runs now. The first job that contains this computation leaves its records behind;
         every later job that contains it reads them. They stay until they are invalidated or the
-        environment closes.
+        environment closes. With a lifetime they stay for that long after their last use, and later
+        programs of the same user that cache the same stream read them.
+
+        Args:
+            lifetime: A time such as ``"7 d"``; ``"application"`` for as long as the environment
+                lives; None for what ``intermediate-result-storage.lifetime`` says.
 
         Returns:
             The cached stream, which is a stream like any other.
 
         Raises:
+            holdfast.errors.ConfigurationError: The lifetime is none.
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
+            holdfast.errors.StreamNotShareableError: It has a lifetime of its own, and
+                ``intermediate-result-storage.sharing`` lets other users read what is kept.
 
         Source: FLIP-205, "DataStream -> Stream Graph".
 
@@ -440,7 +449,7 @@ class DataStream:
             >>> list(squares.filter(lambda n: n > 3).execute_and_collect())  # reads
             [4, 9]
         """
-        return self._context.cache(self)
+        return self._context.cache(self, lifetime)
 
     # --- how a stream shows itself
 

@@ -29,6 +29,7 @@ from holdfast.api.recovery import job_records, recoverable_jobs
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
 from holdfast.api.stream_environment import StreamEnvironment
+from holdfast.api.stream_keys import stream_sealing
 from holdfast.api.stream_program import StreamProgram
 from holdfast.api.table import Table
 from holdfast.config import (
@@ -166,6 +167,7 @@ class Environment(StreamEnvironment):
         # A job is found again on another machine, and its sinks link files, which changes inodes.
         self._bridge = CatalystBridge(self.spark, session, portable=records is not None)
         access = SourceAccess(self.spark)
+        sealing = stream_sealing(self.spark, self.configuration, self._storage, records)
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
             lambda is_wanted: result_book(
                 self.configuration,
@@ -173,6 +175,7 @@ class Environment(StreamEnvironment):
                 access,
                 lambda: program_environment(self.spark),
                 is_wanted,
+                lambda: sealing.why_not_common is None,
             )
         )
         runner = self._runner_over(self._storage)
@@ -193,9 +196,10 @@ class Environment(StreamEnvironment):
         self._stream_program = StreamProgram(
             self,
             StreamExecutor(
-                self.spark, self._bridge, self._manager, self._master, self._recoverable
+                self.spark, self._bridge, self._manager, self._master, sealing, self._recoverable
             ),
             self.spark.sparkContext.defaultParallelism,
+            self._manager.results.audience,
             is_closed=lambda: self._closed,
             on_result=self._ended,
         )

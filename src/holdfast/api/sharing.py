@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from holdfast.api.storage import task_executor_token
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.catalog_url import in_directory
-from holdfast.catalog.cataloged_result import Audience
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.this_program import this_program
 from holdfast.config import (
     CATALOG_URL,
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_MAX_SIZE,
+    INTERMEDIATE_RESULT_SHARING,
     Configuration,
 )
 from holdfast.files.directory_identity import directory_identity
+from holdfast.runtime.cluster_sharing_place import ClusterSharingPlace
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import ResultBook
 from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.runtime.sharing_place import SharingPlace
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.source_versions import SourceAccess
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
+from holdfast.taskexecutor.reading.webhdfs import read_root
 
 _LEASE_SECONDS = 60.0
 
@@ -37,6 +42,7 @@ def result_book(
     access: SourceAccess,
     environment: Callable[[], str],
     is_wanted: Callable[[str], bool],
+    has_common_key: Callable[[], bool],
 ) -> ResultBook:
     """The book of what an environment keeps, shared with other programs as configured.
 
@@ -46,25 +52,35 @@ def result_book(
         access: which sources the user may read.
         environment: gives what digests take for granted.
         is_wanted: whether somebody in this program has asked for a computation to be kept.
+        has_common_key: whether the environment's streams are sealed as those of other programs.
     """
     url = configuration.get(CATALOG_URL)
-    if url is None or not isinstance(storage, EmbeddedStorage):
+    # A file beside this driver is nothing that other drivers of a cluster would find.
+    if url is None or not (url or isinstance(storage, EmbeddedStorage)):
         return KeptResults(storage.remove)
     root = Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
+    audience = configuration.get(INTERMEDIATE_RESULT_SHARING)
     most = configuration.get(INTERMEDIATE_RESULT_MAX_SIZE)
-    place = EmbeddedSharingPlace(storage, SharedDirectory(root / SHARED))
-    catalog = Catalog(
-        CatalogDatabase(url or in_directory(root)),
-        lambda: directory_identity(root),
-        environment,
-        this_program(storage.application),
-        _LEASE_SECONDS,
-    )
-    policy = SharingPolicy(
-        Audience.USER,
-        lambda kept: most.limit(kept, shutil.disk_usage(root).free),
-        access.unreadable,
-        is_wanted,
-    )
-    guarded = GuardedCatalog(catalog, _LEASE_SECONDS)
-    return SharedResults(guarded, place, policy)
+    database = CatalogDatabase(url or in_directory(root), audience.modes)
+    place: SharingPlace
+    identity: Callable[[], str]
+    if isinstance(storage, EmbeddedStorage):
+        place = EmbeddedSharingPlace(storage, SharedDirectory(root / SHARED, audience.modes))
+        identity = partial(directory_identity, root)
+        program = this_program(storage.application, audience, root.stat().st_gid)
+    else:
+        token = task_executor_token(configuration)
+        place = ClusterSharingPlace(
+            storage, database.identity, lambda address, whose: read_root(address, token, whose)
+        )
+        identity = place.identity
+        program = this_program(storage.application, audience)
+
+    def limit(kept: int) -> int | None:
+        # How much is free on the disks of executors isn't known here.
+        is_here = isinstance(storage, EmbeddedStorage)
+        return most.limit(kept, shutil.disk_usage(root).free) if is_here else most.bytes
+
+    catalog = Catalog(database, identity, environment, program, _LEASE_SECONDS)
+    policy = SharingPolicy(audience, limit, access.unreadable, is_wanted, has_common_key)
+    return SharedResults(GuardedCatalog(catalog, _LEASE_SECONDS), place, policy)

@@ -12,6 +12,7 @@ from holdfast.config import (
     HEARTBEAT_TIMEOUT,
     HIGH_AVAILABILITY_STORAGE_DIR,
     INTERMEDIATE_RESULT_DIRECTORY,
+    INTERMEDIATE_RESULT_SHARING,
     JOB_RECOVERY_RETENTION,
     PREVIOUS_WORKER_RECOVERY_TIMEOUT,
     TASK_EXECUTOR_ADDRESSES,
@@ -44,7 +45,10 @@ def task_executor_storage(configuration: Configuration) -> TaskExecutorStorage:
     """
     addresses = configuration.get(TASK_EXECUTOR_ADDRESSES)
     if not addresses:
-        return EmbeddedStorage(Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY)))
+        return EmbeddedStorage(
+            Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY)),
+            configuration.get(INTERMEDIATE_RESULT_SHARING).modes,
+        )
     interval, timeout = _heartbeats(configuration)
     return TaskExecutorStorage(
         _gateways(configuration, addresses, timeout),
@@ -92,6 +96,25 @@ def recovery_storage(
     )
 
 
+def task_executor_token(configuration: Configuration) -> str:
+    """The secret that is shared with the task executors that are configured.
+
+    Raises:
+        ConfigurationError: when there is none.
+        StorageError: when it can't be read.
+    """
+    token_file = configuration.get(TASK_EXECUTOR_TOKEN_FILE)
+    token = given_token(None if token_file is None else Path(token_file), os.environ)
+    if token is None:
+        raise ConfigurationError(
+            TASK_EXECUTOR_TOKEN_FILE.key,
+            None,
+            "task executors are configured, which requires their token: expected a file that "
+            f"holds it, or the environment variable {TOKEN_VARIABLE}",
+        )
+    return token
+
+
 def _job_there(configuration: Configuration, job_id: JobID) -> JobID:
     directory = configuration.get(HIGH_AVAILABILITY_STORAGE_DIR)
     if directory is None:
@@ -120,14 +143,6 @@ def _heartbeats(configuration: Configuration) -> tuple[timedelta, timedelta]:
 def _gateways(
     configuration: Configuration, addresses: Collection[str], timeout: timedelta
 ) -> dict[str, TaskExecutorGateway]:
-    token_file = configuration.get(TASK_EXECUTOR_TOKEN_FILE)
-    token = given_token(None if token_file is None else Path(token_file), os.environ)
-    if token is None:
-        raise ConfigurationError(
-            TASK_EXECUTOR_TOKEN_FILE.key,
-            None,
-            "task executors are configured, which requires their token: expected a file that "
-            f"holds it, or the environment variable {TOKEN_VARIABLE}",
-        )
+    token = task_executor_token(configuration)
     timeouts = Timeouts(sign_of_life_seconds=min(_SIGN_OF_LIFE_SECONDS, timeout.total_seconds()))
     return {address: RemoteTaskExecutor(address, token, timeouts) for address in addresses}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from holdfast.api.cached_data_stream import CachedDataStream
     from holdfast.api.closeable_iterator import CloseableIterator
     from holdfast.api.data_stream import DataStream
@@ -34,14 +36,17 @@ class StreamContext(Protocol):
             key_selector: A KeySelector, or a callable for a record.
         """
 
-    def cache(self, stream: DataStream) -> CachedDataStream:
+    def cache(self, stream: DataStream, lifetime: timedelta | str | None) -> CachedDataStream:
         """Marks a stream to be kept by the first job that needs it. Runs nothing.
 
         Args:
-            stream: The stream to keep.
+            stream: The stream to keep; of one that is cached already the longer lifetime counts.
+            lifetime: For how long; None for what is configured.
 
         Raises:
+            holdfast.errors.ConfigurationError: The lifetime is none.
             holdfast.errors.EnvironmentClosedError: The environment has been closed.
+            holdfast.errors.StreamNotShareableError: Other users read what has a lifetime.
         """
 
     def invalidate(self, stream: CachedDataStream) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
@@ -12,7 +13,8 @@ from holdfast.api.closeable_iterator import CloseableIterator
 from holdfast.api.data_stream import DataStream
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.keyed_stream import KeyedStream
-from holdfast.errors import EnvironmentClosedError, NoSinksError
+from holdfast.catalog.audience import Audience
+from holdfast.errors import EnvironmentClosedError, NoSinksError, StreamNotShareableError
 from holdfast.graph.stream.execution_plan import ExecutionPlan
 from holdfast.graph.stream.transformations import CacheTransformation, SinkTransformation
 from holdfast.runtime.job_result import JobResult
@@ -30,6 +32,7 @@ class StreamProgram:
         environment: The environment.
         executor: Runs the jobs.
         parallelism: The default parallelism, at least 1.
+        audience: Who may read what the environment keeps.
         is_closed: Whether the environment has been closed.
         on_result: Called with the result of each successful job.
 
@@ -41,12 +44,14 @@ class StreamProgram:
         environment: Environment,
         executor: StreamExecutor,
         parallelism: int,
+        audience: Audience,
         is_closed: Callable[[], bool],
         on_result: Callable[[JobExecutionResult], None],
     ) -> None:
         self.environment = environment
         self.parallelism = parallelism
         self._executor = executor
+        self._audience = audience
         self._is_closed = is_closed
         self._on_result = on_result
         self._sinks: list[SinkTransformation] = []
@@ -69,16 +74,20 @@ class StreamProgram:
         """Returns a stream that is partitioned by key."""
         return KeyedStream(stream, key_selector, self)
 
-    def cache(self, stream: DataStream) -> CachedDataStream:
+    def cache(self, stream: DataStream, lifetime: timedelta | str | None) -> CachedDataStream:
         """Marks a stream to be kept by the first job that needs it."""
         self.check_open("cache()")
-        transformation = CacheTransformation(stream._transformation)
-        return CachedDataStream(transformation, self)
+        stays = self.environment.configuration.lifetime(lifetime)
+        check_may_outlive(stays, self._audience)
+        if not isinstance(stream, CachedDataStream):
+            stream = CachedDataStream(CacheTransformation(stream._transformation), self)
+        self._executor.prolong(stream._transformation, stays)
+        return stream
 
     def invalidate(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream."""
         if not self._is_closed():
-            self._executor.invalidate(stream._transformation)
+            self._executor.invalidate(stream._transformation, self.parallelism)
 
     def forget(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream, which is no longer cached."""
@@ -142,3 +151,20 @@ class StreamProgram:
         told = JobExecutionResult.of(result)
         self._on_result(told)
         return told
+
+
+def check_may_outlive(lifetime: float | None, audience: Audience) -> None:
+    """Sees to it that a stream's records, which are pickles, are read by nobody but their user.
+
+    Args:
+        lifetime: How long the stream is to stay, in seconds; None: as long as its program.
+        audience: Who may read what the program keeps.
+
+    Raises:
+        StreamNotShareableError: It outlives its program where other users read as well.
+
+    >>> check_may_outlive(60.0, Audience.USER)
+    >>> check_may_outlive(None, Audience.ALL)
+    """
+    if lifetime is not None and audience.is_beyond_user:
+        raise StreamNotShareableError(audience.value)

@@ -27,9 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE
+from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE, is_in_directory
 from holdfast.catalog.schema import CATALOG
 from holdfast.errors import CatalogError, CatalogVersionError
+from holdfast.files.access_modes import PRIVATE, AccessModes, give_mode, make_shared
 
 _PATIENCE_SECONDS = 5.0
 # Which lock of PostgreSQL's whoever makes the tables holds: any number that is always the same.
@@ -44,12 +45,14 @@ class CatalogDatabase:
 
     Args:
         url: `sqlite:////path/of/a/file`, or `postgresql+psycopg://user@host/database`.
+        modes: whose programs use it, if it is a file.
 
     Source: FLIP-36, phase 2, and "Long Term Goal": an external catalog.
     """
 
-    def __init__(self, url: str | URL) -> None:
+    def __init__(self, url: str | URL, modes: AccessModes = PRIVATE) -> None:
         self._url = make_url(url)
+        self._modes = modes
         self._lock = Lock()
         self._engine: Engine | None = None
         self._owner = os.getpid()
@@ -95,6 +98,19 @@ class CatalogDatabase:
                 connection.execute(select(CATALOG.c.id).with_for_update())
             yield connection
 
+    def identity(self) -> str:
+        """What tells it from every other one, also from one that is made anew in its place.
+
+        Raises:
+            CatalogVersionError: when the tables are of a later version of Holdfast.
+            CatalogError: when the database is away, locked or damaged.
+        """
+        with self.reading() as connection:
+            created = connection.scalar(select(CATALOG.c.created))
+        if created is None:
+            raise CatalogError(self.name, "it doesn't say when it was made")
+        return repr(float(created))
+
     def now(self, connection: Connection) -> float:
         """The time by the database's clock, in seconds since 1970."""
         if self.is_file:
@@ -122,6 +138,8 @@ class CatalogDatabase:
             raise CatalogError(self.name, "it was opened before this process was forked off")
         with self._lock:
             if self._engine is None:
+                if self.is_file:
+                    _make_file(Path(self._url.database or ""), self._modes)
                 engine = _engine(self._url)
                 try:
                     _migrate(engine, self.name)
@@ -130,6 +148,17 @@ class CatalogDatabase:
                     raise
                 self._engine = engine
             return self._engine
+
+
+def _make_file(file: Path, modes: AccessModes) -> None:
+    """Makes an empty one; lets others write to this user's, whose mode what lies beside it gets."""
+    is_there, is_ours = file.exists(), is_in_directory(file)
+    if is_ours and not (is_there and modes.is_private):
+        make_shared(file.parent, modes, modes.filling)
+    if not is_there:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if file.stat().st_uid == os.getuid() and not modes.is_private:
+        give_mode(file, modes.database, modes.group_of(file.parent))
 
 
 def _engine(url: URL) -> Engine:

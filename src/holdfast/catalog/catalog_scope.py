@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, and_, exists, or_
+from sqlalchemy import ColumnElement, and_, exists, or_, true
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog_database import CatalogDatabase
-from holdfast.catalog.cataloged_result import Audience, ProgramIdentity, ResultState
+from holdfast.catalog.cataloged_result import ProgramIdentity, ResultState
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
 from holdfast.errors import CatalogError
 from holdfast.ids import IntermediateDataSetID
 
+_SUPERUSER = "root"
 THE_CATALOG = ""
 """Which holder the catalog is itself."""
 
@@ -79,7 +81,8 @@ class CatalogScope:
         return (
             RESULTS.c.storage == self.storage,
             RESULTS.c.environment == self.environment,
-            RESULTS.c.state == ResultState.KEPT.value,
+            # Not as the index of states has it: nearly all are kept, so it would find no few.
+            RESULTS.c.state.concat("") == ResultState.KEPT.value,
         )
 
     def offered(self) -> tuple[ColumnElement[bool], ...]:
@@ -87,20 +90,44 @@ class CatalogScope:
         return (*self.from_here(), RESULTS.c.application != self.me, self.may_read())
 
     def may_read(self) -> ColumnElement[bool]:
-        """The results that are for the program's user."""
-        shared = (Audience.USER.value, Audience.GROUP.value, Audience.ALL.value)
+        """The results that are for the program's user, of those it shares with."""
         return or_(
-            and_(RESULTS.c.user_name == self.program.user, RESULTS.c.audience.in_(shared)),
             and_(
-                RESULTS.c.audience == Audience.GROUP.value,
-                RESULTS.c.group_name.in_(self.program.groups),
+                RESULTS.c.user_name == self.program.user,
+                RESULTS.c.audience != Audience.NOBODY.value,
             ),
-            RESULTS.c.audience == Audience.ALL.value,
+            *self._of_others(self.program.shares_with),
         )
 
+    def may_remove(self) -> ColumnElement[bool]:
+        """The results whose files the program's user may remove."""
+        if self.program.user == _SUPERUSER:
+            return true()
+        return or_(RESULTS.c.user_name == self.program.user, *self._of_others(Audience.ALL))
+
+    def _of_others(self, shares_with: Audience) -> list[ColumnElement[bool]]:
+        of_group = and_(
+            RESULTS.c.audience == Audience.GROUP.value,
+            RESULTS.c.group_name.in_(self.program.groups),
+        )
+        if shares_with is Audience.ALL:
+            return [of_group, RESULTS.c.audience == Audience.ALL.value]
+        return [of_group] if shares_with is Audience.GROUP else []
+
+    @cached_property
+    def circle(self) -> str:
+        """Those among whom a dataset is produced once: they can read what each other keeps."""
+        program = self.program
+        if program.shares_with is Audience.ALL:
+            return "all"
+        if program.shares_with is Audience.GROUP and program.groups:
+            return f"group {program.groups[0]}"
+        return f"user {program.user}"
+
     def claim_of(self, dataset_id: IntermediateDataSetID) -> ColumnElement[bool]:
-        """The claim to a dataset, whoever has it."""
+        """The claim to a dataset, whoever has it of those this program shares with."""
         return and_(
+            CLAIMS.c.circle == self.circle,
             CLAIMS.c.storage == self.storage,
             CLAIMS.c.environment == self.environment,
             CLAIMS.c.dataset_id == dataset_id.hex,

@@ -9,16 +9,25 @@ from sqlalchemy.exc import ArgumentError
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
+_DIRECTORY = "catalog"
 _FILE = "catalog.db"
+CATALOG_URLS = "sqlite:////path/of/a/file or postgresql+psycopg://user@host/database"
+"""What can be a catalog's URL, for people."""
 
 
 def in_directory(root: Path) -> URL:
     """The catalog in a storage directory, where no other one is configured.
 
     >>> str(in_directory(Path("/tmp/kept")))
-    'sqlite:////tmp/kept/catalog.db'
+    'sqlite:////tmp/kept/catalog/catalog.db'
     """
-    return URL.create(SQLITE, database=str(root / _FILE))
+    # A database makes files beside itself, which users of one directory take over from each other.
+    return URL.create(SQLITE, database=str(root / _DIRECTORY / _FILE))
+
+
+def is_in_directory(file: Path) -> bool:
+    """Whether a database is one that `in_directory` gives."""
+    return file.name == _FILE and file.parent.name == _DIRECTORY
 
 
 def checked_url(url: str) -> str:

@@ -6,19 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from holdfast.catalog.audience import Audience
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptDataSet
-
-
-class Audience(Enum):
-    """Who may read a result, beside the program that has kept it."""
-
-    NOBODY = "nobody"
-    """What it computes is known to this program alone."""
-    USER = "user"
-    GROUP = "group"
-    ALL = "all"
 
 
 class ResultState(Enum):
@@ -42,6 +33,7 @@ class ProgramIdentity:
         groups: those that the user is in, the one that files belong to first.
         host: the machine that it runs on.
         process: its number there.
+        shares_with: with whom it shares at most, in both directions.
     """
 
     application: ApplicationID
@@ -49,6 +41,7 @@ class ProgramIdentity:
     groups: tuple[str, ...]
     host: str
     process: int
+    shares_with: Audience = Audience.USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +104,7 @@ class CatalogedResult:
         is_shared: whether it lies where it outlives its program.
         audience: who may read it.
         user: who has kept it.
+        group: whose files they are.
         host: on which machine.
         application: in which program.
         bytes: its size.
@@ -137,6 +131,7 @@ class CatalogedResult:
     is_shared: bool
     audience: Audience
     user: str
+    group: str
     host: str
     application: ApplicationID
     bytes: int
@@ -150,6 +145,21 @@ class CatalogedResult:
     saved_seconds: float
     last_used: float
     why_gone: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedResult:
+    """A result that a program may read, with all that it takes to read it.
+
+    Attributes:
+        result: the result.
+        made_from: what it was made from.
+        kept: where it lies, and what it was published as.
+    """
+
+    result: CatalogedResult
+    made_from: MadeFrom
+    kept: KeptDataSet
 
 
 @dataclass(frozen=True, slots=True)

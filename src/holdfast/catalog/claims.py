@@ -54,6 +54,7 @@ class CatalogClaims:
                     "storage": self._scope.storage,
                     "environment": self._scope.environment,
                     "dataset_id": dataset_id.hex,
+                    "circle": self._scope.circle,
                     **values,
                 }
                 connection.execute(CLAIMS.insert().values(row))

@@ -40,7 +40,7 @@ def room_for(
         return Room(True)
     rows = connection.execute(
         select(RESULTS)
-        .where(here, ~is_held_by_program(now))
+        .where(here, scope.may_remove(), ~is_held_by_program(now))
         # What may be worth least; the rest of the formula is reckoned with these alone.
         .order_by(
             (RESULTS.c.uses + 1)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, delete, exists, select, update
 
 from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope, is_held
 from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
+from holdfast.catalog.noted_uses import NotedUse
 from holdfast.catalog.profit import REFERENCES
 from holdfast.catalog.programs import end
 from holdfast.catalog.recording import add_holder, going, still_used
@@ -30,8 +31,13 @@ class CatalogHolders:
     def __init__(self, scope: CatalogScope) -> None:
         self._scope = scope
 
-    def use(self, number: int, *, hold: bool) -> bool:
+    def use(self, number: int, *, hold: bool = False, noted: NotedUse | None = None) -> bool:
         """This program reads a result, and holds it if it isn't to be evicted meanwhile.
+
+        Args:
+            number: of the result's record.
+            hold: whether to hold it.
+            noted: how often it has done so, and when; None: once, now.
 
         Returns:
             whether it is still there.
@@ -39,20 +45,22 @@ class CatalogHolders:
         with self._scope.database.writing() as connection:
             now = self._scope.database.now(connection)
             row = connection.execute(
-                select(RESULTS).where(
-                    RESULTS.c.number == number, RESULTS.c.state == ResultState.KEPT.value
-                )
+                select(RESULTS)
+                .where(RESULTS.c.number == number, RESULTS.c.state == ResultState.KEPT.value)
+                .with_for_update()
             ).first()
             if row is None:
                 return False
-            used = [*json.loads(row.used), now][-REFERENCES:]
+            ages = [0.0] if noted is None else noted.ages()
+            times, last = 1 if noted is None else noted.times, now - ages[-1]
+            used = sorted([*json.loads(row.used), *(now - age for age in ages)])
             connection.execute(
                 update(RESULTS)
                 .where(RESULTS.c.number == number)
                 .values(
-                    uses=RESULTS.c.uses + 1,
-                    saved_seconds=RESULTS.c.saved_seconds + row.seconds,
-                    used=json.dumps(used),
+                    uses=RESULTS.c.uses + times,
+                    saved_seconds=RESULTS.c.saved_seconds + times * row.seconds,
+                    used=json.dumps(used[-REFERENCES:]),
                 )
             )
             connection.execute(
@@ -60,15 +68,21 @@ class CatalogHolders:
                     result=number,
                     application=self._scope.me,
                     user_name=self._scope.program.user,
-                    used=now,
-                    saved_seconds=row.seconds,
+                    used=last,
+                    saved_seconds=times * row.seconds,
                 )
             )
             if row.lifetime is not None:
+                until = last + row.lifetime
                 connection.execute(
                     update(HOLDERS)
-                    .where(HOLDERS.c.result == number, HOLDERS.c.application == THE_CATALOG)
-                    .values(until=now + row.lifetime)
+                    .where(
+                        HOLDERS.c.result == number,
+                        HOLDERS.c.application == THE_CATALOG,
+                        # Another program may have used it since.
+                        HOLDERS.c.until < until,
+                    )
+                    .values(until=until)
                 )
             if hold:
                 add_holder(connection, number, self._scope.me, None)
@@ -142,6 +156,7 @@ class CatalogHolders:
                 select(RESULTS).where(
                     RESULTS.c.state == ResultState.GOING.value,
                     RESULTS.c.storage == self._scope.storage,
+                    self._scope.may_remove(),
                 )
             )
             return list(map(result_in, rows))
@@ -154,10 +169,31 @@ class CatalogHolders:
                 select(RESULTS).where(
                     RESULTS.c.state == ResultState.KEPT.value,
                     RESULTS.c.storage == self._scope.storage,
+                    self._scope.may_remove(),
                     ~is_held(now),
                 )
             )
             return list(map(result_in, rows))
+
+    def recorded(self, names: Collection[str]) -> dict[str, bool]:
+        """Whether results are announced or held still, by their names; without those unknown.
+
+        Args:
+            names: of productions, `<dataset>-<attempt>`.
+        """
+        alive = (ResultState.COMING.value, ResultState.KEPT.value)
+        # Names have no index, datasets have one.
+        datasets = {name.rpartition("-")[0] for name in names}
+        with self._scope.database.reading() as connection:
+            rows = connection.execute(
+                select(RESULTS.c.name, RESULTS.c.state).where(
+                    RESULTS.c.dataset_id.in_(datasets), RESULTS.c.name.in_(names)
+                )
+            )
+            found: dict[str, bool] = {}
+            for row in rows:
+                found[row.name] = found.get(row.name, False) or row.state in alive
+            return found
 
     def removed(self, numbers: Collection[int]) -> None:
         """The files of results that were to go have been removed."""

@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import (
-    Audience,
     CatalogedResult,
     MadeFrom,
+    OfferedResult,
     ResultState,
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID
@@ -38,6 +39,7 @@ def result_in(row: Row[Any]) -> CatalogedResult:
         is_shared=bool(row.is_shared),
         audience=Audience(row.audience),
         user=row.user_name,
+        group=row.group_name,
         host=row.host,
         application=ApplicationID(row.application),
         bytes=row.bytes,
@@ -52,6 +54,17 @@ def result_in(row: Row[Any]) -> CatalogedResult:
         last_used=used[-1] if used else row.created,
         why_gone=row.why_gone,
     )
+
+
+def offered_in(row: Row[Any]) -> OfferedResult | None:
+    """The result of a row of the tables of results and manifests; None where that is damaged."""
+    if checksum(row.content) != row.checksum:
+        return None
+    try:
+        return OfferedResult(result_in(row), unpacked_sources(row.made_from), unpacked(row.content))
+    except (ValueError, zlib.error):
+        # Another version of Holdfast has described it.
+        return None
 
 
 def packed(kept: KeptDataSet) -> bytes:

@@ -6,12 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from holdfast.catalog.cataloged_result import (
-    Audience,
-    MadeFrom,
-    ProducedResult,
-    ProgramIdentity,
-)
+from holdfast.catalog.audience import Audience
+from holdfast.catalog.cataloged_result import MadeFrom, ProducedResult, ProgramIdentity
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -38,6 +34,7 @@ class ResultRecord(BaseModel):
         group: whose files they are.
         host: on which machine.
         application: in which program.
+        partitions: how many have a file, wherever they lie; None where that wasn't noted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +54,7 @@ class ResultRecord(BaseModel):
     group: str
     host: str
     application: ApplicationID
+    partitions: int | None = None
 
     @classmethod
     def of(
@@ -84,6 +82,7 @@ class ResultRecord(BaseModel):
             group=program.groups[0] if program.groups else "",
             host=program.host,
             application=program.application,
+            partitions=len(produced.kept.manifest.partitions),
         )
 
     def produced(self, kept: KeptDataSet) -> ProducedResult:

@@ -129,12 +129,16 @@ CLAIMS = Table(
     Column("storage", String(_DIGEST), primary_key=True),
     Column("environment", String(_DIGEST), primary_key=True),
     Column("dataset_id", String(_DIGEST), primary_key=True),
+    Column("circle", String(_NAME), primary_key=True),
     Column("epoch", BigInteger, nullable=False),
     Column("application", String(_ID)),
     Column("since", Float, nullable=False),
     Column("until", Float, nullable=False),
 )
-"""Who produces a dataset right now. A later claim has a later epoch."""
+"""Who produces a dataset right now. A later claim has a later epoch.
+
+`circle`: those who share with each other, as what is nobody else's is not worth waiting for.
+"""
 
 USES = Table(
     "uses",
@@ -147,4 +151,4 @@ USES = Table(
     Column("saved_seconds", Float, nullable=False),
     Index("uses_of_result", "result"),
 )
-"""Who has read what."""
+"""Who has read what: a program that reads what it has itself says so in one row now and then."""

@@ -7,19 +7,22 @@ from collections.abc import Collection
 from sqlalchemy import Connection, or_, select
 
 from holdfast.catalog.catalog_scope import CatalogScope, is_held
-from holdfast.catalog.cataloged_result import CatalogedResult, MadeFrom, ResultState
+from holdfast.catalog.cataloged_result import (
+    CatalogedResult,
+    MadeFrom,
+    OfferedResult,
+    ResultState,
+)
 from holdfast.catalog.near_misses import AskedFor
 from holdfast.catalog.records import (
-    checksum,
+    offered_in,
     result_in,
-    unpacked,
     unpacked_sources,
     unpacked_statistics,
 )
 from holdfast.catalog.schema import MANIFESTS, RESULTS
 from holdfast.ids import IntermediateDataSetID
 from holdfast.storage.column_statistics import ColumnStatistics
-from holdfast.storage.kept_dataset import KeptDataSet
 
 
 class CatalogSearch:
@@ -36,7 +39,7 @@ class CatalogSearch:
 
     def find(
         self, dataset_ids: Collection[IntermediateDataSetID]
-    ) -> dict[IntermediateDataSetID, CatalogedResult]:
+    ) -> dict[IntermediateDataSetID, OfferedResult]:
         """What of these this program may read, of others' results; one of each dataset.
 
         Args:
@@ -47,7 +50,8 @@ class CatalogSearch:
         with self._scope.database.reading() as connection:
             now = self._scope.database.now(connection)
             rows = connection.execute(
-                select(RESULTS)
+                select(RESULTS, MANIFESTS)
+                .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
                 .where(
                     RESULTS.c.dataset_id.in_([each.hex for each in dataset_ids]),
                     *self._scope.offered(),
@@ -55,9 +59,9 @@ class CatalogSearch:
                 )
                 # What stays longer comes later, and is the one that is taken.
                 .order_by(RESULTS.c.is_shared, RESULTS.c.number)
-            )
-            found = map(result_in, rows)
-            return {each.dataset_id: each for each in found}
+            ).all()
+        found = filter(None, map(offered_in, rows))
+        return {each.result.dataset_id: each for each in found}
 
     def is_empty(self) -> bool:
         """Whether there is nothing that this program could read of others."""
@@ -104,30 +108,20 @@ class CatalogSearch:
                 found[each.digest] = (each, result_in(row), unpacked_sources(row.made_from))
         return found
 
-    def where_it_lies(self, numbers: Collection[int]) -> dict[int, KeptDataSet]:
-        """The datasets of some results; without those whose record is damaged."""
-        with self._scope.database.reading() as connection:
-            rows = connection.execute(select(MANIFESTS).where(MANIFESTS.c.result.in_(numbers)))
-            found = {}
-            for row in rows:
-                if checksum(row.content) != row.checksum:
-                    continue
-                try:
-                    found[row.result] = unpacked(row.content)
-                except ValueError:
-                    # Another version of Holdfast has described it.
-                    continue
-            return found
+    def made_from(self, dataset_id: IntermediateDataSetID, name: str) -> MadeFrom | None:
+        """What a result was made from, whoever has kept it; None where it isn't recorded.
 
-    def sources(self, numbers: Collection[int]) -> dict[int, MadeFrom]:
-        """What some results were made from."""
+        Args:
+            dataset_id: the dataset.
+            name: of this production of it, `<dataset>-<attempt>`.
+        """
         with self._scope.database.reading() as connection:
-            rows = connection.execute(
-                select(MANIFESTS.c.result, MANIFESTS.c.made_from).where(
-                    MANIFESTS.c.result.in_(numbers)
-                )
+            found = connection.scalar(
+                select(MANIFESTS.c.made_from)
+                .join(RESULTS, MANIFESTS.c.result == RESULTS.c.number)
+                .where(RESULTS.c.dataset_id == dataset_id.hex, RESULTS.c.name == name)
             )
-            return {row.result: unpacked_sources(row.made_from) for row in rows}
+            return None if found is None else unpacked_sources(found)
 
     def statistics(self, number: int) -> dict[str, ColumnStatistics]:
         """What is known of a result's columns, by their names in its files."""

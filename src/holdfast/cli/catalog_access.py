@@ -1,8 +1,8 @@
-"""The catalog of a storage directory, as commands use it."""
+"""The catalog of a storage directory, or of task executors, as commands use it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,17 +26,39 @@ def catalog_in(root: Path, *, make: bool = False) -> Iterator[Catalog | None]:
         root: the directory.
         make: whether to make one where there is none.
     """
-    database = CatalogDatabase(in_directory(root))
+    identity = partial(directory_identity, root)
+    with _opened(CatalogDatabase(in_directory(root)), identity, make=make) as catalog:
+        yield catalog
+
+
+@contextmanager
+def catalog_at(
+    url: str, storage: str | None = None, *, make: bool = False
+) -> Iterator[Catalog | None]:
+    """The catalog at a URL; None where there is none.
+
+    Args:
+        url: of the catalog.
+        storage: the identity of where results are; None for wherever they are.
+        make: whether to make one where there is none.
+    """
+    with _opened(CatalogDatabase(url), lambda: storage or "", make=make) as catalog:
+        yield catalog
+
+
+@contextmanager
+def _opened(
+    database: CatalogDatabase, identity: Callable[[], str], *, make: bool
+) -> Iterator[Catalog | None]:
     if not make and not database.is_there():
         yield None
         return
     program = this_program(ApplicationID.random())
     try:
-        identity = partial(directory_identity, root)
-        yield Catalog(database, identity, _computes_nothing, program, _LEASE_SECONDS)
+        yield Catalog(database, identity, _nothing, program, _LEASE_SECONDS)
     finally:
         database.close()
 
 
-def _computes_nothing() -> str:
+def _nothing() -> str:
     return ""

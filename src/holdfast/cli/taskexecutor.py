@@ -7,6 +7,7 @@ import math
 import sys
 from typing import Any
 
+from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.path_argument import path_argument
 from holdfast.errors import StorageError
 from holdfast.taskexecutor.server import ServerOptions, serve
@@ -14,6 +15,7 @@ from holdfast.taskexecutor.task_executor import GRACE_SECONDS
 
 _BAD_INPUT = 2
 _INTERRUPTED = 130
+_CATALOG_SECONDS = 60.0
 
 
 def add_to(commands: Any) -> None:
@@ -74,6 +76,21 @@ def add_to(commands: Any) -> None:
         help="how long an orphaned directory must be idle before it is removed "
         f"(default: {GRACE_SECONDS:g})",
     )
+    start.add_argument(
+        "--catalog-url",
+        type=catalog_url_argument,
+        metavar="URL",
+        help="the catalog through which programs share results, their `catalog.url`: what it "
+        "holds here outlives them (default: none)",
+    )
+    start.add_argument(
+        "--catalog-interval",
+        type=_seconds,
+        metavar="SECONDS",
+        default=_CATALOG_SECONDS,
+        help="how often the catalog is asked which results are to be held still "
+        f"(default: {_CATALOG_SECONDS:g})",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         token_file=arguments.token_file,
         lease_seconds=arguments.lease,
         grace_seconds=arguments.grace,
+        catalog_url=arguments.catalog_url,
+        catalog_seconds=arguments.catalog_interval,
     )
     try:
         serve(options, lambda address: _say(options, address))

@@ -33,7 +33,8 @@ def directory_identity(root: Path) -> str:
     """
     file = root / _NAME
     if not file.exists():
-        write_once(file, uuid.uuid4().hex.encode())
+        # It is no secret from whoever is let into the directory.
+        write_once(file, uuid.uuid4().hex.encode(), mode=0o644)
     identity = file.read_bytes().decode("ascii", errors="replace")
     if not _IDENTITY.fullmatch(identity):
         raise OSError(f"{file} is corrupt: remove the directory to start from scratch")

@@ -42,8 +42,14 @@ def write_durably(path: Path, content: bytes, aside: Path | None = None) -> None
     sync_directory(path.parent)
 
 
-def write_once(path: Path, content: bytes, aside: Path | None = None) -> bool:
+def write_once(path: Path, content: bytes, aside: Path | None = None, *, mode: int = 0o600) -> bool:
     """Writes a file, unless there is one.
+
+    Args:
+        path: the file.
+        content: all of it.
+        aside: as for `write_atomically`.
+        mode: who may read it, whatever the umask is.
 
     Returns:
         whether it is this content that is there now.
@@ -51,7 +57,7 @@ def write_once(path: Path, content: bytes, aside: Path | None = None) -> bool:
     Raises:
         OSError: when the disk doesn't take it.
     """
-    with_content = _written_aside(aside or path.parent, content)
+    with_content = _written_aside(aside or path.parent, content, mode)
     try:
         # A link, unlike a rename, fails where there is something.
         os.link(with_content, path)
@@ -131,11 +137,13 @@ def forget_unfinished(directory: Path, before: float) -> None:
                 path.unlink()
 
 
-def _written_aside(directory: Path, content: bytes) -> Path:
+def _written_aside(directory: Path, content: bytes, mode: int = 0o600) -> Path:
     aside = directory / f"{_BEING_MADE}{uuid.uuid4().hex}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         with open(os.open(aside, flags, 0o600), "wb") as file:
+            # Not even its owner could read what is made under some umasks.
+            os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

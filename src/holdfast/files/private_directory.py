@@ -36,3 +36,20 @@ def make_private(path: Path) -> None:
     make_own(path)
     if path.stat().st_mode & _WRITABLE_BY_OTHERS:
         raise PermissionError("it is writable by other users: run `chmod go-w` on it")
+
+
+def own_below(root: Path, name: str) -> Path:
+    """Where this user has something of their own below a directory that users may share.
+
+    Args:
+        root: the directory; its owner's has the plain name.
+        name: what it is called.
+
+    Raises:
+        OSError: when the directory can't be looked at.
+    """
+    try:
+        is_own = root.stat().st_uid == os.getuid()
+    except FileNotFoundError:
+        is_own = True
+    return root / (name if is_own else f"{name}-{os.getuid()}")

@@ -21,6 +21,7 @@ from holdfast.files.durable_files import (
     write_durably,
 )
 from holdfast.files.private_directory import make_private
+from holdfast.files.secret_key import SEAL_KEY, secret_key
 from holdfast.highavailability.done_job import DoneJob
 from holdfast.highavailability.driver_lock import one_at_a_time
 from holdfast.highavailability.epochs import newest_epoch, take_epoch
@@ -42,11 +43,9 @@ from holdfast.highavailability.program_run import (
     RunTakenOver,
     forget_runs,
 )
-from holdfast.highavailability.seal_key import seal_key
 from holdfast.ids import JobID
 
 _EPOCHS = "epochs"
-_SEAL_KEY = "seal-key"
 _LOCK = "lock"
 _TRIED = ".tried"
 _PATIENCE_SECONDS = 2.0
@@ -134,9 +133,9 @@ class HighAvailabilityStorage:
             StorageError: when it can't be read or made.
         """
         try:
-            return seal_key(self.root / _SEAL_KEY)
+            return secret_key(self.root / SEAL_KEY)
         except OSError as error:
-            raise StorageError(str(self.root), f"can't store the seal key: {error}") from error
+            raise StorageError(str(self.root), f"the seal key can't be used: {error}") from error
 
     def jobs(self) -> tuple[KnownJob, ...]:
         """All jobs that are recorded, of all programs.

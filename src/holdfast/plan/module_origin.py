@@ -63,6 +63,19 @@ def origin_of(name: str) -> str | None:
     return origin_of(parent) if parent in sys.modules else None
 
 
+def installed_distributions() -> tuple[str, ...]:
+    """Python and everything installed for it, each with its version, in order.
+
+    >>> any(each.startswith("pyarrow ") for each in installed_distributions())
+    True
+    """
+    found = importlib.metadata.distributions()
+    return (
+        _STANDARD_LIBRARY,
+        *sorted({_version(each, each.read_text("RECORD")) for each in found}),
+    )
+
+
 def refresh() -> None:
     """Forgets the versions of distributions if any has been installed or removed since."""
     stamps = tuple(
@@ -223,6 +236,10 @@ def _version_if_holding(distribution_name: str, location: str) -> str | None:
             return None
     elif f"\n{PurePath(real[len(root) + 1 :]).as_posix()}," not in record:
         return None
+    return _version(distribution, record)
+
+
+def _version(distribution: importlib.metadata.Distribution, record: str | None) -> str:
     version = f"{distribution.metadata['Name']} {distribution.version}"
     if record is not None and distribution.read_text("direct_url.json") is not None:
         # Installed from a directory or a repository, where a version may have many contents.

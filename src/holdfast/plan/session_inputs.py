@@ -15,21 +15,25 @@ _SQL = "spark.sql."
 
 # Settings that no row depends on, however rows are dealt to tasks: what is shown, and a directory
 # that is another one wherever a program is started.
-_OF_NO_ROW = tuple(
-    _SQL + name
-    for name in (
-        "catalogImplementation",
-        "debug.",
-        "event.truncate.length",
-        "maxMetadataStringLength",
-        "maxPlanStringLength",
-        "maxToStringFields",
-        "pyspark.plotting.",
-        "pyspark.jvmStacktrace.",
-        "repl.",
-        "ui.",
-        "warehouse.dir",
-    )
+_OF_NO_ROW = (
+    *(
+        _SQL + name
+        for name in (
+            "catalogImplementation",
+            "debug.",
+            "event.truncate.length",
+            "maxMetadataStringLength",
+            "maxPlanStringLength",
+            "maxToStringFields",
+            "pyspark.plotting.",
+            "pyspark.jvmStacktrace.",
+            "repl.",
+            "ui.",
+            "warehouse.dir",
+        )
+    ),
+    # Where Spark says that directory to Hadoop.
+    "hadoop: hive.metastore.warehouse.dir",
 )
 # Settings by which rows come out in other files, tasks or time, but as the same rows.
 _NEUTRAL = tuple(

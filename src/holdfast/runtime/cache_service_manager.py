@@ -28,7 +28,9 @@ class CacheServiceManager(Generic[Q]):
         self.wanted: Wanted[Q] = Wanted()
         self.results = book(lambda digest: self.wanted.find(digest) is not None)
 
-    def invalidate(self, digest: str, closing: object | None = None) -> list[KeptResult]:
+    def invalidate(
+        self, digest: str, closing: object | None = None, *, everywhere: bool = False
+    ) -> list[KeptResult]:
         """Drops whatever is kept of a computation.
 
         It stays cached, to be kept again by the next job that needs it, as long as somebody holds
@@ -37,13 +39,14 @@ class CacheServiceManager(Generic[Q]):
         Args:
             digest: of the computation.
             closing: a handle that its holder is done with.
+            everywhere: other programs are to find nothing of it either, although one is closing.
 
         Returns:
             what was dropped.
         """
         # In this order: what is committed from now on is not wanted, what was before is found.
         self.wanted.release(digest, closing)
-        return self.results.invalidate(digest, everywhere=closing is None)
+        return self.results.invalidate(digest, everywhere=everywhere or closing is None)
 
     def distrust(self, digest: str) -> None:
         """Drops whatever is kept of a computation, which is not to be kept any more.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
+from holdfast.files.access_modes import PRIVATE, AccessModes
 from holdfast.ids import ApplicationID
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
@@ -22,15 +23,16 @@ class EmbeddedStorage(TaskExecutorStorage):
     Args:
         root: the directory that applications on this machine share. What dead ones have left in it
             is removed.
+        modes: whose applications share it.
 
     Raises:
         StorageError: when it can't be used.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, modes: AccessModes = PRIVATE) -> None:
         self._noting = Lock()
         super().__init__(
-            {str(root): TaskExecutor(root)},
+            {str(root): TaskExecutor(root, modes=modes)},
             ApplicationID.random(),
             lease_seconds=math.inf,
             heartbeat_seconds=None,

@@ -42,6 +42,7 @@ class VertexProduced:
         recovered_tasks: how many map tasks on the way to it an earlier start had run; None where
             what they write is not kept.
         run_subtasks: which subtasks have run; None: all.
+        cpu_seconds: of all tasks of this run; None where that isn't known.
     """
 
     dataset_id: IntermediateDataSetID
@@ -50,6 +51,7 @@ class VertexProduced:
     recovered: int | None = None
     recovered_tasks: int | None = None
     run_subtasks: Sequence[int] | None = None
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class ExecutionVertex:
             the job is not one that is recovered.
         recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
             start of this job had run them; None where what they write is not kept.
+        cpu_seconds: of the tasks that produced its result; None where that isn't known.
     """
 
     vertex_id: JobVertexID
@@ -65,6 +66,7 @@ class ExecutionVertex:
     missed: str | None = None
     recovered: int | None = None
     recovered_tasks: int | None = None
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,9 @@ class ExecutionGraph:
                 self._is_there(
                     dataset_id, kept, VertexOutcome.PRODUCED, event.recovered, event.recovered_tasks
                 )
+                self._vertices[dataset_id] = replace(
+                    self._vertices[dataset_id], cpu_seconds=event.cpu_seconds
+                )
             case VertexRecovered(dataset_id, kept):
                 partitions = len(kept.manifest.partitions)
                 self._is_there(dataset_id, kept, VertexOutcome.RECOVERED, partitions, None)
@@ -162,6 +167,11 @@ class ExecutionGraph:
                 self.losses.append(f"{dataset_id}: {damage}")
                 self._descriptors.pop(dataset_id, None)
                 self._reset(dataset_id)
+
+    def cpu_seconds(self, dataset_id: IntermediateDataSetID) -> float | None:
+        """What the tasks took that produced a dataset; None where that isn't known."""
+        known = self._vertices.get(dataset_id)
+        return None if known is None else known.cpu_seconds
 
     def archive(self) -> ArchivedExecutionGraph:
         """What is reported back: what the job was cut into, what is cached, and what answers."""

@@ -419,19 +419,8 @@ class ExecutorOutputs(Generic[Connection]):
 
 def _kept(output: OutputID, manifests: Mapping[TaskExecutorConnection, Manifest]) -> KeptDataSet:
     """The whole dataset from the parts that the executors hold."""
-    placed = sorted(
-        (
-            (partition, holder)
-            for holder, manifest in enumerate(manifests.values())
-            for partition in manifest.partitions
-        ),
-        key=lambda each: each[0].index,
-    )
-    first = next(iter(manifests.values()))
-    roots = (connection.read_root for connection in manifests)
-    return KeptDataSet(
-        directories=tuple(f"{root.removeprefix('file:')}/{output.name}" for root in roots),
-        manifest=first.model_copy(update={"partitions": tuple(each for each, _ in placed)}),
-        holders=() if len(manifests) == 1 else tuple(holder for _, holder in placed),
-        name=output.name,
-    )
+    parts = [
+        (f"{connection.read_root.removeprefix('file:')}/{output.name}", manifest)
+        for connection, manifest in manifests.items()
+    ]
+    return KeptDataSet.of_parts(parts, output.name)

@@ -57,6 +57,11 @@ Q = TypeVar("Q")
 D = TypeVar("D")
 T = TypeVar("T")
 
+# What passes of streams are made of: it puts rows where the plan, and the layout below, have them.
+_DEALS_AS_TOLD = frozenset(
+    {"MapInArrow", "Project", "Repartition", "RepartitionByExpression", "Union"}
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -700,7 +705,7 @@ class _Job(Generic[Q, D]):
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
         book = self._manager.results
-        alone = not means_the_same_elsewhere(vertex.plan)
+        alone = not self._means_the_same_elsewhere(vertex.plan)
         claim = book.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
@@ -741,7 +746,7 @@ class _Job(Generic[Q, D]):
                 raise
             wanted = self._manager.wanted.find(claim.digest) is not None
             seconds = time.monotonic() - started
-            facts = self._facts(vertex.plan, asked, seconds, lease)
+            facts = self._facts(vertex.plan, dataset_id, asked, seconds, lease)
             result = lease.commit(claim, kept, wanted=wanted, facts=facts)
             self._settled.add(dataset_id)
         except NotKeptError as error:
@@ -779,19 +784,31 @@ class _Job(Generic[Q, D]):
         shapes = self._master._shapes_of(self._queries[dataset_id])
         return asked_for(plan, shapes, self._request.inputs)
 
+    def _means_the_same_elsewhere(self, plan: CanonicalNode) -> bool:
+        wanted = self._manager.wanted.find(plan.digest)
+        return means_the_same_elsewhere(
+            plan, tells_layout=wanted is not None and wanted.tells_layout
+        )
+
     def _facts(
-        self, plan: CanonicalNode, asked: AskedFor | None, seconds: float, lease: ReadingLease
+        self,
+        plan: CanonicalNode,
+        dataset_id: IntermediateDataSetID,
+        asked: AskedFor | None,
+        seconds: float,
+        lease: ReadingLease,
     ) -> ProductionFacts:
         """What is known of a result that has taken so long to produce."""
         below = {node.digest for node in plan.walk()} - {plan.digest}
         wanted = self._manager.wanted.find(plan.digest)
         return ProductionFacts(
             shape=plan.digest if asked is None else asked.shape,
-            is_valid_anywhere=means_the_same_elsewhere(plan),
+            is_valid_anywhere=self._means_the_same_elsewhere(plan),
             # A catalog may let somebody read a table and not its files, or the other way round.
             is_checkable=not plan.catalog_files(),
             lifetime=None if wanted is None else wanted.lifetime,
             seconds=seconds,
+            cpu_seconds=self.execution.cpu_seconds(dataset_id),
             inputs=tuple(key for key, entry in lease.held.items() if entry.digest in below),
             made_from=MadeFrom() if asked is None else asked.made_from,
         )
@@ -803,12 +820,22 @@ class _Job(Generic[Q, D]):
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
 
 
-def means_the_same_elsewhere(plan: CanonicalNode) -> bool:
+def means_the_same_elsewhere(plan: CanonicalNode, *, tells_layout: bool = False) -> bool:
     """Whether another program would compute the same rows.
 
     Where rows depend on how they are partitioned, another one may have another number of cores.
+
+    Args:
+        plan: its canonical plan.
+        tells_layout: that number is in its digest, as settings are. Then passes of streams are
+            the same ones; what cuts rows off, or draws some, depends on more than that.
     """
-    return plan.validity() is Validity.ANYWHERE and not plan.layout_sensitive
+    if plan.validity() is not Validity.ANYWHERE:
+        return False
+    return not plan.layout_sensitive or (
+        tells_layout
+        and all(node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive)
+    )
 
 
 def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:

@@ -29,7 +29,9 @@ class KeptResults(ResultBook):
 
     def __init__(self, remove: Callable[[KeptDataSet], None]) -> None:
         self._remove = remove
-        self._changed = threading.Condition()
+        # Entered by itself: an interrupt within a condition's own entering would leave it locked.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._numbers = itertools.count(1)
         # Those that are read, although they are evicted, as well: which are not the current ones.
         self._entries: dict[int, KeptResult] = {}
@@ -40,7 +42,7 @@ class KeptResults(ResultBook):
     def find(
         self, dataset_ids: Collection[IntermediateDataSetID] | None = None
     ) -> dict[IntermediateDataSetID, KeptResult]:
-        with self._changed:
+        with self._lock:
             asked = self._current if dataset_ids is None else dataset_ids
             return {
                 each: self._entries[self._current[each]] for each in asked if each in self._current
@@ -54,7 +56,7 @@ class KeptResults(ResultBook):
         *,
         alone: bool = True,
     ) -> Claim | KeptResult | None:
-        with self._changed:
+        with self._lock:
             is_free = self._changed.wait_for(
                 lambda: dataset_id not in self._claims, patience_seconds
             )
@@ -76,7 +78,7 @@ class KeptResults(ResultBook):
         origin: Origin | None = None,
     ) -> KeptResult:
         since = time.time() if origin is None else origin.since
-        with self._changed:
+        with self._lock:
             wanted &= self._is_held(claim) and claim.number not in self._stale
             self._let_go(claim)
             number = next(self._numbers)
@@ -95,14 +97,14 @@ class KeptResults(ResultBook):
             return result
 
     def abandon(self, claim: Claim) -> None:
-        with self._changed:
+        with self._lock:
             self._let_go(claim)
 
     def lease(
         self, dataset_ids: Iterable[IntermediateDataSetID]
     ) -> dict[IntermediateDataSetID, KeptResult]:
         leased = {}
-        with self._changed:
+        with self._lock:
             for dataset_id in dataset_ids:
                 number = self._current.get(dataset_id)
                 if number is not None:
@@ -113,7 +115,7 @@ class KeptResults(ResultBook):
         return leased
 
     def release(self, results: Iterable[KeptResult]) -> None:
-        with self._changed:
+        with self._lock:
             numbers = [result.number for result in results]
             for number in numbers:
                 known = self._entries[number]
@@ -122,7 +124,7 @@ class KeptResults(ResultBook):
         self._remove_all(unused)
 
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
-        with self._changed:
+        with self._lock:
             evicted = self._evicted(result.number for result in results)
             unused = self._unused(each.number for each in evicted)
         self._remove_all(unused)
@@ -131,7 +133,7 @@ class KeptResults(ResultBook):
     def invalidate(
         self, digest: str | None = None, *, everywhere: bool = False
     ) -> list[KeptResult]:
-        with self._changed:
+        with self._lock:
             self._stale.update(
                 claim.number for claim in self._claims.values() if digest in (None, claim.digest)
             )

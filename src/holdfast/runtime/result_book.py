@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor
 from holdfast.ids import IntermediateDataSetID
@@ -99,6 +100,7 @@ class ProductionFacts:
         lifetime: how long it is to stay after its last use, in seconds; None: as long as this
             program does.
         seconds: how long it took.
+        cpu_seconds: of all its tasks; None where that isn't known.
         inputs: the other results that were read on the way.
         made_from: the files and settings.
     """
@@ -108,6 +110,7 @@ class ProductionFacts:
     is_checkable: bool = False
     lifetime: float | None = None
     seconds: float = 0.0
+    cpu_seconds: float | None = None
     inputs: tuple[IntermediateDataSetID, ...] = ()
     made_from: MadeFrom = field(default_factory=MadeFrom)
 
@@ -215,7 +218,12 @@ class ResultBook(ABC):
     @property
     def is_shared(self) -> bool:
         """Whether other programs have results in it."""
-        return False
+        return self.audience is not Audience.NOBODY
+
+    @property
+    def audience(self) -> Audience:
+        """Who may read what this program keeps, beside the program itself."""
+        return Audience.NOBODY
 
     def why_not(self, asked: Collection[AskedFor]) -> dict[str, str]:
         """Why results of other programs that are like what is asked for are not read.

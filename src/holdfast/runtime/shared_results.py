@@ -8,22 +8,25 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import (
-    Audience,
     CatalogClaim,
     CatalogedResult,
     InProduction,
     MadeFrom,
+    OfferedResult,
     ProducedResult,
 )
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.near_misses import AskedFor, why_not
+from holdfast.catalog.noted_uses import NotedUses
 from holdfast.catalog.patience import is_worth_waiting
 from holdfast.catalog.publications import Published
 from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
 from holdfast.errors import ClaimFencedError, StorageError
 from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import (
     PATIENCE_SECONDS,
@@ -36,6 +39,7 @@ from holdfast.runtime.result_book import (
 from holdfast.runtime.sharing_place import SharingPlace
 from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.sealed_batches import is_for_one_program
 
 _POLL_SECONDS = 0.05
 _LONGEST_POLL_SECONDS = 0.5
@@ -52,12 +56,14 @@ class SharingPolicy:
         limit: how many bytes all results may have, of how many they have now; None: any number.
         unreadable: a source file that the user may not read, if any.
         is_wanted: whether somebody in this program has asked for a computation to be kept.
+        has_common_key: whether sealed results have the seal that all programs of the user give.
     """
 
     audience: Audience
     limit: Callable[[int], int | None]
     unreadable: Callable[[Collection[str]], str | None]
     is_wanted: Callable[[str], bool]
+    has_common_key: Callable[[], bool] = lambda: False
 
 
 class SharedResults(ResultBook):
@@ -65,6 +71,9 @@ class SharedResults(ResultBook):
 
     What is read of another program's is linked into this program's own directory first: whatever
     becomes of it there, it stays here for as long as it is read.
+
+    Uses of what the program has are noted in memory, and written when its lease is renewed, before
+    it makes room for a result, and when it closes. A crash loses those of the last interval.
 
     Args:
         catalog: the catalog.
@@ -88,6 +97,12 @@ class SharedResults(ResultBook):
         self._staying: set[str] = set()
         # Claims that the catalog could not be told of: renewed, they would keep others waiting.
         self._owed: list[CatalogClaim] = []
+        self._uses = NotedUses()
+        self._found: dict[IntermediateDataSetID, OfferedResult] = {}
+        # Those whose next reader has been counted already.
+        self._counted: set[str] = set()
+        self._said: set[str] = set()
+        self._at_hand = AtHand()
         catalog.on_renewal(self._look_after)
 
     def find(
@@ -97,25 +112,23 @@ class SharedResults(ResultBook):
         if dataset_ids is None:
             return found
         missing = [each for each in dataset_ids if each not in found]
-        offered = self._offered(missing)
-        if not offered:
-            return found
-        numbers = [each.number for each in offered.values()]
-        nowhere: dict[int, KeptDataSet] = {}
-        lying = self._catalog.ask(lambda catalog: catalog.search.where_it_lies(numbers), nowhere)
-        for dataset_id, result in offered.items():
-            if result.number in lying:
+        offers = self._offered(missing)
+        for dataset_id, offered in offers.items():
+            result, readable = offered.result, self._place.readable(offered.kept)
+            if readable is not None:
                 # Its number here is given when it is leased.
                 found[dataset_id] = KeptResult(
                     0,
                     dataset_id,
                     result.digest,
-                    lying[result.number],
+                    readable,
                     result.created,
                     result.uses,
                     readers=0,
                     origin=_origin(result),
                 )
+        # What a job finds, it leases next.
+        self._found = offers
         return found
 
     def claim(
@@ -163,28 +176,37 @@ class SharedResults(ResultBook):
     ) -> dict[IntermediateDataSetID, KeptResult]:
         asked = list(dataset_ids)
         leased = self._own.lease(asked)
-        offered = self._offered([each for each in asked if each not in leased])
-        for dataset_id, result in offered.items():
-            claim = self._own.claim(dataset_id, result.digest)
+        self._note_uses(leased.values())
+        missing = [each for each in asked if each not in leased]
+        # Another thread may have found, or be leasing, the same.
+        popped = {each: self._found.pop(each, None) for each in missing}
+        offered = {each: known for each, known in popped.items() if known is not None}
+        offered |= self._offered([each for each in missing if each not in offered])
+        for dataset_id, each in offered.items():
+            claim = self._own.claim(dataset_id, each.result.digest)
             if isinstance(claim, Claim):
                 try:
-                    taken_in = self._take_in(claim, result)
+                    taken_in = self._take_in(claim, each)
                 finally:
                     self._own.abandon(claim)
                 if taken_in is not None:
                     leased[dataset_id] = taken_in
             elif claim is not None:
-                leased.update(self._own.lease([dataset_id]))
+                own = self._own.lease([dataset_id])
+                self._note_uses(own.values())
+                leased.update(own)
         return leased
 
     def release(self, results: Iterable[KeptResult]) -> None:
         self._own.release(results)
 
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
-        evicted = self._own.evict(results)
-        names = [each.kept.name for each in evicted]
-        # The same files lie in both places: what is damaged here is so there.
-        self._withdraw("it was damaged", names)
+        damaged = list(results)
+        numbers = self._numbers([each.kept.name for each in damaged])
+        evicted = self._own.evict(damaged)
+        # The same files lie in both places: what is damaged here is so there, also where nobody
+        # here had asked for it to be kept.
+        self._withdraw("it was damaged", numbers)
         return evicted
 
     def invalidate(
@@ -197,12 +219,12 @@ class SharedResults(ResultBook):
                 for each in dropped
                 if everywhere or (each.origin is None and each.kept.name not in self._staying)
             ]
-        self._withdraw("it was invalidated", names, digest if everywhere else None)
+        self._withdraw("it was invalidated", self._numbers(names), digest if everywhere else None)
         return dropped
 
     @property
-    def is_shared(self) -> bool:
-        return True
+    def audience(self) -> Audience:
+        return self._policy.audience
 
     def why_not(self, asked: Collection[AskedFor]) -> dict[str, str]:
         nothing: dict[str, tuple[AskedFor, CatalogedResult, MadeFrom]] = {}
@@ -219,60 +241,54 @@ class SharedResults(ResultBook):
         )
 
     def close(self) -> None:
+        if self._uses:
+            self._catalog.ask(self._write_uses, None)
         self._own.invalidate()
+        for kept in self._at_hand.expired(all_of_them=True).values():
+            self._place.remove(kept)
         self._catalog.close()
 
     # -- other programs' results
 
     def _offered(
         self, dataset_ids: Collection[IntermediateDataSetID]
-    ) -> dict[IntermediateDataSetID, CatalogedResult]:
-        nothing: dict[IntermediateDataSetID, CatalogedResult] = {}
+    ) -> dict[IntermediateDataSetID, OfferedResult]:
+        nothing: dict[IntermediateDataSetID, OfferedResult] = {}
         if not dataset_ids:
             return nothing
         found = self._catalog.ask(lambda catalog: catalog.search.find(dataset_ids), nothing)
-        if not found:
-            return nothing
-        numbers = [each.number for each in found.values()]
-        unknown: dict[int, MadeFrom] = {}
-        sources = self._catalog.ask(lambda catalog: catalog.search.sources(numbers), unknown)
         return {
-            dataset_id: result
-            for dataset_id, result in found.items()
-            if result.number in sources
-            and self._policy.unreadable([file.path for file in sources[result.number].files])
-            is None
+            dataset_id: each
+            for dataset_id, each in found.items()
+            if self._can_be_opened(each.kept)
+            and self._policy.unreadable([file.path for file in each.made_from.files]) is None
         }
 
-    def _take_in(self, claim: Claim, result: CatalogedResult) -> KeptResult | None:
+    def _take_in(self, claim: Claim, offered: OfferedResult) -> KeptResult | None:
         """Links another program's result here; None where that can't be done any more."""
+        result, lying = offered.result, offered.kept
         wanted = self._policy.is_wanted(result.digest)
-
-        def use(catalog: Catalog) -> KeptDataSet | None:
-            lying = catalog.search.where_it_lies([result.number]).get(result.number)
-            return (
-                lying
-                if lying is not None and catalog.holders.use(result.number, hold=True)
-                else None
-            )
-
-        lying = self._catalog.ask(use, None)
-        if lying is None:
+        if not self._catalog.ask(
+            lambda catalog: catalog.holders.use(result.number, hold=True), False
+        ):
             return None
         try:
-            kept = self._place.take_in(lying)
+            kept = self._at_hand.take(result.number) or self._place.take_in(lying)
         except StorageError as error:
             logger.info("%s of another program can't be read: %s", result.name, error)
             damage = self._place.damage(lying)
             if damage is None:
                 self._catalog.ask(lambda catalog: catalog.holders.let_go([result.number]), None)
             else:
-                self._withdraw_all(damage, [result.number])
+                self._withdraw(damage, [result.number])
             return None
         if kept.name is not None:
             with self._lock:
                 self._taken_in[kept.name] = result.number
         return self._own.commit(claim, kept, wanted=wanted, origin=_origin(result))
+
+    def _can_be_opened(self, kept: KeptDataSet) -> bool:
+        return kept.manifest.dataset.seal is None or self._policy.has_common_key()
 
     def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
         """Of all programs, too, one alone is to produce it."""
@@ -286,7 +302,7 @@ class SharedResults(ResultBook):
             if answer is None:
                 return own
             if isinstance(answer, CatalogedResult):
-                taken_in = self._take_in_offered(own, answer)
+                taken_in = self._take_in_offered(own)
                 if taken_in is not None:
                     return taken_in
                 refused = answer.number
@@ -304,11 +320,15 @@ class SharedResults(ResultBook):
             pause = min(2 * pause, _LONGEST_POLL_SECONDS)
             answer = self._catalog.ask(lambda catalog: _asked_again(catalog, own.dataset_id), None)
 
-    def _take_in_offered(self, own: Claim, result: CatalogedResult) -> KeptResult | None:
-        if result.dataset_id not in self._offered([result.dataset_id]):
+    def _take_in_offered(self, own: Claim) -> KeptResult | None:
+        offered = self._offered([own.dataset_id]).get(own.dataset_id)
+        if offered is None:
             return None
-        taken_in = self._take_in(own, result)
+        taken_in = self._take_in(own, offered)
         if taken_in is not None:
+            if taken_in.kept.name is not None:
+                with self._lock:
+                    self._counted.add(taken_in.kept.name)
             self._own.release([taken_in])
         return taken_in
 
@@ -318,19 +338,25 @@ class SharedResults(ResultBook):
         self, result: KeptResult, facts: ProductionFacts, claim: CatalogClaim | None
     ) -> str | None:
         """Tells others of a result; returns why it isn't kept, where there is no room for it."""
-        # What is sealed, nobody else has the key of.
         is_sealed = result.kept.manifest.dataset.seal is not None
-        is_offered = claim is not None and facts.is_valid_anywhere and not is_sealed
-        audience = self._policy.audience if facts.is_checkable else Audience.USER
+        is_offered = claim is not None and facts.is_valid_anywhere
+        if is_offered and is_sealed:
+            is_offered = self._is_for_all_programs(result.kept, facts)
+        # Who opens what is sealed has the user's key, and runs what the user has written.
+        with_others = facts.is_checkable and not is_sealed
+        audience = self._policy.audience if with_others else Audience.USER
+        if is_offered and facts.lifetime is None and audience.is_beyond_user:
+            audience = self._opened_to(result.kept, audience)
         produced = ProducedResult(
             dataset_id=result.dataset_id,
             digest=result.digest,
             shape=facts.shape,
-            kept=result.kept,
+            kept=self._place.recorded(result.kept),
             is_shared=False,
             audience=audience if is_offered else Audience.NOBODY,
             lifetime=facts.lifetime if is_offered else None,
             seconds=facts.seconds,
+            cpu_seconds=facts.cpu_seconds,
             inputs=facts.inputs,
             made_from=facts.made_from,
         )
@@ -355,17 +381,37 @@ class SharedResults(ResultBook):
                     self._staying.add(result.kept.name)
         return None
 
+    def _is_for_all_programs(self, kept: KeptDataSet, facts: ProductionFacts) -> bool:
+        if not self._policy.has_common_key():
+            return False
+        if not kept.rows or not is_for_one_program(self._place.statistics(kept)):
+            return True
+        if facts.lifetime is not None:
+            logger.warning(
+                "%s will go with this program: its records are of classes that are pickled by "
+                "their content, and which no other program has. Define them in a module that the "
+                "program imports, and not in the program itself",
+                kept.manifest.dataset.computes,
+            )
+        return False
+
     def _published_in(
         self, catalog: Catalog, produced: ProducedResult, claim: CatalogClaim | None
     ) -> Published:
+        # What makes room goes by them.
+        self._write_uses(catalog)
         announced: int | None = None
         statistics: dict[str, ColumnStatistics] = {}
         if produced.lifetime is not None:
-            statistics = self._place.statistics(produced.kept)
+            if produced.kept.manifest.dataset.seal is None:
+                statistics = self._place.statistics(produced.kept)
             try:
                 announced, produced = self._put_where_it_stays(catalog, produced)
             except StorageError as error:
-                logger.warning("%s will go with this program: %s", produced.dataset_id, error)
+                # What is wrong with the place is said once, not for each result.
+                level = logging.DEBUG if str(error) in self._said else logging.WARNING
+                self._said.add(str(error))
+                logger.log(level, "%s will go with this program: %s", produced.dataset_id, error)
         try:
             published = catalog.publications.publish(
                 produced, claim, self._policy.limit, announced=announced, statistics=statistics
@@ -384,6 +430,14 @@ class SharedResults(ResultBook):
         remove_going(catalog, self._place, going)
         return published
 
+    def _opened_to(self, kept: KeptDataSet, audience: Audience) -> Audience:
+        try:
+            self._place.open_up(kept, audience)
+        except StorageError as error:
+            logger.warning("a result is kept for its user alone: %s", error)
+            return Audience.USER
+        return audience
+
     def _put_where_it_stays(
         self, catalog: Catalog, produced: ProducedResult
     ) -> tuple[int, ProducedResult]:
@@ -392,7 +446,7 @@ class SharedResults(ResultBook):
         try:
             record = ResultRecord.of(produced, catalog.scope.program, catalog.scope.environment)
             beside = {RESULT_RECORD_NAME: record.model_dump_json(indent=2)}
-            kept = self._place.put(produced.kept, beside)
+            kept = self._place.put(produced.kept, beside, produced.audience)
         except StorageError:
             remove_going(
                 catalog,
@@ -412,32 +466,67 @@ class SharedResults(ResultBook):
             owed, self._owed = self._owed, []
         for claim in owed:
             catalog.claims.abandon(claim)
+        self._write_uses(catalog)
+        unread = self._at_hand.expired()
+        for kept in unread.values():
+            self._place.remove(kept)
+        catalog.holders.let_go(unread)
         remove_going(catalog, self._place, catalog.holders.sweep())
 
-    def _withdraw(self, why: str, names: Collection[str | None], digest: str | None = None) -> None:
+    def _note_uses(self, results: Iterable[KeptResult]) -> None:
+        with self._lock:
+            for name in filter(None, (each.kept.name for each in results)):
+                if name in self._counted:
+                    self._counted.remove(name)
+                    continue
+                number = self._published.get(name) or self._taken_in.get(name)
+                if number is not None:
+                    self._uses.note(number)
+
+    def _write_uses(self, catalog: Catalog) -> None:
+        unwritten = self._uses.take()
+        try:
+            # One at a time, so that no two programs wait for each other.
+            for number in sorted(unwritten):
+                catalog.holders.use(number, noted=unwritten[number])
+                del unwritten[number]
+        finally:
+            self._uses.put_back(unwritten)
+
+    def _numbers(self, names: Iterable[str | None]) -> list[int]:
+        """What datasets of this program are in the catalog; from now on they are not any more."""
         with self._lock:
             numbers = [
                 self._published.pop(name, None) or self._taken_in.pop(name, None)
                 for name in names
                 if name is not None
             ]
-        chosen = [number for number in numbers if number is not None]
-        if chosen or digest is not None:
-            self._withdraw_all(why, chosen, digest)
+        return [number for number in numbers if number is not None]
 
-    def _withdraw_all(self, why: str, numbers: Collection[int], digest: str | None = None) -> None:
-        def withdraw(catalog: Catalog) -> None:
+    def _withdraw(self, why: str, numbers: Collection[int], digest: str | None = None) -> None:
+        if not numbers and digest is None:
+            return
+
+        def withdraw(catalog: Catalog) -> list[CatalogedResult]:
             gone = catalog.holders.withdraw(why, numbers=numbers, digest=digest)
             remove_going(catalog, self._place, gone)
+            return gone
 
-        self._catalog.ask(withdraw, None)
+        nothing: list[CatalogedResult] = []
+        for result in self._catalog.ask(withdraw, nothing):
+            spare = self._at_hand.take(result.number)
+            if spare is not None:
+                self._place.remove(spare)
 
     def _remove(self, kept: KeptDataSet) -> None:
-        with self._lock:
-            number = None if kept.name is None else self._taken_in.pop(kept.name, None)
-        self._place.remove(kept)
-        if number is not None:
-            self._catalog.ask(lambda catalog: catalog.holders.let_go([number]), None)
+        number: int | None = None
+        if kept.name is not None:
+            with self._lock:
+                number = self._taken_in.pop(kept.name, None)
+                self._counted.discard(kept.name)
+        spare = kept if number is None else self._at_hand.put(number, kept)
+        if spare is not None:
+            self._place.remove(spare)
 
 
 def remove_going(

@@ -125,7 +125,9 @@ class TaskExecutorConnection:
                 return request(self.gateway)
             return self._calls.make(lambda: request(self.gateway))
         except (TaskExecutorUnreachableError, UnknownApplicationError) as error:
-            self._gone(error)
+            # Another application may be gone without a word about this one.
+            if getattr(error, "application", self.application.hex) == self.application.hex:
+                self._gone(error)
             raise
 
     def ensure_job(self, job_id: JobID) -> None:

@@ -80,6 +80,11 @@ class TaskExecutorStorage(ExecutorStorage[TaskExecutorConnection]):
         """Whose results these are."""
         return self._outputs.application
 
+    @property
+    def connections(self) -> Sequence[TaskExecutorConnection]:
+        """The connections to the executors."""
+        return self._outputs.connections
+
     def publish(
         self,
         staged: StagedDataSet,

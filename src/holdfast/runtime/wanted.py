@@ -20,6 +20,7 @@ class CachedComputation(Generic[Q]):
         name: what it computes, for people.
         lifetime: how long its result stays after its last use, in seconds; None: as long as the
             program runs.
+        tells_layout: its digest says how rows are dealt to tasks, where they depend on that.
         handles: whoever holds a CachedTable of it.
     """
 
@@ -27,6 +28,7 @@ class CachedComputation(Generic[Q]):
     query: Q
     name: str
     lifetime: float | None = None
+    tells_layout: bool = False
     handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
 
 
@@ -54,7 +56,7 @@ class Wanted(Generic[Q]):
                 known = self._computations.setdefault(computation.digest, computation)
                 known.handles.add(handle)
                 # Whoever wants it for longest has it for that long.
-                known.lifetime = max(known.lifetime, computation.lifetime, key=_longer)
+                known.lifetime = longer(known.lifetime, computation.lifetime)
 
     def follow(self, computation: CachedComputation[Q], handle: object) -> None:
         """Registers what a handle now stands for, if it stood for another computation before."""
@@ -103,5 +105,10 @@ class Wanted(Generic[Q]):
             self._computations.clear()
 
 
-def _longer(lifetime: float | None) -> float:
-    return -1.0 if lifetime is None else lifetime
+def longer(one: float | None, other: float | None) -> float | None:
+    """The longer one of two lifetimes, each in seconds, or None for as long as the program runs.
+
+    >>> longer(None, 60.0), longer(3600.0, 60.0)
+    (60.0, 3600.0)
+    """
+    return max(one, other, key=lambda each: -1.0 if each is None else each)

@@ -29,6 +29,7 @@ from holdfast.runtime.vertex_runner import (
 )
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.cpu_times import measured_cpu
 from holdfast.spark.failures import (
     broken_seals,
     is_cancelled,
@@ -142,8 +143,11 @@ class SparkVertexRunner:
             NotKeptError: when the result could not be kept.
         """
         production.listeners.publish(VertexStarted(production.dataset_id, production.name))
-        kept = self.keep(production, write)
-        production.listeners.publish(VertexProduced(production.dataset_id, kept))
+        with measured_cpu(self._spark) as cpu_seconds:
+            kept = self.keep(production, write)
+            # A job that answers on the way still runs, and its tasks do more than that.
+            taken = cpu_seconds() if write is None else None
+        production.listeners.publish(VertexProduced(production.dataset_id, kept, cpu_seconds=taken))
         return kept
 
     def keep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -113,6 +114,30 @@ class KeptDataSet(_Record):
     manifest: Manifest
     holders: tuple[int, ...] = ()
     name: str | None = None
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[tuple[str, Manifest]], name: str) -> KeptDataSet:
+        """The whole dataset from the parts of it that lie in several places.
+
+        Args:
+            parts: each directory, with the manifest of what lies there.
+            name: of this production of it.
+        """
+        placed = sorted(
+            (
+                (partition, holder)
+                for holder, (_, manifest) in enumerate(parts)
+                for partition in manifest.partitions
+            ),
+            key=lambda each: each[0].index,
+        )
+        whole = parts[0][1].model_copy(update={"partitions": tuple(each for each, _ in placed)})
+        return cls(
+            directories=tuple(directory for directory, _ in parts),
+            manifest=whole,
+            holders=() if len(parts) == 1 else tuple(holder for _, holder in placed),
+            name=name,
+        )
 
     @property
     def directory(self) -> Path:

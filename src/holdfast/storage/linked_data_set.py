@@ -9,11 +9,11 @@ from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.kept_dataset import KeptDataSet
-from holdfast.storage.partition_link import link_partition
+from holdfast.storage.partition_link import take_partition
 
 
 def link_data_set(kept: KeptDataSet, into: IntermediateResultStorage, job_id: JobID) -> KeptDataSet:
-    """Publishes a dataset of this machine in another storage, without a copy of its rows.
+    """Publishes a dataset of this machine in another storage; only other users' rows are copied.
 
     Args:
         kept: a dataset that lies in directories of this machine.
@@ -33,7 +33,7 @@ def link_data_set(kept: KeptDataSet, into: IntermediateResultStorage, job_id: Jo
         for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
             # The files of a dataset may come from several directories, where each has its numbers.
             file = f"part-{partition.index:05d}-{name}.parquet"
-            link_partition(Path(location), staged.directory / file)
+            take_partition(Path(location), staged.directory / file)
         return into.publish(staged, kept.manifest.dataset)
     except OSError as error:
         into.discard(staged)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import StorageError
+from holdfast.files.access_modes import PRIVATE, AccessModes, give_mode, make_shared
 from holdfast.files.durable_files import sync_directory, write_atomically
-from holdfast.files.private_directory import make_own
 from holdfast.storage.kept_dataset import KeptDataSet, Manifest
 from holdfast.storage.partition_checksums import content_checksum
 from holdfast.storage.partition_directory import DATASETS, STAGING, PartitionDirectory
@@ -26,20 +26,25 @@ class SharedDirectory:
 
     Args:
         root: the directory.
+        modes: whose programs put datasets there.
 
     Source: FLIP-36, phase 2: results outlive the application in an external place.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, modes: AccessModes = PRIVATE) -> None:
         self.root = root
+        self._modes = modes
         self._files = PartitionDirectory(self._made)
 
-    def put(self, kept: KeptDataSet, beside: Mapping[str, str]) -> KeptDataSet:
+    def put(
+        self, kept: KeptDataSet, beside: Mapping[str, str], modes: AccessModes = PRIVATE
+    ) -> KeptDataSet:
         """Puts a dataset there as well, under the name that it has; no rows are copied.
 
         Args:
             kept: a dataset that lies in directories of this machine, on the same file system.
             beside: what else is to lie there, by file name: each begins with an underscore.
+            modes: who is to read it.
 
         Returns:
             where it lies there, on disk for good, with checksums of all files.
@@ -48,7 +53,7 @@ class SharedDirectory:
             StorageError: when that can't be done; nothing of it is there then.
         """
         name = kept.name or kept.directory.name
-        staged = self._files.open(name)
+        staged = directory = self._files.open(name)
         try:
             partitions = []
             for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
@@ -62,10 +67,12 @@ class SharedDirectory:
                 write_atomically(staged / file_name, text.encode())
             manifest = kept.manifest.model_copy(update={"partitions": tuple(partitions)})
             directory = self._files.publish(staged, manifest)
+            if not modes.is_private:
+                open_up(directory, modes.filling, modes.file, modes.group_of(self.root))
             sync_directory(directory)
             sync_directory(directory.parent)
         except OSError as error:
-            self._files.remove(staged)
+            self._files.remove(directory)
             raise StorageError(str(self.root), f"can't share {name}: {error}") from error
         except StorageError:
             self._files.remove(staged)
@@ -103,8 +110,27 @@ class SharedDirectory:
 
     def published(self) -> Iterator[tuple[Path, Manifest | None]]:
         """What lies there, each with its manifest if it has a valid one."""
-        return self._files.published()
+        # Nothing is made for the question.
+        return PartitionDirectory(self.root.absolute).published()
 
     def _made(self) -> Path:
-        make_own(self.root)
+        for path in (self.root, self.root / STAGING, self.root / DATASETS):
+            make_shared(path, self._modes, self._modes.filling)
         return self.root
+
+
+def open_up(directory: Path, mode: int, file_mode: int, group: int | None) -> None:
+    """Lets others into the directory of a dataset.
+
+    Args:
+        directory: the dataset's.
+        mode: the directory's.
+        file_mode: that of its files.
+        group: to which group all of it is to belong; None: as it does.
+
+    Raises:
+        OSError: when it isn't this user's, or they are not in that group.
+    """
+    for path in directory.iterdir():
+        give_mode(path, file_mode, group)
+    give_mode(directory, mode, group)

@@ -10,6 +10,8 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from holdfast.storage.sealed_batches import RECORDS
+
 __all__ = ["PartitionFile"]
 
 # What `parquet.compression` calls them, as Arrow calls them.
@@ -45,7 +47,7 @@ class PartitionFile:
                 schema,
                 compression=_CODECS.get(compression, compression),
                 use_dictionary=False,
-                write_statistics=False,
+                write_statistics=[RECORDS],
                 store_schema=False,
                 write_page_checksum=True,
                 # A page is as long as one row makes it, and not as long as a thousand make it.

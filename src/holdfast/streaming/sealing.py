@@ -12,15 +12,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from holdfast.errors import BatchSealBrokenError
+from holdfast.storage.sealed_batches import OWN_CLASSES, RECORDS
 from holdfast.streaming.batches import Batch, binary_column, grouped, rows_of
 from holdfast.streaming.fragments import fragmented, whole
 
 __all__ = ["SEALED_SCHEMA", "Seal", "SealKey"]
 
-SEALED_SCHEMA = pa.schema([("records", pa.int32()), ("batch", pa.binary()), ("mac", pa.binary())])
+SEALED_SCHEMA = pa.schema([(RECORDS, pa.int32()), ("batch", pa.binary()), ("mac", pa.binary())])
 """The columns in which records are kept: a row is a batch, or a fragment of one; `mac` its seal."""
 
 _KEY_BYTES = 32
+# What pickles call to make a class out of what it holds.
+_MAKES_CLASS = b"_make_skeleton_"
 
 
 class SealKey:
@@ -74,7 +77,8 @@ class _SealedRow(NamedTuple):
     """A row of `SEALED_SCHEMA`.
 
     Attributes:
-        records: how many records the batch holds; negative in a fragment that doesn't end it.
+        records: how many records the batch holds, and whether they bring classes of their own, see
+            `holdfast.storage.sealed_batches`; negative in a fragment that doesn't end it.
         payload: their pickle, or a part of it.
         mac: the batch's seal; empty in a fragment that doesn't end it.
     """
@@ -91,6 +95,8 @@ class Seal:
     Args:
         label: what the batches belong to; a batch of another label does not open.
         key: who seals.
+        made_from: what their content was made from, likewise. It counts for no digest: the plan
+            that they are the result of says so.
 
     >>> seal = Seal("clicks", SealKey.new())
     >>> seal.verify(2, b"payload", seal.mac(2, b"payload"))
@@ -102,6 +108,11 @@ class Seal:
 
     label: str
     key: SealKey
+    made_from: str = ""
+
+    def __holdfast_digest__(self) -> object:
+        """What counts for a digest instead of the seal."""
+        return self.label
 
     def mac(self, records: int, payload: Any) -> bytes:
         """The seal of a batch.
@@ -112,7 +123,8 @@ class Seal:
         """
         # Hashed first, for a huge payload would have to be copied behind the label.
         content = hashlib.sha256(payload).digest()
-        return self.key.sign(b"%d:" % records + content + self.label.encode())
+        about = f"{self.label}/{self.made_from}".encode()
+        return self.key.sign(b"%d:" % records + content + about)
 
     def verify(self, records: int, payload: Any, mac: Any) -> None:
         """Checks the seal of a batch.
@@ -149,8 +161,11 @@ class Seal:
 
     def _sealed(self, batches: Iterable[Batch]) -> Iterator[_SealedRow]:
         for batch in batches:
-            mac = self.mac(batch.records, batch.payload)
-            for row in fragmented((_SealedRow(batch.records, batch.payload, b""),)):
+            records = batch.records
+            if _MAKES_CLASS in batch.payload:
+                records |= OWN_CLASSES
+            mac = self.mac(records, batch.payload)
+            for row in fragmented((_SealedRow(records, batch.payload, b""),)):
                 # The seal of a batch is in the row that ends it.
                 yield row if row.records < 0 else row._replace(mac=mac)
 
@@ -173,7 +188,7 @@ class Seal:
     def _rows(self, frames: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         for frame in frames:
             try:
-                rows = list(rows_of(frame, "records", "batch", "mac"))
+                rows = list(rows_of(frame, RECORDS, "batch", "mac"))
             except Exception as error:
                 raise BatchSealBrokenError(self.label) from error
             for row in rows:

@@ -17,15 +17,14 @@ from pathlib import Path
 from aiohttp import web
 
 from holdfast.errors import StorageError
-from holdfast.ids import ApplicationID
-from holdfast.storage.partition_directory import DATASETS
 from holdfast.taskexecutor.calls.control_calls import CONTROL_PREFIX, REQUEST_LIMIT
 from holdfast.taskexecutor.calls.control_service import ControlService
+from holdfast.taskexecutor.catalog_watch import CatalogWatch
 from holdfast.taskexecutor.executor_directory import ExecutorDirectory
 from holdfast.taskexecutor.reading.reading_service import ReadingService
-from holdfast.taskexecutor.reading.webhdfs import WEBHDFS_PREFIX
+from holdfast.taskexecutor.reading.webhdfs import WEBHDFS_PREFIX, read_root
 from holdfast.taskexecutor.task_executor import TaskExecutor
-from holdfast.taskexecutor.token import given_token, own_token, read_key
+from holdfast.taskexecutor.token import given_token, own_token
 
 _BACKLOG = 1024
 _TICK_SECONDS = 0.5
@@ -51,6 +50,8 @@ class ServerOptions:
         lease_seconds: how long applications that are found at the start have to be heard of.
         grace_seconds: how long nothing must happen in a directory that nobody knows before it is
             removed.
+        catalog_url: of the catalog that it holds results for; None for no catalog.
+        catalog_seconds: how often that is asked which results are to be held still.
     """
 
     directory: Path
@@ -60,6 +61,8 @@ class ServerOptions:
     token_file: Path | None
     lease_seconds: float
     grace_seconds: float
+    catalog_url: str | None
+    catalog_seconds: float
 
 
 def serve(options: ServerOptions, started: Callable[[str], None]) -> None:
@@ -95,16 +98,13 @@ async def _serve(
     port = listening.getsockname()[1]
     host = _public_host(options)
 
-    def read_root(application: ApplicationID) -> str:
-        key = read_key(token, application)
-        return f"webhdfs://{host}:{port}/{key}/application-{application.hex}/{DATASETS}"
-
     executor = TaskExecutor(
         options.directory,
         executor_id=directory.executor_id,
         host=host,
-        read_root=read_root,
+        read_root=lambda application: read_root(f"{host}:{port}", token, application),
         grace_seconds=options.grace_seconds,
+        holds_for_catalog=options.catalog_url is not None,
     )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -125,12 +125,15 @@ async def _serve(
         )
         await runner.setup()
         await web.SockSite(runner, listening, backlog=_BACKLOG).start()
-        ticking = asyncio.create_task(_tick(executor))
+        repeated = [asyncio.create_task(_repeatedly(executor.tick, _TICK_SECONDS))]
+        if options.catalog_url is not None:
+            watch = CatalogWatch(executor, options.catalog_url)
+            repeated.append(asyncio.create_task(_repeatedly(watch.look, options.catalog_seconds)))
         started(f"{host}:{port}")
         await stopping.wait()
-        ticking.cancel()
-        with suppress(asyncio.CancelledError):
-            await ticking
+        for each in repeated:
+            each.cancel()
+        await asyncio.gather(*repeated, return_exceptions=True)
         await runner.cleanup()
     executor.leave()
 
@@ -156,11 +159,11 @@ async def _drop_headers(request: web.Request, response: web.StreamResponse) -> N
     response.headers.popall("Server", None)
 
 
-async def _tick(executor: TaskExecutor) -> None:
+async def _repeatedly(act: Callable[[], None], seconds: float) -> None:
     while True:
-        await asyncio.sleep(_TICK_SECONDS)
+        await asyncio.sleep(seconds)
         try:
-            await asyncio.to_thread(executor.tick)
+            await asyncio.to_thread(act)
         except Exception:
             # The next one comes; an executor that forgets no lease would fill its disk.
             logger.exception("periodic maintenance failed")

@@ -12,6 +12,7 @@ from threading import Lock, RLock
 from typing import assert_never
 
 from holdfast.errors import (
+    HoldingRefusedError,
     MalformedRequestError,
     StorageError,
     UnknownApplicationError,
@@ -19,7 +20,8 @@ from holdfast.errors import (
     UnknownJobError,
     VersionMismatchError,
 )
-from holdfast.ids import ApplicationID, JobID
+from holdfast.files.access_modes import PRIVATE, AccessModes
+from holdfast.ids import CATALOG_APPLICATION, ApplicationID, JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS
 from holdfast.taskexecutor.applications.application_directory import (
@@ -27,10 +29,16 @@ from holdfast.taskexecutor.applications.application_directory import (
     application_of,
 )
 from holdfast.taskexecutor.applications.application_partitions import ApplicationPartitions
+from holdfast.taskexecutor.applications.held_partitions import HeldPartitions
 from holdfast.taskexecutor.applications.holder import ApplicationHolder
 from holdfast.taskexecutor.applications.recovery_partitions import RecoveryPartitions
 from holdfast.taskexecutor.applications.recovery_starts import RecoveryStarts
-from holdfast.taskexecutor.calls.gateway import DataSetReport, Registration, TaskExecutorDescription
+from holdfast.taskexecutor.calls.gateway import (
+    CatalogHolding,
+    DataSetReport,
+    Registration,
+    TaskExecutorDescription,
+)
 from holdfast.taskexecutor.connections.connection_events import (
     ApplicationAdopted,
     ApplicationRegistered,
@@ -59,6 +67,7 @@ from holdfast.taskexecutor.garbage import Garbage
 from holdfast.taskexecutor.outputs.linked_files import PublishedPartition, refuse_bad_links
 from holdfast.taskexecutor.outputs.output import Output, OutputState
 from holdfast.taskexecutor.outputs.output_part import OutputPart
+from holdfast.taskexecutor.outputs.output_record import OutputRecord
 from holdfast.taskexecutor.outputs.publication import Publication
 from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
 from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
@@ -85,9 +94,11 @@ class TaskExecutor:
             directory on this machine.
         grace_seconds: how long nothing must happen in a directory that nobody knows, or that tasks
             of a lost job write to, before it is removed.
+        holds_for_catalog: whether there is a catalog that it asks what to hold.
         clock: the time in seconds; it never goes back.
         wall_clock: the time in seconds since 1970, by which what was kept for a job grows old
             while nobody serves it.
+        modes: whose programs keep something in `root`.
 
     Source: FLINK-12612, "General Idea" and "Abnormal events / Special cases".
     """
@@ -100,9 +111,12 @@ class TaskExecutor:
         host: str = "localhost",
         read_root: Callable[[ApplicationID], str] | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        holds_for_catalog: bool = False,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        modes: AccessModes = PRIVATE,
     ) -> None:
+        self._modes = modes
         self._root = root
         self._read_root = read_root
         self._clock = clock
@@ -121,6 +135,8 @@ class TaskExecutor:
         self._grace_seconds = grace_seconds
         self._garbage = Garbage(root, grace_seconds, clock)
         self._sweeping = Lock()
+        self._holds_for_catalog = holds_for_catalog
+        self._catalog: str | None = None
         self._starts = RecoveryStarts(root, ClaimFiles(root, wall_clock))
         self._recovering = Lock()
 
@@ -142,6 +158,9 @@ class TaskExecutor:
                 directory = None if application is None else ApplicationDirectory.adopt(path)
                 if application is None or directory is None:
                     continue
+                if application == CATALOG_APPLICATION:
+                    self._hold(directory)
+                    continue
                 partitions = ApplicationPartitions(ApplicationHolder(application, directory))
                 partitions.adopt()
                 if partitions.tracker.all():
@@ -153,6 +172,8 @@ class TaskExecutor:
                         self._applications[application] = partitions
                 else:
                     partitions.holder.close()
+            if self._holds_for_catalog and CATALOG_APPLICATION not in self._applications:
+                self._hold(ApplicationDirectory.create(self._root, CATALOG_APPLICATION))
             for start in self._starts.adopted():
                 application = start.partitions.application
                 with self._lock:
@@ -169,12 +190,13 @@ class TaskExecutor:
         self, application: ApplicationID, lease_seconds: float, version: str
     ) -> Registration:
         _refuse_bad_registration("register_application", application, lease_seconds, version)
+        _refuse_the_catalog("register_application", application)
         with self._lock:
             now = self._clock()
             self._handle(ApplicationRegistered(application, lease_seconds, now))
             if application not in self._applications:
                 try:
-                    directory = ApplicationDirectory.create(self._root, application)
+                    directory = ApplicationDirectory.create(self._root, application, self._modes)
                 except StorageError:
                     self._handle(ApplicationUnregistered(application))
                     raise
@@ -227,6 +249,7 @@ class TaskExecutor:
         return self._description.incarnation
 
     def unregister_application(self, application: ApplicationID) -> None:
+        _refuse_the_catalog("unregister_application", application)
         with self._lock:
             if not self._connections.is_registered(application):
                 return
@@ -243,6 +266,7 @@ class TaskExecutor:
         self._end_if_over(partitions)
 
     def register_job(self, application: ApplicationID, job_id: JobID) -> None:
+        _refuse_the_catalog("register_job", application)
         with self._lock:
             self._registered(application)
             self._handle(JobRegistered(application, job_id))
@@ -323,7 +347,45 @@ class TaskExecutor:
         self._of_active_job(application, job_id)
         start.promote_recovered(output, manifest, publication)
 
+    def hold_output(
+        self, application: ApplicationID, output: OutputID, catalog: str, result: str
+    ) -> None:
+        source = self._registered(application)
+        held = self._held_partitions()
+        if held is None or not self._holds_for_catalog:
+            raise HoldingRefusedError("it was started without one")
+        if self._catalog not in (None, catalog):
+            raise HoldingRefusedError("it was started with another one")
+        promoted = self.promoted(application, output)
+        assert promoted.manifest is not None
+        ids = [ResultPartitionID(output, each.index) for each in promoted.manifest.partitions]
+        record = OutputRecord(number_of_partitions=promoted.number_of_partitions, catalog=catalog)
+        held.hold(output, source.published(ids), promoted.manifest, record, result)
+
+    def change_catalog(self, output: OutputID, catalog: str) -> None:
+        if not self._holds_for_catalog:
+            raise HoldingRefusedError("it was started without one")
+        held = self._held_partitions()
+        if held is None:
+            raise UnknownDataSetError(output.name, "an output that is held for a catalog")
+        held.change_catalog(output, catalog)
+
+    def held(self) -> dict[OutputID, str | None]:
+        """What it holds for the catalog, each with the identity of the one that it is held for."""
+        held = self._held_partitions()
+        return {} if held is None else held.held()
+
+    def catalog_is(self, identity: str | None) -> None:
+        """Which catalog answers: what is announced in another one is not held from now on.
+
+        Args:
+            identity: of the catalog; None where that isn't known any more.
+        """
+        self._catalog = identity
+
     def release_outputs(self, application: ApplicationID, outputs: Collection[OutputID]) -> None:
+        if application == CATALOG_APPLICATION and self._held_partitions() is None:
+            return
         self._registered(application).release_outputs(outputs)
 
     def end_job(self, application: ApplicationID, job_id: JobID) -> None:
@@ -351,7 +413,7 @@ class TaskExecutor:
             if application is not None and not asked:
                 raise UnknownApplicationError(application.hex)
         return tuple(
-            self._reported(partitions, output)
+            self._reported(partitions, output, with_holding=application is not None)
             for partitions in sorted(asked, key=lambda each: each.application)
             for output in sorted(
                 partitions.tracker.all(OutputState.PROMOTED), key=attrgetter("output_id")
@@ -409,14 +471,17 @@ class TaskExecutor:
     def close(self) -> None:
         """Releases everything of every application, as an environment that ends wants it."""
         with self._lock:
-            applications = list(self._applications)
+            applications = set(self._applications) - {CATALOG_APPLICATION}
         for application in applications:
             self.unregister_application(application)
         with self._lock:
             left = list(self._applications.values())
             self._applications.clear()
         for partitions in left:
-            partitions.holder.close()
+            if partitions.application == CATALOG_APPLICATION:
+                partitions.holder.leave()
+            else:
+                partitions.holder.close()
 
     def leave(self) -> None:
         """Ends without releasing anything, so that a later start finds it."""
@@ -431,9 +496,15 @@ class TaskExecutor:
             return self._read_root(application)
         return f"file:{self._applications[application].holder.path() / DATASETS}"
 
-    def _reported(self, partitions: ApplicationPartitions, output: Output) -> DataSetReport:
+    def _reported(
+        self, partitions: ApplicationPartitions, output: Output, *, with_holding: bool
+    ) -> DataSetReport:
         manifest = output.manifest
         assert manifest is not None
+        holding = None
+        if with_holding and isinstance(partitions, HeldPartitions):
+            result = partitions.result(output)
+            holding = CatalogHolding(output.catalog, manifest.dataset, result)
         return DataSetReport(
             application=partitions.application,
             output=output.output_id,
@@ -445,7 +516,32 @@ class TaskExecutor:
             executor_id=self._description.executor_id,
             host=self._description.host,
             directory=str(output.directory),
+            holding=holding,
         )
+
+    def _hold(self, directory: ApplicationDirectory) -> None:
+        """Takes over what is held for the catalog: no lease of it lapses."""
+        partitions = HeldPartitions(ApplicationHolder(CATALOG_APPLICATION, directory))
+        partitions.adopt()
+        held = partitions.tracker.all()
+        if not held and not self._holds_for_catalog:
+            partitions.holder.close()
+            return
+        if not self._holds_for_catalog:
+            logger.warning(
+                "%d results are held for a catalog, and stay: there is none to ask. Give its "
+                "--catalog-url",
+                len(held),
+            )
+        with self._lock:
+            adopted = ApplicationAdopted(CATALOG_APPLICATION, math.inf, self._clock())
+            self._connections.handle(adopted)
+            self._applications[CATALOG_APPLICATION] = partitions
+
+    def _held_partitions(self) -> HeldPartitions | None:
+        with self._lock:
+            found = self._applications.get(CATALOG_APPLICATION)
+        return found if isinstance(found, HeldPartitions) else None
 
     def _registered(self, application: ApplicationID) -> ApplicationPartitions:
         with self._lock:
@@ -592,6 +688,12 @@ class TaskExecutor:
             del self._applications[application]
             # Everything in it has been released, so this is quick; a new one may take its name.
             partitions.holder.close()
+
+
+def _refuse_the_catalog(call: str, application: ApplicationID) -> None:
+    """A program that mistook the catalog for itself would give up what others have kept."""
+    if application == CATALOG_APPLICATION:
+        raise MalformedRequestError(call, f"application {application.hex} is the catalog")
 
 
 def _refuse_bad_registration(

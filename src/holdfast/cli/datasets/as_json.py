@@ -16,9 +16,12 @@ unknown. An object of `ls` has
     created, age_seconds
     hits                  how many jobs of its program have read it
     user, host            who has kept it, and on which machine
+    audience              who may read it: nobody (but its program), user, group, all
+    seconds, cpu_seconds  how long it took to produce, and the CPU time of its tasks
     lifetime_seconds      how long it stays after its last use; null: as long as its program
-    last_used             when another program read it last, or else when it was kept
-    uses, saved_seconds   how often other programs have read it, and what that has saved them
+    last_used             when a job read it last, or else when it was kept
+    uses, saved_seconds   how often jobs of all programs have read it since, and what that has saved
+                          them; of a program that runs, up to a few seconds ago
     places                objects of host, executor (address), executor_id, directory, partitions,
                           bytes, damage
 
@@ -26,6 +29,7 @@ An object of `show` (also in a list) additionally has
 
     spark_version
     columns               objects of name, type, nullable
+    sources               the files that it was made from: objects of path, bytes, modified
     partitions            objects of index, file, rows, bytes, modified, host, location
 
 An object of `rm` has id, dataset, application, rows and bytes of what was released, and `released`,
@@ -60,6 +64,9 @@ def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
         "hits": dataset.hits,
         "user": None if sharing is None else sharing.user,
         "host": None if sharing is None else sharing.host,
+        "audience": None if sharing is None else sharing.audience.value,
+        "seconds": None if sharing is None else sharing.seconds,
+        "cpu_seconds": None if sharing is None else sharing.cpu_seconds,
         "lifetime_seconds": None if sharing is None else sharing.lifetime,
         "last_used": None if sharing is None else sharing.last_used.isoformat(),
         "uses": None if sharing is None else sharing.uses,
@@ -70,7 +77,16 @@ def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
 
 def shown(dataset: ListedDataSet, contents: Contents | None, now: datetime) -> dict[str, Any]:
     """An object of `show`."""
-    columns = None
+    columns = sources = None
+    if contents is not None and contents.sources is not None:
+        sources = [
+            {
+                "path": file.path,
+                "bytes": file.length,
+                "modified": datetime.fromtimestamp(file.modified / 1000, UTC).isoformat(),
+            }
+            for file in contents.sources
+        ]
     if contents is not None:
         columns = [
             {"name": column.name, "type": column.type, "nullable": column.nullable}
@@ -80,6 +96,7 @@ def shown(dataset: ListedDataSet, contents: Contents | None, now: datetime) -> d
         **listed(dataset, now),
         "spark_version": None if contents is None else contents.spark_version,
         "columns": columns,
+        "sources": sources,
         "partitions": [_partition(*each) for each in dataset.partitions],
     }
 

@@ -9,19 +9,24 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.catalog.audience import Audience
 from holdfast.cli.datasets.dataset_source import Released
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
     DataSetState,
     ListedDataSet,
     PartitionsPlace,
+    Sharing,
 )
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.demo.amounts import size
 from holdfast.cli.terminal import UNKNOWN, age, as_text, duration, plain_table, show
+from holdfast.ids import CATALOG_APPLICATION, ApplicationID
+from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptPartition
 
 _APPLICATION_DIGITS = 8
+_SHOWN_SOURCES = 20
 _MARKS = {
     DataSetState.COMPLETE: "",
     DataSetState.INCOMPLETE: "!",
@@ -74,7 +79,7 @@ def show_all(
         if is_shared:
             row += _sharing(dataset, now)
         else:
-            row.append(UNKNOWN if application is None else application.hex[:_APPLICATION_DIGITS])
+            row.append(UNKNOWN if application is None else _short(application))
         table.add_row(*map(as_text, row))
     show(console, table)
     for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
@@ -82,6 +87,11 @@ def show_all(
             show(console, as_text(_MEANING[mark]))
     if directory is not None:
         show(console, as_text(f"in {directory}"))
+
+
+def _short(application: ApplicationID) -> str:
+    is_the_catalog_s = application == CATALOG_APPLICATION
+    return "catalog" if is_the_catalog_s else application.hex[:_APPLICATION_DIGITS]
 
 
 def show_one(
@@ -113,6 +123,9 @@ def show_one(
     show(console, table)
     show(console, Text())
     show(console, _columns(contents))
+    if contents is not None and contents.sources:
+        show(console, Text())
+        show(console, _sources(contents.sources))
     for place in dataset.places:
         show(console, Text())
         show(console, as_text(f"on {_where(place)}"))
@@ -140,10 +153,11 @@ def show_released(console: Console, dataset: ListedDataSet, released: Released) 
 
 
 def _hits(dataset: ListedDataSet) -> str:
-    of_others = 0 if dataset.sharing is None else dataset.sharing.uses
-    if dataset.hits is None and dataset.sharing is None:
-        return UNKNOWN
-    return str((dataset.hits or 0) + of_others)
+    known = [] if dataset.hits is None else [dataset.hits]
+    if dataset.sharing is not None:
+        # The job that has produced it reads it, too; a program notes hits sooner than its uses.
+        known.append(1 + dataset.sharing.uses)
+    return str(max(known)) if known else UNKNOWN
 
 
 def _sharing(dataset: ListedDataSet, now: datetime) -> list[str]:
@@ -161,15 +175,41 @@ def _shared_facts(dataset: ListedDataSet, now: datetime) -> dict[str, str]:
     if sharing is None:
         return {}
     lifetime = sharing.lifetime
+    cpu = "unknown" if sharing.cpu_seconds is None else f"{sharing.cpu_seconds:,.1f} s"
     return {
         "kept by": f"{sharing.user} on {sharing.host}",
+        "for": _readers(sharing),
+        "produced in": f"{sharing.seconds:,.1f} s, CPU time {cpu}",
         "stays": "as long as its program"
         if lifetime is None
         else f"{duration(lifetime)} after its last use",
         "last used": f"{sharing.last_used.isoformat()} ({age(sharing.last_used, now)} ago)",
-        "uses": f"{sharing.uses:,} by other programs",
+        "uses": f"{sharing.uses:,}",
         "saved": duration(sharing.saved_seconds),
     }
+
+
+def _readers(sharing: Sharing) -> str:
+    match sharing.audience:
+        case Audience.NOBODY:
+            return "its program alone"
+        case Audience.USER:
+            return f"{sharing.user} alone"
+        case Audience.GROUP:
+            return f"the group {sharing.group}, where they may read its sources"
+        case Audience.ALL:
+            return "all users who may read its sources"
+
+
+def _sources(sources: Sequence[FileVersion]) -> Table:
+    table = plain_table()
+    table.add_column("MADE FROM", overflow="fold")
+    table.add_column("SIZE", justify="right", no_wrap=True)
+    for file in sources[:_SHOWN_SOURCES]:
+        table.add_row(as_text(file.path), size(file.length))
+    if len(sources) > _SHOWN_SOURCES:
+        table.add_row(f"… and {len(sources) - _SHOWN_SOURCES:,} more", "")
+    return table
 
 
 def _parts(dataset: ListedDataSet) -> str:

@@ -13,20 +13,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.datasets import as_json, as_table
 from holdfast.cli.datasets.dataset_source import DataSetSource, Found
 from holdfast.cli.datasets.directory_source import DirectorySource
-from holdfast.cli.datasets.errors import BadInputError, DataSetsError
+from holdfast.cli.datasets.errors import DataSetsError
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.path_argument import path_argument
+from holdfast.cli.task_executors import (
+    add_executor_arguments,
+    given_executors,
+    refuse_without_executors,
+)
 from holdfast.cli.terminal import output
-from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
-from holdfast.config_values import parse_addresses
-from holdfast.errors import StorageError
-from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
+from holdfast.config import CATALOG_URL, INTERMEDIATE_RESULT_DIRECTORY
 
 _FAILED = 1
 _INTERRUPTED = 130
@@ -53,16 +56,13 @@ def add_to(commands: Any) -> None:
             f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
             f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
         )
-        where.add_argument(
-            "--executors",
-            metavar="ADDRESSES",
-            help="task executors to query instead: a comma-separated list of HOST:PORT",
-        )
+        add_executor_arguments(command, where)
         command.add_argument(
-            "--token-file",
-            type=path_argument,
-            metavar="FILE",
-            help=f"the task executors' secret (default: ${TOKEN_VARIABLE})",
+            "--catalog-url",
+            type=catalog_url_argument,
+            metavar="URL",
+            help="the catalog that the task executors hold results for, the programs' "
+            f"`{CATALOG_URL.key}`",
         )
         command.add_argument(
             "--json", action="store_true", help="print a list of objects instead of a table"
@@ -153,29 +153,12 @@ def _chosen(arguments: argparse.Namespace, source: DataSetSource, found: Found) 
 
 def _source(arguments: argparse.Namespace) -> DataSetSource:
     if arguments.executors is None:
-        if arguments.token_file is not None:
-            raise BadInputError("--token-file requires --executors")
+        refuse_without_executors(arguments)
         given: Path | None = arguments.directory
         directory = given or Path(INTERMEDIATE_RESULT_DIRECTORY.default())
         return DirectorySource(directory.absolute(), may_be_missing=given is None)
-    try:
-        addresses = parse_addresses(arguments.executors)
-    except ValueError:
-        addresses = ()
-    if not addresses:
-        raise BadInputError(
-            f"--executors {arguments.executors!r}: expected a comma-separated list of distinct "
-            "task executor addresses, each HOST:PORT"
-        )
-    try:
-        token = given_token(arguments.token_file, os.environ)
-    except StorageError as error:
-        raise BadInputError(str(error)) from error
-    if token is None:
-        raise BadInputError(
-            f"task executors require a token: set it by --token-file or ${TOKEN_VARIABLE}"
-        )
-    return ExecutorSource(addresses, token)
+    addresses, token = given_executors(arguments)
+    return ExecutorSource(addresses, token, catalog_url=arguments.catalog_url)
 
 
 def _complain(arguments: argparse.Namespace, what: str) -> None:

@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.catalog.cataloged_result import CatalogedResult
@@ -27,6 +26,7 @@ from holdfast.errors import CatalogError
 from holdfast.files.file_lock import try_lock
 from holdfast.files.regular_file import open_regular
 from holdfast.ids import ApplicationID
+from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import DATASETS, PartitionDirectory, damage, noted_hits
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
@@ -88,7 +88,8 @@ class DirectorySource:
                     ListedColumn(column.name, type_text(column.type), column.nullable)
                     for column in manifest.dataset.columns
                 )
-                return Contents(tuple(columns), manifest.dataset.spark_version)
+                sources = self._sources(dataset.output)
+                return Contents(tuple(columns), manifest.dataset.spark_version, sources)
         return None
 
     def release(self, dataset: ListedDataSet) -> Released:
@@ -116,6 +117,17 @@ class DirectorySource:
                 return {result.name: result for result in catalog.search.all()}, ()
         except CatalogError as error:
             return {}, (str(error),)
+
+    def _sources(self, output: OutputID) -> tuple[FileVersion, ...] | None:
+        try:
+            with catalog_in(self._root) as catalog:
+                if catalog is None:
+                    return None
+                found = catalog.search.made_from(output.dataset_id, output.name)
+                return None if found is None else tuple(found.files)
+        except CatalogError:
+            # `find` has said why.
+            return None
 
     def _withdraw(self, name: str) -> list[str]:
         """No program finds the dataset any more; returns why that can't be seen to."""
@@ -159,7 +171,8 @@ def _listed(
         except ValueError:
             # It is being removed.
             continue
-        if manifest is None and not directory.exists():
+        if not os.access(directory, os.R_OK | os.X_OK):
+            # It is going, or another user's.
             continue
         partitions = () if manifest is None else manifest.partitions
         missing = sum(not (directory / each.file).exists() for each in partitions)
@@ -207,15 +220,7 @@ def _with_record(dataset: ListedDataSet, recorded: Mapping[str, CatalogedResult]
     result = recorded.get(dataset.output.name)
     if result is None:
         return dataset
-    sharing = Sharing(
-        result.user,
-        result.host,
-        result.lifetime,
-        datetime.fromtimestamp(result.last_used, UTC),
-        result.uses,
-        result.saved_seconds,
-    )
-    return replace(dataset, application=result.application, sharing=sharing)
+    return replace(dataset, application=result.application, sharing=Sharing.of(result))
 
 
 def _damage(directory: Path, manifest: Manifest | None) -> str | None:

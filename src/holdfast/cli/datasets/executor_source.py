@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.cataloged_result import CatalogedResult
+from holdfast.cli.catalog_access import catalog_at
 from holdfast.cli.datasets.dataset_source import Found, Released
-from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.footer import contents_of
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
     DataSetState,
     ListedDataSet,
     PartitionsPlace,
+    Sharing,
     moment,
 )
 from holdfast.cli.datasets.printable import printable
+from holdfast.cli.task_executors import PATIENT, ask_at_once, remote_executors
 from holdfast.errors import (
-    HoldfastError,
-    StorageError,
+    CatalogError,
     UnknownApplicationError,
     UnknownDataSetError,
 )
-from holdfast.ids import ApplicationID
+from holdfast.ids import CATALOG_APPLICATION, ApplicationID
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.calls.gateway import DataSetReport
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
-_AT_ONCE = 16
-_TIMEOUTS = Timeouts(answer_seconds=60.0)
+_Part = tuple[DataSetReport, PartitionsPlace]
 
 R = TypeVar("R")
 
@@ -42,6 +44,7 @@ class ExecutorSource:
         addresses: each `host:port`.
         token: what they share with those who may use them.
         timeouts: how long each is waited for.
+        catalog_url: of the catalog that they hold results for; None where it isn't given.
 
     Raises:
         BadInputError: when an address is none.
@@ -51,30 +54,31 @@ class ExecutorSource:
         self,
         addresses: Sequence[str],
         token: str,
-        timeouts: Timeouts = _TIMEOUTS,
+        timeouts: Timeouts = PATIENT,
+        catalog_url: str | None = None,
     ) -> None:
         self._token = token
-        try:
-            self._executors = {
-                address: RemoteTaskExecutor(address, token, timeouts) for address in addresses
-            }
-        except StorageError as error:
-            raise BadInputError(str(error)) from error
+        self._catalog_url = catalog_url
+        self._executors = remote_executors(addresses, token, timeouts)
 
     @property
     def name(self) -> str:
         return f"task executors {', '.join(self._executors)}"
 
     def find(self) -> Found:
-        answers, failures = self._ask(dict.fromkeys(self._executors, _held_by))
-        held: dict[tuple[ApplicationID, OutputID], list[tuple[DataSetReport, PartitionsPlace]]] = {}
+        answers, failures = ask_at_once(self._executors, dict.fromkeys(self._executors, _held_by))
+        held: dict[tuple[ApplicationID, OutputID], list[_Part]] = {}
         for address, parts in answers.items():
             for report, place in parts:
                 same = held.setdefault((report.application, report.output), [])
-                # Two addresses may lead to the same executor.
-                if all(report.executor_id != other.executor_id for other, _ in same):
-                    same.append((report, replace(place, address=address)))
-        return Found(tuple(_together(held[key]) for key in sorted(held)), tuple(failures.values()))
+                _add(same, report, replace(place, address=address))
+        _fold(held)
+        recorded, unread = self._recorded()
+        found = (_together(held[key]) for key in sorted(held))
+        return Found(
+            tuple(_with_record(dataset, recorded) for dataset in found),
+            (*failures.values(), *unread),
+        )
 
     def contents(self, dataset: ListedDataSet) -> Contents | None:
         for partition, place in dataset.partitions:
@@ -92,35 +96,46 @@ class ExecutorSource:
 
     def release(self, dataset: ListedDataSet) -> Released:
         def release(executor: RemoteTaskExecutor) -> None:
-            try:
-                executor.release_outputs(_application(dataset), [dataset.output])
-            except UnknownApplicationError:
-                # It has ended, and everything of it went with it.
-                return
+            for application in {_application(dataset), CATALOG_APPLICATION}:
+                # One that is unknown has ended, and everything of it went with it.
+                with suppress(UnknownApplicationError):
+                    executor.release_outputs(application, [dataset.output])
 
+        withdrawn, unread = self._withdraw(dataset.output.name)
         places = {place.address: place for place in dataset.places if place.address is not None}
-        answers, failures = self._ask(dict.fromkeys(places, release))
-        return Released(tuple(places[address] for address in answers), tuple(failures.values()))
+        answers, failures = ask_at_once(self._executors, dict.fromkeys(places, release))
+        if not failures:
+            self._in_catalog(lambda catalog: catalog.holders.removed(withdrawn), None)
+        return Released(
+            tuple(places[address] for address in answers), (*failures.values(), *unread)
+        )
 
-    def _ask(
-        self, questions: dict[str, Callable[[RemoteTaskExecutor], R]]
-    ) -> tuple[dict[str, R], dict[str, str]]:
-        """Asks executors by address: what each answers, or why it doesn't."""
-        answers: dict[str, R] = {}
-        failures: dict[str, str] = {}
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            asked = {
-                address: threads.submit(question, self._executors[address])
-                for address, question in questions.items()
-            }
-        for address, answer in asked.items():
-            try:
-                answers[address] = answer.result()
-            except HoldfastError as error:
-                who = f"task executor {address}"
-                why = str(error).removeprefix(who).lstrip()
-                failures[address] = printable(f"{who}: {why}")
-        return answers, failures
+    def _recorded(self) -> tuple[dict[str, CatalogedResult], tuple[str, ...]]:
+        """What the catalog records, by the names of datasets; and why it can't be read."""
+        nothing: list[CatalogedResult] = []
+        found, failures = self._in_catalog(lambda catalog: catalog.search.all(), nothing)
+        return {result.name: result for result in found}, failures
+
+    def _withdraw(self, name: str) -> tuple[list[int], tuple[str, ...]]:
+        """No program finds the dataset any more; what it was in the catalog."""
+
+        def withdraw(catalog: Catalog) -> list[int]:
+            numbers = [each.number for each in catalog.search.all() if each.name == name]
+            gone = catalog.holders.withdraw("it was removed by hand", numbers=numbers)
+            return [result.number for result in gone]
+
+        return self._in_catalog(withdraw, [])
+
+    def _in_catalog(self, ask: Callable[[Catalog], R], otherwise: R) -> tuple[R, tuple[str, ...]]:
+        if self._catalog_url is None:
+            return otherwise, ()
+        try:
+            with catalog_at(self._catalog_url) as catalog:
+                if catalog is None:
+                    return otherwise, (f"there is no catalog at {self._catalog_url}",)
+                return ask(catalog), ()
+        except CatalogError as error:
+            return otherwise, (printable(str(error)),)
 
 
 def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, PartitionsPlace]]:
@@ -146,6 +161,29 @@ def _held_by(executor: RemoteTaskExecutor) -> list[tuple[DataSetReport, Partitio
             )
         )
     return held
+
+
+def _add(same: list[_Part], report: DataSetReport, place: PartitionsPlace) -> None:
+    # Two addresses may lead to the same executor.
+    if all(report.executor_id != other.executor_id for other, _ in same):
+        same.append((report, place))
+
+
+def _fold(held: dict[tuple[ApplicationID, OutputID], list[_Part]]) -> None:
+    """What its program and the catalog both have is one dataset: the files are the same."""
+    owners = {
+        output: (application, output)
+        for application, output in held
+        if application != CATALOG_APPLICATION
+    }
+    for output, owner in owners.items():
+        for report, place in held.pop((CATALOG_APPLICATION, output), ()):
+            _add(held[owner], report, place)
+
+
+def _with_record(dataset: ListedDataSet, recorded: Mapping[str, CatalogedResult]) -> ListedDataSet:
+    result = recorded.get(dataset.output.name)
+    return dataset if result is None else replace(dataset, sharing=Sharing.of(result))
 
 
 def _together(parts: Sequence[tuple[DataSetReport, PartitionsPlace]]) -> ListedDataSet:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
+from holdfast.catalog.audience import Audience
+from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.ids import ApplicationID
+from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
@@ -64,10 +67,12 @@ class Contents:
     Attributes:
         columns: in order.
         spark_version: of the Spark that computed it; None where that can't be told.
+        sources: the files that it was made from, as they were listed; None where that isn't known.
     """
 
     columns: tuple[ListedColumn, ...]
     spark_version: str | None
+    sources: tuple[FileVersion, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +82,42 @@ class Sharing:
     Attributes:
         user: who has kept it.
         host: on which machine.
+        audience: who may read it.
+        group: that of its files.
+        seconds: how long it took to produce.
+        cpu_seconds: of the tasks that did; None where that isn't known.
         lifetime: how long it stays after its last use, in seconds; None: as long as its program.
         last_used: when it was read last, or else kept.
-        uses: how often other programs have read it.
+        uses: how often jobs of all programs have read it since it was kept.
         saved_seconds: how long it would have taken them to compute it.
     """
 
     user: str
     host: str
+    audience: Audience
+    group: str
+    seconds: float
+    cpu_seconds: float | None
     lifetime: float | None
     last_used: datetime
     uses: int
     saved_seconds: float
+
+    @classmethod
+    def of(cls, result: CatalogedResult) -> Sharing:
+        """What a result's record says."""
+        return cls(
+            result.user,
+            result.host,
+            result.audience,
+            result.group,
+            result.seconds,
+            result.cpu_seconds,
+            result.lifetime,
+            datetime.fromtimestamp(result.last_used, UTC),
+            result.uses,
+            result.saved_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from holdfast import Environment
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.answer import Answer, ask
 from holdfast.cli.demo.comparison import AnswerComparison, comparison_table
+from holdfast.cli.demo.job_report import kept_data
 from holdfast.cli.demo.place import Place
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Question, Story
@@ -102,14 +103,7 @@ def _session(
         for question in story.questions:
             progress.now(question.title)
             answer = asking(question, shared)
-            answers.append((answer, _kept(env)))
+            answers.append((answer, "" if env is None else kept_data(env.last_job_result)))
             progress.advance()
             progress.note(f"{question.title}, {seconds(answer.seconds)}")
     return answers
-
-
-def _kept(env: Environment | None) -> str:
-    if env is None or env.last_job_result is None:
-        return ""
-    vertices = env.last_job_result.vertices
-    return ", ".join(vertex.outcome.value for vertex in vertices if vertex.dataset_id is not None)

@@ -19,23 +19,24 @@ def play(stage: Stage, env: Environment, hot: DataFrame, asked: AnswerComparison
 
     Args:
         stage: shows what happens.
-        env: the environment that keeps the table.
-        hot: the kept table.
+        env: a fresh environment.
+        hot: the shared table in that environment, cached.
         asked: a question that has been answered before.
 
     Returns:
         whether the answers are the same as before.
     """
     stage.headline("Act 2: a kept partition is lost")
+    stage.say(f"The question: {asked.question.title}")
+    agreed = ask_again(stage, env, hot, asked, "Asked first")
     partition = _largest_partition(env)
     if partition is None:
         stage.say("There is no kept data to lose.")
-        return True
-    stage.say(f"The question: {asked.question.title}")
+        return agreed
     file = Path(partition.location)
     file.unlink()
     stage.say(f"Deleted: {count(partition.rows, 'row')}, {size(partition.bytes)}, {file.name}")
-    agreed = ask_again(stage, env, hot, asked, "Asked again")
+    agreed = ask_again(stage, env, hot, asked, "Asked again") and agreed
     show_job_result(stage, env.last_job_result)
     return ask_again(stage, env, hot, asked, "Asked once more") and agreed
 

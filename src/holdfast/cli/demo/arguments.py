@@ -25,8 +25,8 @@ def add_to(commands: Any) -> None:
         "demo",
         help="an analyst's session on plain Spark and with cache(), side by side",
         description="Plays an analyst's session first on plain Spark and then with cache(), "
-        "compares answers and times, and shows recovery from a lost partition and from a killed "
-        "driver.",
+        "compares answers and times, has a second program read what the first one has kept, and "
+        "shows recovery from a lost partition and from a killed driver.",
     )
     data = demo.add_mutually_exclusive_group()
     data.add_argument(

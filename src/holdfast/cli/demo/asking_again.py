@@ -1,4 +1,4 @@
-"""After a loss: the question again, and what became of its job."""
+"""A question that has been answered before, and what became of its job."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from holdfast import Environment
 from holdfast.cli.demo.amounts import seconds
 from holdfast.cli.demo.answer import agree, ask
 from holdfast.cli.demo.comparison import AnswerComparison
+from holdfast.cli.demo.job_report import kept_data
 from holdfast.cli.demo.stage import Stage
 
 
@@ -29,11 +30,10 @@ def ask_again(
     with stage.log_lines():
         answer = ask(asked.question, hot)
     agreed = agree(asked.question, asked.plain, answer)
-    result = env.last_job_result
-    kept = [v.outcome.value for v in result.vertices if v.dataset_id is not None] if result else []
+    kept = kept_data(env.last_job_result)
     verdict = "the same answer" if agreed else "ANOTHER ANSWER"
     stage.say(
-        f"{how}: {verdict} after {seconds(answer.seconds)}, kept data: {', '.join(kept) or 'none'}",
+        f"{how}: {verdict} after {seconds(answer.seconds)}, kept data: {kept or 'none'}",
         style="green" if agreed else "bold red",
     )
     return agreed

@@ -6,18 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import holdfast
-from holdfast import Environment
 from holdfast.cli.demo import (
     act_analysts_session,
     act_killed_driver,
     act_lost_partition,
     act_lost_task_executor,
+    act_second_program,
 )
 from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.cluster_place import on_cluster, refuse_without_namespaces
@@ -35,7 +36,11 @@ from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Story
 from holdfast.cli.demo.tpch_data import scale_name, tpch_folder, tpch_tables
 from holdfast.cli.demo.tpch_story import COLUMNS, tpch_story
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.errors import HoldfastError
+
+# Longer than anybody looks at what is shown.
+_LIFETIME = "1 h"
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,10 @@ def run_demo(options: DemoOptions) -> int:
     with play_on(options.output, options.output / "spark.log") as place:
         try:
             session = run_interruptibly(
-                place.spark, lambda: _play_session(stage, place, title, tables)
+                place.spark,
+                lambda interrupted: _play_session(
+                    stage, place, title, tables, options.output, interrupted
+                ),
             )
         except (PySparkException, Py4JError) as error:
             reason = str(error).strip().partition("\n")[0]
@@ -116,7 +124,8 @@ class _Session:
     Attributes:
         title: what data they were about.
         comparisons: the questions with their answers.
-        still_agrees: whether the answers were the same after the loss.
+        still_agrees: whether the answers of the second program, and those after the loss, were
+            the same.
     """
 
     title: str
@@ -125,36 +134,41 @@ class _Session:
 
 
 def _play_session(
-    stage: Stage, place: Place, title: str, tables: Mapping[str, ParquetTable]
+    stage: Stage,
+    place: Place,
+    title: str,
+    tables: Mapping[str, ParquetTable],
+    output: Path,
+    interrupted: Event,
 ) -> _Session:
     story = _story(stage, place.spark, title, tables)
     _introduce(stage, place, story)
     act_analysts_session.warm_up(stage, place, story)
+    if place.cluster is not None:
+        return _play_on_cluster(stage, place, place.cluster, story)
+    with place.environment(_LIFETIME) as env:
+        hot = place.hot(story.build(env))
+        comparisons = act_analysts_session.play(stage, place.spark, env, hot, story)
+    agree = act_second_program.play(stage, place, story, comparisons, output, interrupted)
+    with place.environment() as env:
+        hot = place.hot(story.build(env))
+        agree = act_lost_partition.play(stage, env, hot, comparisons[0]) and agree
+    return _Session(story.title, comparisons, agree)
+
+
+def _play_on_cluster(stage: Stage, place: Place, cluster: LocalCluster, story: Story) -> _Session:
     with place.environment() as env:
         hot = place.hot(story.build(env))
         reading = ReadingTasks(place.spark, env)
         comparisons = act_analysts_session.play(stage, place.spark, env, hot, story, reading.ask)
-        still_agrees = _lose_something(stage, place, env, hot, comparisons[0], reading)
-    return _Session(story.title, comparisons, still_agrees)
-
-
-def _lose_something(
-    stage: Stage,
-    place: Place,
-    env: Environment,
-    hot: DataFrame,
-    asked: AnswerComparison,
-    reading: ReadingTasks,
-) -> bool:
-    if place.cluster is None:
-        return act_lost_partition.play(stage, env, hot, asked)
-    show_hosts(stage, place.cluster, env)
-    localities = reading.localities()
-    stage.say(
-        f"Of {count(localities.total(), 'task')} that read kept partitions, "
-        f"{localities['NODE_LOCAL']:,} ran NODE_LOCAL, on the node that holds what they read."
-    )
-    return act_lost_task_executor.play(stage, place.cluster, env, hot, asked)
+        show_hosts(stage, cluster, env)
+        localities = reading.localities()
+        stage.say(
+            f"Of {count(localities.total(), 'task')} that read kept partitions, "
+            f"{localities['NODE_LOCAL']:,} ran NODE_LOCAL, on the node that holds what they read."
+        )
+        agrees = act_lost_task_executor.play(stage, cluster, env, hot, comparisons[0])
+    return _Session(story.title, comparisons, agrees)
 
 
 def _prepare(output: Path) -> None:

@@ -18,6 +18,8 @@ from holdfast.cli.demo.stage import Stage
 from holdfast.cli.demo.story import Story
 
 _SHOWN_NAME = 30
+# Columns that differ in upper and lower case alone are fine in Parquet.
+_SETTINGS = {"spark.sql.caseSensitive": "true"}
 _COLUMNS_OF_LARGEST = 16
 
 
@@ -35,8 +37,8 @@ def folder_story(
     Raises:
         BadDemoInputError: when there is no row, or no column of which anything can be asked.
     """
-    # Columns that differ in upper and lower case alone are fine in Parquet.
-    spark.conf.set("spark.sql.caseSensitive", "true")
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
     fact, *others = sorted(tables.values(), key=lambda table: table.rows, reverse=True)
     if fact.rows == 0:
         raise BadDemoInputError(f"{title}: all tables are empty")
@@ -62,6 +64,7 @@ def folder_story(
         _described(fact, joins, condition),
         build,
         folder_questions(columns),
+        _SETTINGS,
     )
 
 

@@ -11,6 +11,26 @@ from holdfast.cli.demo.amounts import seconds
 from holdfast.cli.demo.stage import Stage
 
 
+def kept_data(result: JobExecutionResult | None) -> str:
+    """What a job did with each kept result, in its own words; empty where there was none.
+
+    Args:
+        result: what its environment says.
+    """
+    vertices = result.vertices if result else ()
+    return ", ".join(each.outcome.value for each in vertices if each.dataset_id is not None)
+
+
+def kept_by_others(result: JobExecutionResult | None) -> tuple[str, ...]:
+    """What a job has read that another program had kept, and who had.
+
+    Args:
+        result: what its environment says.
+    """
+    vertices = result.vertices if result else ()
+    return tuple(f"{each.name}, kept by {each.kept_by}" for each in vertices if each.kept_by)
+
+
 def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
     """Shows how a job went; nothing where there was none.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from holdfast import Environment
 from holdfast.cli.demo.amounts import count
 from holdfast.cli.demo.spark_session import demo_session, driver_memory_mib
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
+
+_LIFETIME = "intermediate-result-storage.lifetime"
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,13 @@ class Place:
     cluster: LocalCluster | None = None
     spread: int | None = None
 
-    def environment(self) -> Environment:
-        """A fresh environment."""
-        return Environment(self.spark, self.keeping)
+    def environment(self, lifetime: str = "application") -> Environment:
+        """A fresh environment.
+
+        Args:
+            lifetime: how long what it keeps stays after its last use.
+        """
+        return Environment(self.spark, {**self.keeping, _LIFETIME: lifetime})
 
     def hot(self, table: DataFrame) -> DataFrame:
         """The table as it is to be kept here, cached.
@@ -61,14 +68,13 @@ def on_this_machine(output: Path, log: Path) -> Iterator[Place]:
     Raises:
         DemoError: when Spark doesn't start.
     """
-    kept = output / "kept"
-    with demo_session(log) as spark:
-        cores = count(os.cpu_count() or 1, "core")
-        description = f"Machine  {cores}, {driver_memory_mib()} MiB for Spark {spark.version}"
-        try:
+    # Its own: what an earlier demo has kept, this one would read.
+    kept = Path(tempfile.mkdtemp(prefix="kept-", dir=output))
+    try:
+        with demo_session(log) as spark:
+            cores = count(os.cpu_count() or 1, "core")
+            description = f"Machine  {cores}, {driver_memory_mib()} MiB for Spark {spark.version}"
             keeping = {"intermediate-result-storage.directory": str(kept)}
             yield Place(spark, keeping, description, str(log))
-        finally:
-            # Another demo may be at work in it.
-            if not any(kept.glob("application-*")):
-                shutil.rmtree(kept, ignore_errors=True)
+    finally:
+        shutil.rmtree(kept, ignore_errors=True)

@@ -83,7 +83,7 @@ def demo_session(
         _on_interrupt(before)
 
 
-def run_interruptibly(spark: SparkSession, work: Callable[[], T]) -> T:
+def run_interruptibly(spark: SparkSession, work: Callable[[threading.Event], T]) -> T:
     """Does something with Spark that Ctrl-C ends: its jobs are cancelled, and it is waited for.
 
     It runs on a thread of its own. Signals reach the main thread, and a call to the JVM that is
@@ -91,7 +91,7 @@ def run_interruptibly(spark: SparkSession, work: Callable[[], T]) -> T:
 
     Args:
         spark: the session that it works with.
-        work: what to do.
+        work: what to do; it is given what is set after Ctrl-C.
 
     Returns:
         what it returns.
@@ -99,12 +99,14 @@ def run_interruptibly(spark: SparkSession, work: Callable[[], T]) -> T:
     Raises:
         KeyboardInterrupt: after Ctrl-C, when the work has ended.
     """
+    interrupted = threading.Event()
     with ThreadPoolExecutor(1, "holdfast-demo") as pool:
-        doing = pool.submit(work)
+        doing = pool.submit(work, interrupted)
         try:
             return doing.result()
         except KeyboardInterrupt:
             _on_interrupt(signal.SIG_IGN)
+            interrupted.set()
             while not doing.done():
                 spark.sparkContext.cancelAllJobs()
                 wait([doing], timeout=_SECONDS_BETWEEN_CANCELLATIONS)

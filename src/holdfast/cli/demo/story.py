@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
@@ -35,6 +35,7 @@ class Story:
         shared: the shared table in a sentence.
         build: makes the shared table, a DataFrame of a session or a Table of an environment.
         questions: in the order in which they are asked.
+        settings: of Spark, under which they are.
     """
 
     title: str
@@ -42,3 +43,4 @@ class Story:
     shared: str
     build: Callable[[StorySource], DataFrame]
     questions: tuple[Question, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)

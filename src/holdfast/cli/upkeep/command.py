@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.cli.catalog_access import catalog_in
+from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.demo.amounts import size
 from holdfast.cli.path_argument import path_argument
+from holdfast.cli.task_executors import (
+    add_executor_arguments,
+    ask_at_once,
+    given_executors,
+    refuse_without_executors,
+    remote_executors,
+)
+from holdfast.cli.upkeep.executor_rebuilding import rebuild_from_executors
 from holdfast.cli.upkeep.garbage import find_garbage
-from holdfast.cli.upkeep.rebuilding import rebuild
+from holdfast.cli.upkeep.held_parts import held_by
+from holdfast.cli.upkeep.rebuilding import Rebuilt, rebuild
 from holdfast.cli.upkeep.verification import verify
-from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
+from holdfast.config import CATALOG_URL, INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import CatalogError
 
 _FAILED = 1
@@ -37,7 +47,8 @@ def add_to(commands: Any) -> None:
             command.add_argument(
                 "--yes", action="store_true", help="remove it; without this it is only shown"
             )
-        command.add_argument(
+        where = command.add_mutually_exclusive_group()
+        where.add_argument(
             "--directory",
             type=path_argument,
             metavar="DIR",
@@ -45,6 +56,16 @@ def add_to(commands: Any) -> None:
             f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
             f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
         )
+        if name in _ON_EXECUTORS:
+            add_executor_arguments(command, where)
+        if name == "catalog":
+            command.add_argument(
+                "--catalog-url",
+                type=catalog_url_argument,
+                metavar="URL",
+                help="the catalog that the task executors hold results for, the programs' "
+                f"`{CATALOG_URL.key}`; it is made where there is none",
+            )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,6 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     given: Path | None = arguments.directory
     root = (given or Path(INTERMEDIATE_RESULT_DIRECTORY.default())).absolute()
     try:
+        if getattr(arguments, "executors", None) is not None:
+            return _ON_EXECUTORS[arguments.command](arguments)
+        refuse_without_executors(arguments)
         if not root.is_dir():
             if given is None:
                 print(printable(f"Nothing is kept in {root}."))
@@ -112,17 +136,50 @@ def _verify(arguments: argparse.Namespace, root: Path) -> int:
     return _FAILED if damaged else 0
 
 
+def _verify_held(arguments: argparse.Namespace) -> int:
+    executors = remote_executors(*given_executors(arguments))
+    answers, failures = ask_at_once(executors, dict.fromkeys(executors, held_by))
+    parts = [part for held in dict(answers.values()).values() for part in held]
+    damaged = [part for part in parts if part.damage is not None]
+    for part in damaged:
+        report = part.report
+        print(printable(f"{report.output.name} on {report.host}: {part.damage}"))
+    for failure in failures.values():
+        _complain(arguments, failure)
+    number, wrong = (len({each.report.output for each in some}) for some in (parts, damaged))
+    where = f"task executors {', '.join(answers) or '(none responded)'}"
+    print(printable(f"{number} shared results on {where}, {wrong} of them damaged."))
+    return _FAILED if damaged or failures else 0
+
+
 def _catalog(arguments: argparse.Namespace, root: Path) -> int:
     with catalog_in(root, make=True) as catalog:
         assert catalog is not None
         found = rebuild(root, catalog)
+    _show_rebuilt(found, str(root))
+    return 0
+
+
+def _catalog_of_executors(arguments: argparse.Namespace) -> int:
+    if arguments.catalog_url is None:
+        raise BadInputError(
+            f"--executors requires --catalog-url, the programs' `{CATALOG_URL.key}`"
+        )
+    executors = remote_executors(*given_executors(arguments))
+    found, untold = rebuild_from_executors(executors, arguments.catalog_url)
+    _show_rebuilt(found, f"task executors {', '.join(executors)}")
+    for each in untold:
+        _complain(arguments, f"what it holds isn't held for this catalog yet: {each}")
+    return _FAILED if untold else 0
+
+
+def _show_rebuilt(found: Sequence[Rebuilt], where: str) -> None:
     for each in found:
         what = "recorded" if each.why_not is None else f"not recorded: {each.why_not}"
         computes = f" ({each.computes})" if each.computes else ""
-        print(printable(f"{each.directory}{computes}: {what}"))
+        print(printable(f"{each.name}{computes}: {what}"))
     recorded = sum(each.why_not is None for each in found)
-    print(printable(f"{recorded} of {len(found)} shared results in {root} were recorded."))
-    return 0
+    print(printable(f"{recorded} of {len(found)} shared results in {where} were recorded."))
 
 
 def _complain(arguments: argparse.Namespace, what: str) -> None:
@@ -140,11 +197,18 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Path], int], str, str]]
         _verify,
         "check every file of kept results",
         "Compares every file of kept results with the manifest that it was published with: size, "
-        "time and footer, and the whole content of what outlives its program.",
+        "time and footer, and the whole content of what outlives its program. Task executors "
+        "compare all but the content of what they hold for the catalog.",
     ),
     "catalog": (
         _catalog,
         "rebuild the catalog from what lies on disk",
-        "Records the shared results of a storage directory that its catalog has lost.",
+        "Records the shared results of a storage directory, or of task executors, that their "
+        "catalog has lost.",
     ),
+}
+
+_ON_EXECUTORS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "verify": _verify_held,
+    "catalog": _catalog_of_executors,
 }

@@ -14,18 +14,20 @@ from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.storage.partition_directory import damage
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
 
+RECORDED_ALREADY = "it is recorded already"
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """A shared result that was looked at.
 
     Attributes:
-        directory: where it lies.
+        name: its directory, or what task executors call it.
         computes: the computation in a few words; None where that can't be told.
         why_not: why it was not recorded; None where it was.
     """
 
-    directory: Path
+    name: str
     computes: str | None
     why_not: str | None
 
@@ -57,8 +59,8 @@ def rebuild(root: Path, catalog: Catalog) -> list[Rebuilt]:
             if why is None and not catalog.publications.restore(
                 record.produced(kept), record.program(), record.environment
             ):
-                why = "it is recorded already"
-        found.append(Rebuilt(directory, computes, why))
+                why = RECORDED_ALREADY
+        found.append(Rebuilt(str(directory), computes, why))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ def verify(root: Path) -> Iterator[Verified]:
     for home in homes:
         for directory, manifest in PartitionDirectory(home.absolute).published():
             if directory.parent.name != DATASETS or directory.name.startswith("."):
+                continue
+            if not os.access(directory, os.R_OK | os.X_OK):
+                # Another user's, to be verified by them.
                 continue
             yield Verified(directory, manifest, _damage(directory, manifest))
 

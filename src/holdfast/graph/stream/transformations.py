@@ -268,6 +268,7 @@ class CacheTransformation(Transformation):
         name: what is kept, for people; None: told by the input's name.
 
     Attributes:
+        lifetime: how long it stays after its last use, in seconds; None: as long as the program.
         dataset_id: the kept result; None as long as it isn't known. The job's engine sets it.
         descriptor: all that it takes to read the kept result. Populated after the cache is created;
             None before, and once it is invalidated.
@@ -282,6 +283,7 @@ class CacheTransformation(Transformation):
         if isinstance(input, UnionTransformation | PartitionTransformation):
             input = OneInputTransformation(input, Identity(), input.name)
         super().__init__(f"Cache: {_bare(input.name)}" if name is None else name, (input,))
+        self.lifetime: float | None = None
         self.dataset_id: IntermediateDataSetID | None = None
         self.descriptor: IntermediateDataSetDescriptor | None = None
 

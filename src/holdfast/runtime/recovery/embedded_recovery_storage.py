@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.files.private_directory import own_below
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
@@ -36,7 +37,7 @@ def embedded_recovery_storage(
         StaleEpochError: when a newer start of the job has taken over.
         StorageError: when the directory can't be used.
     """
-    directory = root / RECOVERABLE
+    directory = own_below(root, RECOVERABLE)
     executor = TaskExecutor(directory)
     storage = RecoveryStorage(
         {str(directory): executor},

@@ -33,7 +33,6 @@ from holdfast.spark.recovery.run_inputs import RunInputs
 from holdfast.spark.recovery.source_snapshot import SourceSnapshots
 from holdfast.spark.recovery.started_job import StartedJob, done_before
 from holdfast.spark.recovery.stream_identity import StreamIdentity
-from holdfast.streaming.sealing import SealKey
 
 T = TypeVar("T")
 
@@ -168,11 +167,6 @@ class RecoverableJobs:
             # Of the epoch that it has by now.
             sink_start = SinkStart(record.job_id, record.epoch, record.journal)
             yield StartedJob(restored, master, sink_start, record.check)
-
-    @property
-    def seal_key(self) -> SealKey:
-        """What the batches of streams are sealed with, the same at each start of a program."""
-        return SealKey(self._records.seal_key())
 
     def close(self) -> None:
         """The program ends: that its jobs have ended need not be known any more.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import RLock
 from weakref import WeakKeyDictionary, WeakSet
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from holdfast.errors import HoldfastError
 from holdfast.functions.output_tag import OutputTag
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
@@ -29,20 +33,25 @@ from holdfast.plan.hashing import hash_parts
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import describe_partitions
-from holdfast.runtime.wanted import CachedComputation
+from holdfast.runtime.wanted import CachedComputation, longer
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.seal_label import SEAL
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.streams.compiler import Flow, KeptRead, SealedFrame, StreamCompiler
 from holdfast.spark.streams.sealed_formats import SharedOutput, TaggedSealedOutput
+from holdfast.spark.streams.stream_sealing import StreamSealing
 from holdfast.spark.streams.tee_plan import KeptStream
+from holdfast.storage.sealed_batches import RECORDS
 from holdfast.streaming.chain import Pass
 from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
-from holdfast.streaming.sealing import Seal, SealKey
+from holdfast.streaming.sealing import Seal
 
 __all__ = ["CachedStreams", "SharedStream"]
 
 _LABEL_DIGITS = 32
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +97,7 @@ class CachedStreams:
         spark: the session.
         bridge: reads its plans.
         manager: what is cached and what is kept.
-        key: what batches are sealed with; one that nobody else has when None.
+        sealing: what batches are sealed with.
         blocking: what is dealt anew to subtasks is kept for the length of a job as well.
     """
 
@@ -98,17 +107,31 @@ class CachedStreams:
         bridge: CatalystBridge,
         manager: CacheServiceManager[Query],
         *,
-        key: SealKey | None = None,
+        sealing: StreamSealing,
         blocking: bool = False,
     ) -> None:
         self._spark = spark
         self._bridge = bridge
         self._manager = manager
-        self._key = SealKey.new() if key is None else key
+        self._sealing = sealing
         self._blocking = blocking
         self._lock = RLock()
         self._compiled: WeakKeyDictionary[CacheTransformation, _CachedStream] = WeakKeyDictionary()
         self._forgotten: WeakSet[CacheTransformation] = WeakSet()
+
+    def prolong(self, cache: CacheTransformation, lifetime: float | None) -> None:
+        """A stream is to stay for so long after its last use, or for longer.
+
+        Args:
+            cache: the cached stream.
+            lifetime: in seconds; None: as long as the program runs.
+        """
+        cache = _first(cache)
+        with self._lock:
+            cache.lifetime = longer(cache.lifetime, lifetime)
+            entry = self._compiled.get(cache)
+            if entry is not None and cache not in self._forgotten:
+                self._want(entry, cache)
 
     def compile(self, cache: CacheTransformation, default_parallelism: int) -> SealedFrame:
         """The batches of a cached stream; they are going to be kept by whichever job needs them.
@@ -148,19 +171,37 @@ class CachedStreams:
         )
         return compiler, shared
 
-    def invalidate(self, cache: CacheTransformation) -> None:
-        """Drops what is kept of a stream; the next job looks at its sources anew."""
+    def invalidate(self, cache: CacheTransformation, default_parallelism: int) -> None:
+        """Drops what is kept of a stream; the next job looks at its sources anew.
+
+        Args:
+            cache: the cached stream.
+            default_parallelism: of what has none of its own.
+        """
         cache = _first(cache)
         with self._lock:
             entry = self._compiled.pop(cache, None)
-        if entry is not None:
-            self._manager.invalidate(entry.query.root.digest, closing=cache)
-        cache.descriptor = None
+        if entry is None and self._sealing.why_not_common is None:
+            # Another program may have kept what this one has not needed yet.
+            with suppress(PySparkException, Py4JError, HoldfastError):
+                entry = self._compile(cache, default_parallelism)
+        self._drop(cache, entry, everywhere=True)
 
     def forget(self, cache: CacheTransformation) -> None:
         """Drops what is kept of a stream, which is no longer cached."""
-        self._forgotten.add(_first(cache))
-        self.invalidate(cache)
+        cache = _first(cache)
+        self._forgotten.add(cache)
+        with self._lock:
+            entry = self._compiled.pop(cache, None)
+        self._drop(cache, entry, everywhere=False)
+
+    def _drop(
+        self, cache: CacheTransformation, entry: _CachedStream | None, *, everywhere: bool
+    ) -> None:
+        if entry is not None:
+            digest = entry.query.root.digest
+            self._manager.invalidate(digest, closing=cache, everywhere=everywhere)
+        cache.descriptor = None
 
     def descriptor(self, cache: CacheTransformation) -> IntermediateDataSetDescriptor | None:
         """How to read a stream, if it is kept at this moment."""
@@ -231,9 +272,8 @@ class CachedStreams:
             flow: what computes it.
             tags: the side outputs that are read.
         """
-        label = self._label(flow, BatchOutput(tags))
-        seal = Seal(label, self._key)
-        columns = _columns(label, StructField("channel", IntegerType()))
+        seal = self._seal(flow, BatchOutput(tags))
+        columns = _columns(seal.label, StructField("channel", IntegerType()))
         frame = flow.to(SharedOutput(seal, tags), columns)
         return SharedStream(
             SealedFrame(frame, seal), self._bridge.query(frame), f"shared in a job: {_name(flow)}"
@@ -257,7 +297,8 @@ class CachedStreams:
             entry = self._compiled.get(_first(cache))
             everything += () if entry is None else entry.shared
         for each in everything:
-            self._register(each.query, each.name, each)
+            computation = CachedComputation(each.query.root.digest, each.query, each.name)
+            self._manager.wanted.register(computation, each)
         try:
             yield frozenset(self._dataset_id(each.query) for each in everything)
         finally:
@@ -270,11 +311,21 @@ class CachedStreams:
             if entry is None:
                 entry = self._compiled[cache] = self._compile(cache, default_parallelism)
                 if cache not in self._forgotten:
-                    self._register(entry.query, entry.name, cache)
+                    self._want(entry, cache)
             return entry
 
-    def _register(self, query: Query, name: str, handle: object) -> None:
-        self._manager.wanted.register(CachedComputation(query.root.digest, query, name), handle)
+    def _want(self, entry: _CachedStream, cache: CacheTransformation) -> None:
+        why_not = self._sealing.why_not_common
+        if cache.lifetime is not None and why_not is not None:
+            logger.warning("%s will go with this program: %s", entry.name, why_not)
+        computation = CachedComputation(
+            entry.query.root.digest,
+            entry.query,
+            entry.name,
+            cache.lifetime,
+            tells_layout=why_not is None,
+        )
+        self._manager.wanted.register(computation, cache)
 
     def _compile(self, cache: CacheTransformation, default_parallelism: int) -> _CachedStream:
         stream_graph = StreamGraphGenerator(default_parallelism, [cache.input]).generate()
@@ -285,12 +336,11 @@ class CachedStreams:
         flow = compiler.flow(vertex)
         tag = cache.input.tag if isinstance(cache.input, SideOutputTransformation) else None
         unsealed = BatchOutput() if tag is None else BatchOutput((tag,), main=False)
-        label = self._label(flow, unsealed)
-        seal = Seal(label, self._key)
+        seal = self._seal(flow, unsealed)
         output: OutputFormat = SealedOutput(seal)
         if tag is not None:
             output = TaggedSealedOutput(seal, tag)
-        frame = flow.to(output, _columns(label))
+        frame = flow.to(output, _columns(seal.label))
         return _CachedStream(
             SealedFrame(frame, seal),
             flow.run(output),
@@ -300,14 +350,18 @@ class CachedStreams:
             tuple(shared),
         )
 
-    def _label(self, flow: Flow, output: OutputFormat) -> str:
-        """What is written on a stream's batches: what they are the result of."""
+    def _seal(self, flow: Flow, output: OutputFormat) -> Seal:
+        """The seal of a stream's batches: what is written on it is what they are the result of."""
         try:
             content = digest_value(flow.run(output))
         except Undigestible:
             # Then the stream is like no other, and so is its label.
             content = uuid.uuid4().hex
-        return hash_parts(self._bridge.query(flow.frame).root.digest, content)[:_LABEL_DIGITS]
+        below = self._bridge.query(flow.frame)
+        # The label is in plans: those that differ in the versions of their files alone are alike.
+        shape = shapes(self._bridge, below)[below.root.handle]
+        label = hash_parts(shape, content, *self._sealing.assumed)[:_LABEL_DIGITS]
+        return Seal(label, self._sealing.key, below.root.digest)
 
 
 def caches_before(transformations: Iterable[Transformation]) -> list[CacheTransformation]:
@@ -336,7 +390,7 @@ def _columns(label: str, *before: StructField) -> StructType:
     return StructType(
         [
             *before,
-            StructField("records", IntegerType()),
+            StructField(RECORDS, IntegerType()),
             StructField("batch", BinaryType()),
             StructField("mac", BinaryType(), metadata={SEAL: label}),
         ]

@@ -44,6 +44,7 @@ from holdfast.spark.streams.file_job_sink import job_sink_of
 from holdfast.spark.streams.sink_formats import LINES
 from holdfast.spark.streams.sink_runs import CollectRun, SinkRun, is_on_this_machine, run_of
 from holdfast.spark.streams.stream_job_digest import stream_identity
+from holdfast.spark.streams.stream_sealing import StreamSealing
 from holdfast.spark.streams.table_formats import RowOutput
 from holdfast.spark.streams.task_errors import told_as_themselves
 from holdfast.spark.streams.tee_job import TeeJob
@@ -65,6 +66,7 @@ class StreamExecutor:
         bridge: reads and rewrites its plans.
         manager: what is cached and what is kept.
         master: runs jobs.
+        sealing: what the batches of cached streams are sealed with.
         recoverable: runs them so that they outlive their driver; None where they don't.
     """
 
@@ -74,6 +76,7 @@ class StreamExecutor:
         bridge: CatalystBridge,
         manager: CacheServiceManager[Query],
         master: JobMaster[Query, DataFrame],
+        sealing: StreamSealing,
         recoverable: RecoverableJobs | None = None,
     ) -> None:
         self._spark = spark
@@ -84,7 +87,7 @@ class StreamExecutor:
             spark,
             bridge,
             manager,
-            key=None if recoverable is None else recoverable.seal_key,
+            sealing=sealing,
             blocking=recoverable is not None,
         )
 
@@ -205,13 +208,14 @@ class StreamExecutor:
 
     # -- caches -----------------------------------------------------------------------------------
 
-    def invalidate(self, cache: CacheTransformation) -> None:
+    def invalidate(self, cache: CacheTransformation, default_parallelism: int) -> None:
         """Drops what is kept of a stream; the next job looks at its sources anew, and keeps it.
 
         Args:
             cache: the stream.
+            default_parallelism: of what has none of its own.
         """
-        self._caches.invalidate(cache)
+        self._caches.invalidate(cache, default_parallelism)
 
     def forget(self, cache: CacheTransformation) -> None:
         """Drops what is kept of a stream, which is no longer cached.
@@ -220,6 +224,15 @@ class StreamExecutor:
             cache: the stream.
         """
         self._caches.forget(cache)
+
+    def prolong(self, cache: CacheTransformation, lifetime: float | None) -> None:
+        """A cached stream is to stay for so long after its last use, or for longer.
+
+        Args:
+            cache: the stream.
+            lifetime: in seconds; None: as long as the program runs.
+        """
+        self._caches.prolong(cache, lifetime)
 
     def descriptor(self, cache: CacheTransformation) -> IntermediateDataSetDescriptor | None:
         """How to read a stream, if it is kept at this moment.

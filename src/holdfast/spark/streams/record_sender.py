@@ -38,6 +38,9 @@ class RecordSender:
         key: of the channel.
         hello: which subtask it is.
         operator: the name of the operator that the records come out of.
+
+    Raises:
+        ReceiverGoneError: when nobody listens there, or no more.
     """
 
     def __init__(self, address: tuple[str, int], key: SealKey, hello: Hello, operator: str) -> None:
@@ -46,11 +49,17 @@ class RecordSender:
         self._size = BatchSize()
         self._number = 0
         self._wanted = 0
-        self._socket = socket.create_connection(address, _CONNECT_S)
+        try:
+            self._socket = socket.create_connection(address, _CONNECT_S)
+        except ConnectionRefusedError as error:
+            raise ReceiverGoneError(
+                f"nobody listens for the records of {operator!r} at {address[0]}:{address[1]}: the "
+                f"driver wants no more of them, or has ended"
+            ) from error
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._nonce = self._received(NONCE_BYTES)
-        self._socket.sendall(HELLO.pack(*hello, hello_mac(key, self._nonce, hello)))
+        self._put(HELLO.pack(*hello, hello_mac(key, self._nonce, hello)))
 
     def send(self, records: Iterator[Any]) -> int:
         """Sends records until there are no more, or no more are wanted.
@@ -97,9 +106,12 @@ class RecordSender:
     def _send(self, records: int, payload: bytes) -> None:
         mac = frame_mac(self._key, self._nonce, self._number, records, payload)
         self._number += 1
+        self._put(FRAME.pack(records, len(payload), mac))
+        self._put(payload)
+
+    def _put(self, data: bytes) -> None:
         try:
-            self._socket.sendall(FRAME.pack(records, len(payload), mac))
-            self._socket.sendall(payload)
+            self._socket.sendall(data)
         except OSError as error:
             raise ReceiverGoneError("the driver has closed the channel") from error
 

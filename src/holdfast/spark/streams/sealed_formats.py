@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -110,4 +110,4 @@ def of_channel(seal: Seal, channel: int) -> Seal:
         seal: of all of them.
         channel: which output.
     """
-    return Seal(f"{seal.label}/{channel}", seal.key)
+    return replace(seal, label=f"{seal.label}/{channel}")

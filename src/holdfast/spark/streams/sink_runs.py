@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
@@ -141,7 +142,8 @@ class _PrintRun(SinkRun):
 
 
 class _FileRun(SinkRun):
-    def __init__(self, name: str, sink: FileSink) -> None:
+    def __init__(self, spark: SparkSession, name: str, sink: FileSink) -> None:
+        self._spark = spark
         self._name = name
         self._sink = sink
 
@@ -150,9 +152,30 @@ class _FileRun(SinkRun):
         return TextOutput(self._name, self._sink.encoder)
 
     def run(self, frame: DataFrame, path: str | None = None) -> None:
-        writer = frame.write.mode(self._sink.mode if path is None else "append")
-        target = self._sink.path if path is None else f"file:{path}"
-        writer.text(target, self._sink.compression or "none", "\n")
+        if path is not None:
+            self._write(frame, f"file:{path}", "append")
+            return
+        with self._left_as_it_was():
+            self._write(frame, self._sink.path, self._sink.mode)
+
+    def _write(self, frame: DataFrame, target: str, mode: str) -> None:
+        frame.write.mode(mode).text(target, self._sink.compression or "none", "\n")
+
+    @contextmanager
+    def _left_as_it_was(self) -> Iterator[None]:
+        """Where a write fails, removes the empty directory that it leaves, at which a job that is
+        resubmitted would fail."""
+        jvm: Any = self._spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(self._sink.path)
+        files = path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration())
+        is_new = not files.exists(path)
+        try:
+            yield
+        except Exception:
+            with suppress(Py4JError):
+                if is_new and not files.listFiles(path, True).hasNext():
+                    files.delete(path, True)
+            raise
 
 
 class _OwnSinkRun(SinkRun):
@@ -183,7 +206,7 @@ def run_of(spark: SparkSession, sink: object, name: str) -> SinkRun:
         case PrintSink():
             return _PrintRun(spark, sink)
         case FileSink():
-            return _FileRun(name, sink)
+            return _FileRun(spark, name, sink)
         case Sink():
             return _OwnSinkRun(name, sink)
     raise InvalidStreamArgumentError(

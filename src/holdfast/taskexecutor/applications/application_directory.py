@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.errors import StorageError
+from holdfast.files.access_modes import PRIVATE, AccessModes, make_root
 from holdfast.files.file_lock import try_lock
-from holdfast.files.private_directory import make_own
 from holdfast.files.regular_file import open_regular
 from holdfast.files.removal import remove_at_once
 from holdfast.ids import ApplicationID
@@ -47,32 +47,42 @@ class ApplicationDirectory:
         root: the directory that applications share.
         path: the application's own.
         lock: its lock file, locked.
+        modes: whose applications share `root`.
     """
 
-    def __init__(self, root: Path, path: Path, lock: IO[bytes]) -> None:
+    def __init__(
+        self, root: Path, path: Path, lock: IO[bytes], modes: AccessModes = PRIVATE
+    ) -> None:
         self.root = root
+        self._modes = modes
         self._made = [(path, lock)]
         self._making = threading.Lock()
         self._closed = False
         self._release = weakref.finalize(self, _release, self._made, os.getpid())
 
     @classmethod
-    def create(cls, root: Path, application: ApplicationID | None = None) -> ApplicationDirectory:
+    def create(
+        cls,
+        root: Path,
+        application: ApplicationID | None = None,
+        modes: AccessModes = PRIVATE,
+    ) -> ApplicationDirectory:
         """Makes the directory of an application that starts, and removes those of dead ones.
 
         Args:
-            root: the directory that applications share; it is created, readable by its owner alone.
+            root: the directory that applications share; it is created.
             application: names the directory; a random name when None.
+            modes: whose applications share `root`; the application's own is its user's alone.
 
         Raises:
             StorageError: when the directory can't be made or isn't safe to use.
         """
         try:
-            make_own(root)
+            make_root(root, modes)
             # What a task executor that is down has kept is its own to adopt or to remove.
             if not (root / EXECUTOR_RECORD).exists():
                 remove_garbage(root)
-            return cls(root, *_create(root, application or ApplicationID.random()))
+            return cls(root, *_create(root, application or ApplicationID.random()), modes)
         except OSError as error:
             raise StorageError(str(root), f"can't be used to keep results: {error}") from error
 
@@ -111,7 +121,7 @@ class ApplicationDirectory:
                 raise FileNotFoundError(f"{self._made[-1][0]} has been closed")
             path, _ = self._made[-1]
             if not (path / LOCK).exists():
-                make_own(self.root)
+                make_root(self.root, self._modes)
                 # Its own name again, unless something is in the way.
                 name = None if path.exists() else application_of(path)
                 self._made.append(_create(self.root, name or ApplicationID.random()))
@@ -201,12 +211,20 @@ def garbage_in(root: Path) -> Iterator[Path]:
         OSError: when it can't be listed.
     """
     for path in sorted(root.iterdir()):
-        if _OURS.fullmatch(path.name) and _is_abandoned(path):
+        if _OURS.fullmatch(path.name) and _may_remove(path) and _is_abandoned(path):
             yield path
 
 
 def _remove(path: Path) -> None:
     remove_at_once(path, path.with_name(_REMOVED + path.name[-32:]))
+
+
+def _may_remove(path: Path) -> bool:
+    # Other users' is theirs to remove, with their next start.
+    try:
+        return os.getuid() in (0, path.lstat().st_uid)
+    except OSError:
+        return False
 
 
 def _is_abandoned(path: Path) -> bool:

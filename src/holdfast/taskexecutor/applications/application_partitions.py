@@ -202,7 +202,9 @@ class ApplicationPartitions:
         with output.working:
             if output.state is OutputState.PROMOTED or not self.tracker.stop_tracking(output):
                 return False
-            self._files.remove(output.directory)
+            # An interrupt may have come before it had one.
+            if output.directory != Path():
+                self._files.remove(output.directory)
             return output.state is OutputState.OPEN
 
     def promote(

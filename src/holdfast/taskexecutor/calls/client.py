@@ -94,6 +94,8 @@ class RemoteTaskExecutor:
     link_output = _call(TaskExecutorGateway.link_output)
     promote = _call(TaskExecutorGateway.promote)
     promote_recovered = _call(TaskExecutorGateway.promote_recovered)
+    hold_output = _call(TaskExecutorGateway.hold_output)
+    change_catalog = _call(TaskExecutorGateway.change_catalog)
     release_outputs = _call(TaskExecutorGateway.release_outputs)
     end_job = _call(TaskExecutorGateway.end_job)
     damage = _call(TaskExecutorGateway.damage)

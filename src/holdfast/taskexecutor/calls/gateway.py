@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from holdfast.ids import ApplicationID, JobID
-from holdfast.storage.kept_dataset import KeptPartition, Manifest
+from holdfast.storage.kept_dataset import DataSetDescription, KeptPartition, Manifest
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
 from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
@@ -24,6 +24,7 @@ from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 
 Seconds = Annotated[float, Field(gt=0)]
 Version = Annotated[str, Field(max_length=200)]
+CatalogIdentity = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,21 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogHolding:
+    """What whoever rebuilds a catalog has to know of an output that is held for one.
+
+    Attributes:
+        catalog: the identity of the one that it is held for; None where that isn't known.
+        dataset: what it is.
+        result: what lies beside it for the rebuilding; None where that can't be read.
+    """
+
+    catalog: str | None
+    dataset: DataSetDescription
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class DataSetReport:
     """What one task executor holds of one output, promoted.
 
@@ -73,6 +89,7 @@ class DataSetReport:
         executor_id: the executor that reports.
         host: where that runs.
         directory: the directory there that the partitions lie in.
+        holding: of what the catalog holds, where the report is of that alone; else None.
     """
 
     application: ApplicationID
@@ -85,6 +102,7 @@ class DataSetReport:
     executor_id: str
     host: str
     directory: str
+    holding: CatalogHolding | None = None
 
     @property
     def bytes(self) -> int:
@@ -339,6 +357,47 @@ class TaskExecutorGateway(Protocol):
             MalformedRequestError: when the manifest is another dataset's, or a partition of it is
                 beyond their number.
             StorageError: when it can't be published, or isn't as it was found.
+        """
+
+    def hold_output(
+        self,
+        application: ApplicationID,
+        output: OutputID,
+        catalog: CatalogIdentity,
+        result: str,
+    ) -> None:
+        """Holds what lies here of a promoted output for the catalog as well.
+
+        No row is copied. It is then an output of `CATALOG_APPLICATION` too, and stays until that
+        releases it, or the catalog doesn't record it any more; a row of the catalog has to announce
+        it before.
+
+        Args:
+            application: whose output.
+            output: which output.
+            catalog: the identity of the catalog that records it.
+            result: what is to lie beside it, for whoever has to rebuild the catalog.
+
+        Raises:
+            HoldingRefusedError: when the executor has no catalog, or another one.
+            UnknownDataSetError: when no such output has been promoted, or it has been released.
+            DuplicateRegistrationError: when it is held already.
+            StorageError: when it isn't as it was published, or can't be linked.
+
+        Source: FLIP-36, phase 2: results outlive the application in an external place.
+        """
+
+    def change_catalog(self, output: OutputID, catalog: CatalogIdentity) -> None:
+        """Holds what is held for one catalog for another one instead, which records it by now.
+
+        Args:
+            output: which output.
+            catalog: the identity of the catalog that records it.
+
+        Raises:
+            HoldingRefusedError: when the executor has no catalog.
+            UnknownDataSetError: when no such output is held.
+            StorageError: when that can't be noted beside it.
         """
 
     def release_outputs(self, application: ApplicationID, outputs: Sequence[OutputID]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.errors import (
     DuplicateRegistrationError,
     HoldfastError,
+    HoldingRefusedError,
     MalformedRequestError,
     RequestTooLargeError,
     StaleEpochError,
@@ -30,6 +31,7 @@ _STATUS: dict[type[HoldfastError], int] = {
     DuplicateRegistrationError: 409,
     VersionMismatchError: 409,
     StaleEpochError: 409,
+    HoldingRefusedError: 409,
     RequestTooLargeError: 413,
     StorageError: 507,
 }

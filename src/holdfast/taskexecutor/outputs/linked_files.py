@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import uuid
 from collections.abc import Sequence
@@ -79,6 +80,27 @@ def link_published(found: Sequence[PublishedPartition], directory: Path) -> None
             remove_file(link)
         if isinstance(error, StorageError):
             raise
+        raise StorageError(str(directory), f"can't link the partitions: {error}") from error
+
+
+def link_durably(found: Sequence[PublishedPartition], directory: Path) -> None:
+    """Links partitions' files into a directory under their own names, on disk for good.
+
+    Args:
+        found: the partitions, of one output.
+        directory: where to; to be removed by the caller when this fails.
+
+    Raises:
+        StorageError: when one of them is gone or isn't as it was published, or can't be linked.
+    """
+    try:
+        for each in found:
+            link = directory / each.partition.file
+            _link(each, link)
+            with link.open("rb") as file:
+                # Spark leaves it to the system when its files reach the disk.
+                os.fsync(file.fileno())
+    except OSError as error:
         raise StorageError(str(directory), f"can't link the partitions: {error}") from error
 
 

@@ -40,6 +40,7 @@ class Output:
         hits: how often jobs have read it.
         part: which partitions its tasks make, where a later start may find them.
         publication: which publishing it belongs to, where that has been told.
+        catalog: the identity of the catalog that it is held for, where one holds it.
     """
 
     output_id: OutputID
@@ -54,6 +55,7 @@ class Output:
     hits: int = 0
     part: OutputPart | None = None
     publication: Publication | None = None
+    catalog: str | None = None
 
     def promoted(self, directory: Path, manifest: Manifest) -> None:
         """It lies elsewhere and outlives its job from now on."""

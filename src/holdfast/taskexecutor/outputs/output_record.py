@@ -21,6 +21,7 @@ class OutputRecord(BaseModel):
         version: of this record's form.
         number_of_partitions: of the whole dataset, on all executors.
         publication: which publishing it is a part of, for outputs that a later start may find.
+        catalog: the identity of the catalog that it is held for, for outputs that one holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,6 +29,7 @@ class OutputRecord(BaseModel):
     version: Literal[1] = 1
     number_of_partitions: int = Field(ge=1, le=PARTITIONS_LIMIT)
     publication: Publication | None = None
+    catalog: str | None = None
 
     def write(self, directory: Path) -> None:
         """Writes it to an output's directory, over an older one in one step.

@@ -13,9 +13,11 @@ from urllib.parse import parse_qsl
 
 from holdfast.ids import ApplicationID
 from holdfast.storage.kept_dataset import KeptPartition
+from holdfast.storage.partition_directory import DATASETS
 from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.outputs.output import Output
 from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.token import read_key
 
 WEBHDFS_PREFIX = "/webhdfs/v1/"
 READING = ("GETFILESTATUS", "LISTSTATUS", "GETFILEBLOCKLOCATIONS", "OPEN")
@@ -28,6 +30,21 @@ _PATH = re.compile(
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _MOST_PARAMETERS = 32
 _REDIRECTED = "redirected"
+
+
+def read_root(address: str, token: str, application: ApplicationID) -> str:
+    """The URL under which Spark reads an application's outputs.
+
+    Args:
+        address: `host:port` of the task executor.
+        token: the executor's token.
+        application: whose outputs.
+
+    >>> read_root("node-7:7117", "secret", ApplicationID("0" * 32))[:26]
+    'webhdfs://node-7:7117/56cf'
+    """
+    key = read_key(token, application)
+    return f"webhdfs://{address}/{key}/application-{application.hex}/{DATASETS}"
 
 
 class RefusedReading(Exception):

@@ -28,11 +28,12 @@ def upgrade() -> None:
         sa.Column("storage", sa.String(length=64), nullable=False),
         sa.Column("environment", sa.String(length=64), nullable=False),
         sa.Column("dataset_id", sa.String(length=64), nullable=False),
+        sa.Column("circle", sa.String(length=255), nullable=False),
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("application", sa.String(length=32), nullable=True),
         sa.Column("since", sa.Float(), nullable=False),
         sa.Column("until", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("storage", "environment", "dataset_id"),
+        sa.PrimaryKeyConstraint("storage", "environment", "dataset_id", "circle"),
     )
     op.create_table(
         "programs",

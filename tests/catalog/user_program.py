@@ -1,0 +1,129 @@
+"""A program of another user: told what to do by lines of JSON, answers with lines of JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pwd
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+
+from holdfast.api.sharing import result_book
+from holdfast.api.storage import task_executor_storage
+from holdfast.cli import main as cli
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY, Configuration
+from holdfast.ids import IntermediateDataSetID
+from holdfast.runtime.result_book import ProductionFacts, ResultBook
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from tests.catalog.programs import keep, written
+
+
+class _ReadableSources:
+    """Sources that this user may all read, as far as they are there."""
+
+    def unreadable(self, paths: Any) -> str | None:
+        return next((path for path in paths if not os.access(path, os.R_OK)), None)
+
+
+_ANY: Any = _ReadableSources()
+
+
+def main(user: str, groups: str, umask: str, config: str) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        # Python itself may be in root's home: whatever is imported late is so before that is shut.
+        _try_out(Path(scratch))
+    become(pwd.getpwnam(user), json.loads(groups))
+    os.umask(int(umask, 8))
+    configuration = Configuration.merged({}, json.loads(config))
+    storage = task_executor_storage(configuration)
+    book = result_book(
+        configuration, storage, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False
+    )
+    calls: dict[str, Callable[..., Any]] = {"keep": _keep, "read": _read, "run": _run}
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        print(json.dumps(calls[name](book, storage, *arguments)), flush=True)
+    book.close()
+    storage.close()
+
+
+def is_open_to_others(*paths: Path) -> bool:
+    """Whether other users get to these directories."""
+    return all(
+        each.stat().st_mode & 0o005 == 0o005 or (each != path and each.stat().st_mode & 0o001)
+        for path in paths
+        for each in (path, *path.parents)
+    )
+
+
+def become(user: pwd.struct_passwd, groups: list[int]) -> None:
+    os.setgroups(groups)
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+
+
+def _try_out(scratch: Path) -> None:
+    configuration = Configuration.merged({}, {INTERMEDIATE_RESULT_DIRECTORY.key: str(scratch)})
+    storages = [task_executor_storage(configuration) for _ in range(2)]
+    books = [
+        result_book(configuration, each, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False)
+        for each in storages
+    ]
+    _keep(books[0], storages[0], "1", [1], 60.0)
+    assert _read(books[1], storages[1], "1") is not None
+    for command in ("ls", "verify", "gc"):
+        _run(books[1], storages[1], command, "--directory", str(scratch))
+    for each in (*books, *storages):
+        each.close()
+
+
+def _keep(
+    book: ResultBook,
+    storage: TaskExecutorStorage,
+    digit: str,
+    values: list[int],
+    lifetime: float | None,
+) -> str | None:
+    dataset_id = IntermediateDataSetID(digit * 64)
+    facts = ProductionFacts(
+        is_valid_anywhere=True, is_checkable=True, lifetime=lifetime, seconds=10.0
+    )
+    write = partial(written, storage, dataset_id, [values])
+    return keep(book, dataset_id, f"d{digit}", write, facts).refusal
+
+
+def _read(book: ResultBook, storage: TaskExecutorStorage, digit: str) -> Any:
+    with book.reading() as lease:
+        result = lease.acquire(IntermediateDataSetID(digit * 64))
+        if result is None:
+            return None
+        files = list(map(Path, result.kept.locations))
+        return {
+            "values": sorted(
+                value
+                for file in files
+                for value in pyarrow.parquet.read_table(file)["a"].to_pylist()
+            ),
+            "owners": sorted({file.stat().st_uid for file in files}),
+            "from": None if result.origin is None else result.origin.user,
+        }
+
+
+def _run(book: ResultBook, storage: TaskExecutorStorage, *arguments: str) -> tuple[int, str]:
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = cli.main(arguments)
+    return code, said.getvalue()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

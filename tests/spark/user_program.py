@@ -1,0 +1,72 @@
+"""A program with Spark of another user: computes one question over a source, tells what it read."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from holdfast import Environment
+from tests.catalog.user_program import become
+
+
+def main(user: str, groups: str, config: str, source: str) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        # Python itself may be in root's home: whatever is imported late is so before that is shut.
+        spark = _spark()
+        spark.range(10).write.parquet(f"{scratch}/rows")
+        _ask(spark, {"intermediate-result-storage.directory": f"{scratch}/kept"}, f"{scratch}/rows")
+        _end(spark)
+    become(pwd.getpwnam(user), json.loads(groups))
+    os.umask(0o077)
+    with tempfile.TemporaryDirectory() as home:
+        os.chdir(home)
+        spark = _spark()
+        try:
+            print(json.dumps(_ask(spark, json.loads(config), source)), flush=True)
+            # Until it is told to end: what it keeps for its own time stays so long.
+            sys.stdin.read()
+        finally:
+            _end(spark)
+
+
+def _spark() -> SparkSession:
+    return (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.sql.warehouse.dir", str(Path.cwd() / "warehouse"))
+        .getOrCreate()
+    )
+
+
+def _ask(spark: SparkSession, config: dict[str, object], source: str) -> dict[str, object]:
+    env = Environment(spark, config=config)
+    # Spark itself looks into no file before it computes.
+    table = env.read.schema("id long").parquet(source)
+    answer = table.groupBy((table.id % 3).alias("k")).count().cache(lifetime="1 h")
+    try:
+        rows = sorted([row.k, row["count"]] for row in answer.where("k >= 0").collect())
+    except Exception as error:
+        return {"error": str(error)}
+    return {"rows": rows, "told": repr(env.last_job_result)}
+
+
+def _end(spark: SparkSession) -> None:
+    spark.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,149 @@
+"""Programs on a task executor that share results, without Spark.
+
+Arguments: URL ADDRESS TOKEN          keeps a result for ten minutes, and waits
+Arguments: URL ADDRESS TOKEN SEED     keeps results without an end
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import os
+import sys
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.parquet
+
+from holdfast.catalog.audience import Audience
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import MadeFrom, ProgramIdentity
+from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.errors import StorageError
+from holdfast.ids import ApplicationID, IntermediateDataSetID
+from holdfast.plan.file_version import FileVersion
+from holdfast.runtime.cluster_sharing_place import ClusterSharingPlace
+from holdfast.runtime.result_book import KeptResult, ProductionFacts
+from holdfast.runtime.shared_results import SharedResults, SharingPolicy
+from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
+from holdfast.taskexecutor.reading.webhdfs import read_root
+from holdfast.version import __version__
+from tests.catalog.programs import keep, written
+
+DATASET = IntermediateDataSetID("1" * 64)
+DIGEST = "d" * 64
+LIFETIME = 600.0
+FACTS = ProductionFacts(
+    is_valid_anywhere=True,
+    is_checkable=True,
+    seconds=12.0,
+    made_from=MadeFrom((FileVersion("file:/orders.parquet", 1, 2),)),
+)
+_HOST = "127.0.0.1"
+
+
+@dataclass
+class SharingProgram:
+    """One program: its book, its storage and its view of the catalog."""
+
+    book: SharedResults
+    storage: TaskExecutorStorage
+    catalog: Catalog
+    place: ClusterSharingPlace
+
+    @classmethod
+    def on(cls, url: str, address: str, token: str, lease_seconds: float = 600.0) -> SharingProgram:
+        storage = TaskExecutorStorage(
+            {address: RemoteTaskExecutor(address, token)},
+            ApplicationID.random(),
+            lease_seconds=lease_seconds,
+            heartbeat_seconds=0.2,
+            version=__version__,
+        )
+        database = CatalogDatabase(url)
+        place = ClusterSharingPlace(
+            storage, database.identity, lambda where, whose: read_root(where, token, whose)
+        )
+        identity = ProgramIdentity(storage.application, "ana", ("staff",), "node-1", os.getpid())
+        catalog = Catalog(database, place.identity, lambda: "e" * 64, identity, lease_seconds)
+        policy = SharingPolicy(
+            Audience.USER, lambda kept: None, lambda paths: None, lambda digest: True
+        )
+        book = SharedResults(GuardedCatalog(catalog, lease_seconds), place, policy)
+        return cls(book, storage, catalog, place)
+
+    def produce(
+        self,
+        values: Sequence[int] = (1, 2),
+        lifetime: float | None = LIFETIME,
+        dataset_id: IntermediateDataSetID = DATASET,
+    ) -> KeptResult:
+        """A job that keeps a result: of each value a partition."""
+        partitions = [[value] * 3 for value in values]
+
+        def write() -> KeptDataSet:
+            return written(self.storage, dataset_id, partitions, _HOST)
+
+        return keep(self.book, dataset_id, DIGEST, write, replace(FACTS, lifetime=lifetime))
+
+    def read(self, dataset_id: IntermediateDataSetID = DATASET) -> list[int] | None:
+        """A job that reads a result: its values, or None where it isn't kept."""
+        with self.book.reading() as lease:
+            result = lease.acquire(dataset_id)
+            return None if result is None else rows(result.kept)
+
+    def close(self) -> None:
+        self.book.close()
+        self.storage.close()
+        self.catalog.database.close()
+
+
+StartProgram = Callable[..., SharingProgram]
+
+
+def rows(kept: KeptDataSet) -> list[int]:
+    """What Spark would read."""
+    found: list[int] = []
+    for location in kept.locations:
+        address, _, path = location.removeprefix("webhdfs://").partition("/")
+        url = f"http://{address}/webhdfs/v1/{path}?op=OPEN&offset=0"
+        with urllib.request.urlopen(url) as response:
+            table = pyarrow.parquet.read_table(io.BytesIO(response.read()))
+        found += table.column("a").to_pylist()
+    return sorted(found)
+
+
+def held_files(directory: Path, application: str = "*") -> list[Path]:
+    """The published partitions on an executor; what vanishes meanwhile is passed over."""
+    found = (
+        Path(folder, name)
+        for datasets in directory.glob(f"application-{application}/datasets")
+        for folder, _, names in os.walk(datasets)
+        for name in names
+    )
+    return sorted(path for path in found if path.name.startswith("part-"))
+
+
+def main() -> None:
+    url, address, token, *seed = sys.argv[1:]
+    program = SharingProgram.on(url, address, token, lease_seconds=5.0)
+    if not seed:
+        program.produce()
+        print("kept", flush=True)
+        sys.stdin.read()
+    for number in itertools.count():
+        dataset_id = IntermediateDataSetID(hashlib.sha256(f"{seed} {number}".encode()).hexdigest())
+        with suppress(StorageError):
+            program.produce(dataset_id=dataset_id)
+        print("kept", flush=True)
+
+
+if __name__ == "__main__":
+    main()
