@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment, Table
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.spark.cpu_times import measured_cpu, wait_for_tasks
 
 
 @pytest.fixture
@@ -34,6 +36,11 @@ def heavy(env: Environment, rows: int, by: int) -> Table:
         F.sha2(F.sha2(F.col("id").cast("string"), 512), 512).alias("h"),
     )
     return env.from_dataframe(hashed.groupBy("k").agg(F.max("h").alias("h")))
+
+
+def running_tasks(spark: SparkSession) -> int:
+    context: Any = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+    return int(context.taskScheduler().runningTasksByExecutors().apply("driver"))
 
 
 def produced(env: Environment) -> ExecutionVertex:
@@ -74,6 +81,18 @@ def test_it_is_what_spark_has_recorded(spark: SparkSession, directory: Path) -> 
         assert env.last_job_result is not None
         assert [each.cpu_seconds for each in env.last_job_result.vertices] == [None, None]
     assert spark.sparkContext.getLocalProperty("holdfast.cpu") is None
+
+
+def test_tasks_that_outlive_their_failed_job_are_waited_for(spark: SparkSession) -> None:
+    slow = "aggregate(sequence(0, 9000000 + id), 0, (sum, each) -> sum + length(hex(each)))"
+    rows = spark.range(0, 2, 1, 2).selectExpr(f"if(id = 0, raise_error('zero'), {slow}) AS root")
+    with measured_cpu(spark):
+        with pytest.raises(PySparkException, match="zero"):
+            rows.write.format("noop").mode("append").save()
+        ran_on = running_tasks(spark)
+        wait_for_tasks(spark)
+        assert (ran_on, running_tasks(spark)) == (1, 0)
+    wait_for_tasks(spark)
 
 
 def test_productions_side_by_side_count_their_own_tasks(

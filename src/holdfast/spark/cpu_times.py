@@ -18,6 +18,8 @@ from holdfast.spark.per_context import PerContext
 # What a thread sets goes with all its jobs, and with those of the threads that Spark starts for it.
 _LABEL = "holdfast.cpu"
 _PATIENCE_MS = 2_000
+# A Python worker has two seconds to end after its task was killed.
+_TASKS_END_MS = 5_000
 _NANOSECONDS = 1e9
 
 logger = logging.getLogger(__name__)
@@ -59,6 +61,26 @@ def measured_cpu(spark: SparkSession) -> Iterator[Callable[[], float | None]]:
     finally:
         context._jsc.setLocalProperty(_LABEL, before)
         times.forget(label)
+
+
+def wait_for_tasks(spark: SparkSession) -> None:
+    """Waits until no task runs of the jobs that this thread has started while it is measured.
+
+    A job that has failed is over before its other tasks are, which write until they notice.
+
+    Args:
+        spark: the session that runs them.
+    """
+    label = spark.sparkContext.getLocalProperty(_LABEL)
+    if label is None:
+        return
+    try:
+        over = bool(_cpu_times.of(spark).awaitTasks(label, _TASKS_END_MS))
+    except (Py4JError, UnsupportedSparkError) as error:
+        logger.debug("it isn't known whether tasks still run: %s", error)
+        return
+    if not over:
+        logger.debug("tasks of a job that has failed still run")
 
 
 def _made(spark: SparkSession) -> Any:

@@ -29,7 +29,7 @@ from holdfast.runtime.vertex_runner import (
 )
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.cpu_times import measured_cpu
+from holdfast.spark.cpu_times import measured_cpu, wait_for_tasks
 from holdfast.spark.failures import (
     broken_seals,
     is_cancelled,
@@ -205,6 +205,9 @@ class SparkVertexRunner:
             self._check_settings(session, inputs)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
+            # Whatever else goes wrong, no task writes any more, or an answer waits for its records.
+            if isinstance(error, (PySparkException, Py4JError)):
+                wait_for_tasks(self._spark)
             self._storage.discard(staged)
             if isinstance(error, LocationsIncompleteError):
                 raise NotKeptError(str(error), incomplete=True) from error

@@ -11,9 +11,15 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
 
-/** Adds up the CPU time of tasks, by a label that the jobs they belong to were started with. */
+/**
+ * Adds up the CPU time of tasks, and counts those that run, by a label that the jobs they belong to
+ * were started with.
+ */
 public final class CpuTimes extends SparkListener {
+    static final int CPU = 0;
+    static final int RUNNING = 1;
     final SparkContext context;
     final String key;
     final Map totals = new HashMap();
@@ -28,7 +34,7 @@ public final class CpuTimes extends SparkListener {
     }
 
     public synchronized void begin(String label) {
-        totals.put(label, new long[1]);
+        totals.put(label, new long[2]);
     }
 
     /**
@@ -36,12 +42,35 @@ public final class CpuTimes extends SparkListener {
      * hasn't told of all of them in time.
      */
     public long end(String label, long patienceMs) throws InterruptedException {
-        Marker marker = new Marker();
-        // All that was told before it is behind it in the queue.
-        context.listenerBus().post(marker);
-        boolean told = marker.reached.await(patienceMs, TimeUnit.MILLISECONDS);
+        boolean told = isTold(patienceMs);
         long[] total = forget(label);
-        return told && total != null ? total[0] : -1L;
+        return told && total != null ? total[CPU] : -1L;
+    }
+
+    /** Waits until none of the tasks runs, also of jobs that have failed; whether none does. */
+    public boolean awaitTasks(String label, long patienceMs) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(patienceMs);
+        return isTold(patienceMs) && areOver(label, end);
+    }
+
+    synchronized boolean areOver(String label, long end) throws InterruptedException {
+        long[] total = (long[]) totals.get(label);
+        while (total != null && total[RUNNING] > 0) {
+            long left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+            if (left <= 0) {
+                return false;
+            }
+            wait(left);
+        }
+        return true;
+    }
+
+    /** Whether Spark has told of all that had happened by now. */
+    boolean isTold(long patienceMs) throws InterruptedException {
+        Marker marker = new Marker();
+        // All that was told before it is ahead of it in the queue.
+        context.listenerBus().post(marker);
+        return marker.reached.await(patienceMs, TimeUnit.MILLISECONDS);
     }
 
     public synchronized long[] forget(String label) {
@@ -61,11 +90,23 @@ public final class CpuTimes extends SparkListener {
         }
     }
 
+    public synchronized void onTaskStart(SparkListenerTaskStart event) {
+        long[] total = (long[]) stages.get(Integer.valueOf(event.stageId()));
+        if (total != null) {
+            total[RUNNING] += 1;
+        }
+    }
+
     public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
         long[] total = (long[]) stages.get(Integer.valueOf(event.stageId()));
+        if (total == null) {
+            return;
+        }
+        total[RUNNING] -= 1;
+        notifyAll();
         // A task that was lost has none.
-        if (total != null && event.taskMetrics() != null) {
-            total[0] += event.taskMetrics().executorCpuTime();
+        if (event.taskMetrics() != null) {
+            total[CPU] += event.taskMetrics().executorCpuTime();
         }
     }
 
