@@ -1,4 +1,4 @@
-"""How much CPU time Spark's tasks take, told by the metrics that each of them ends with."""
+"""How much CPU time a production's tasks take, and when the last of them has ended."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class SparkVertexRunner:
             self._check_settings(session, inputs)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
-            # Whatever else goes wrong, no task writes any more, or an answer waits for its records.
+            # After any other error nothing is written any more, be it that a job still answers.
             if isinstance(error, (PySparkException, Py4JError)):
                 wait_for_tasks(self._spark)
             self._storage.discard(staged)
