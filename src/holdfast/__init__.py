@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
+    from holdfast.api.attachment import attach, detach
     from holdfast.api.cached_data_stream import CachedDataStream
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.closeable_iterator import CloseableIterator
@@ -92,6 +93,8 @@ __all__ = [
     "VertexOutcome",
     "WatermarkStrategy",
     "__version__",
+    "attach",
+    "detach",
 ]
 
 # Found when they are asked for: Spark's Python workers import this package for the functions of a
@@ -138,6 +141,8 @@ _HOMES = {
     "Types": "functions.type_information",
     "ValueStateDescriptor": "functions.state_descriptors",
     "VertexOutcome": "runtime.execution_graph",
+    "attach": "api.attachment",
+    "detach": "api.attachment",
     "WatermarkStrategy": "functions.watermark_strategy",
 }
 

@@ -85,6 +85,27 @@ class UnsupportedSessionError(HoldfastError):
         self.found = found
 
 
+class AlreadyAttachedError(HoldfastError):
+    """A session that is attached was to be attached with another configuration."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the session is attached already, and its configuration can't be changed: expected "
+            "holdfast.attach(spark) without config. Call holdfast.detach(spark) first, which "
+            "releases what is kept."
+        )
+
+
+class NotAttachedError(HoldfastError):
+    """A session was to be detached that isn't attached."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the session is not attached: expected one that holdfast.attach() has returned. There "
+            "is nothing to detach."
+        )
+
+
 class UnsupportedSparkError(HoldfastError):
     """The session's JVM runs a version of Spark whose plans can't be read.
 

@@ -356,7 +356,7 @@ def test_somebody_else_s_handle_outlives_the_block(env: Environment, numbers: Ta
 
 
 def test_the_handle_need_not_be_held(env: Environment, numbers: Table, kept: Path) -> None:
-    numbers.cache()
+    env.wrap(numbers).cache()
     gc.collect()
     assert numbers.count() == 10
     assert outcomes(env) == [PRODUCED, RUN]

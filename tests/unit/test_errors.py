@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import errors
 from holdfast.errors import (
+    AlreadyAttachedError,
     BatchSealBrokenError,
     CatalogError,
     CatalogVersionError,
@@ -27,6 +28,7 @@ from holdfast.errors import (
     MalformedRequestError,
     MixedInputsError,
     NoSinksError,
+    NotAttachedError,
     OperatorFailedError,
     RecordNotSerializableError,
     RecordsRepeatedError,
@@ -60,6 +62,8 @@ EXAMPLES = [
     (UnsupportedTypeError("when", "INTERVAL"), ["'when'", "INTERVAL", "Cast or drop the column"]),
     (UnsupportedPlanError("cache()", "the table streams"), ["cache()", "the table streams"]),
     (UnsupportedSessionError("a remote session"), ["a remote session", "classic Spark session"]),
+    (AlreadyAttachedError(), ["attached already", "holdfast.attach(spark)", "holdfast.detach"]),
+    (NotAttachedError(), ["not attached", "holdfast.attach()", "nothing to detach"]),
     (UnsupportedSparkError("Reader", "no class X"), ["Reader", "no class X", "Start the session"]),
     (EnvironmentClosedError("count()"), ["count()", "closed", "new Environment"]),
     (CatalogError("sqlite:////c.db", "it is locked"), ["sqlite:////c.db", "it is locked"]),

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame as ParentDataFrame
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Catalog
 from pyspark.sql.classic.dataframe import (
     DataFrame,
     DataFrameNaFunctions,
@@ -18,14 +20,15 @@ from pyspark.sql.pandas.group_ops import PandasCogroupedOps
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
 from holdfast.api.cached_table import CachedTable
-from holdfast.api.functions import TableNaFunctions, TableStatFunctions
-from holdfast.api.grouped import CogroupedTable, GroupedTable
+from holdfast.api.grouped import GroupedTable
 from holdfast.api.members import (
+    CATALOG_MEMBERS,
     COGROUPED_MEMBERS,
     GROUPED_MEMBERS,
     MERGE_WRITER_MEMBERS,
     NA_MEMBERS,
     READER_MEMBERS,
+    SESSION_MEMBERS,
     STAT_MEMBERS,
     TABLE_MEMBERS,
     WRITER_MEMBERS,
@@ -34,20 +37,23 @@ from holdfast.api.members import (
     action,
     members_of,
 )
-from holdfast.api.reader import TableReader
 from holdfast.api.table import Table
+from holdfast.api.table_catalog import TableCatalog
+from holdfast.api.table_session import TableSession
 from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
 
 CLASSES = [
     pytest.param((DataFrame, ParentDataFrame), Table, TABLE_MEMBERS, id="DataFrame"),
     pytest.param((GroupedData,), GroupedTable, GROUPED_MEMBERS, id="GroupedData"),
-    pytest.param((PandasCogroupedOps,), CogroupedTable, COGROUPED_MEMBERS, id="cogrouped"),
-    pytest.param((DataFrameNaFunctions,), TableNaFunctions, NA_MEMBERS, id="na"),
-    pytest.param((DataFrameStatFunctions,), TableStatFunctions, STAT_MEMBERS, id="stat"),
-    pytest.param((DataFrameReader,), TableReader, READER_MEMBERS, id="DataFrameReader"),
+    pytest.param((PandasCogroupedOps,), PandasCogroupedOps, COGROUPED_MEMBERS, id="cogrouped"),
+    pytest.param((DataFrameNaFunctions,), DataFrameNaFunctions, NA_MEMBERS, id="na"),
+    pytest.param((DataFrameStatFunctions,), DataFrameStatFunctions, STAT_MEMBERS, id="stat"),
+    pytest.param((DataFrameReader,), DataFrameReader, READER_MEMBERS, id="DataFrameReader"),
     pytest.param((DataFrameWriter,), TableWriter, WRITER_MEMBERS, id="DataFrameWriter"),
     pytest.param((DataFrameWriterV2,), TableWriterV2, WRITER_V2_MEMBERS, id="DataFrameWriterV2"),
     pytest.param((MergeIntoWriter,), TableMergeWriter, MERGE_WRITER_MEMBERS, id="MergeIntoWriter"),
+    pytest.param((SparkSession,), TableSession, SESSION_MEMBERS, id="SparkSession"),
+    pytest.param((Catalog,), TableCatalog, CATALOG_MEMBERS, id="Catalog"),
 ]
 
 
@@ -72,7 +78,6 @@ def test_every_classified_member_exists(
 
 
 OF_ITS_OWN = (
-    MemberKind.TRANSFORMATION,
     MemberKind.EAGER_TRANSFORMATION,
     MemberKind.ACTION,
     MemberKind.STREAMING_ACTION,
@@ -86,7 +91,9 @@ def test_table_has_its_own(name: str) -> None:
     assert name in vars(Table)
 
 
-@pytest.mark.parametrize("name", sorted(members_of(TABLE_MEMBERS, MemberKind.INHERITED)))
+@pytest.mark.parametrize(
+    "name", sorted(members_of(TABLE_MEMBERS, MemberKind.INHERITED, MemberKind.TRANSFORMATION))
+)
 def test_table_inherits(name: str) -> None:
     assert name not in vars(Table)
 

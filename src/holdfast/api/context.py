@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark import StorageLevel
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.data_stream import DataStream
@@ -46,6 +48,24 @@ class TableContext(Protocol):
 
         Args:
             df: A DataFrame of this context's session.
+        """
+
+    def plain(self, table: Table, *, fresh: bool = False) -> DataFrame:
+        """Returns a table's original plan as a plain DataFrame.
+
+        Args:
+            table: The table.
+            fresh: Nothing that Spark has made of the plan before counts.
+        """
+
+    def left_alone(self) -> AbstractContextManager[None]:
+        """For as long as it lasts, what this thread has Spark run reads nothing kept."""
+
+    def session_beside(self, plain: SparkSession) -> SparkSession:
+        """Returns a session whose DataFrames are Tables, with what this context keeps.
+
+        Args:
+            plain: PySpark's own session, of the same Spark.
         """
 
     def run_action(
@@ -147,6 +167,31 @@ class TableContext(Protocol):
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
+        """
+
+    def persist(self, table: Table, level: StorageLevel) -> Table:
+        """Does what :meth:`cache` does, or has Spark do it on an attached session where it can't.
+
+        Args:
+            table: The table to keep.
+            level: What was asked for.
+
+        Raises:
+            holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
+        """
+
+    def uncache(self, table: Table) -> None:
+        """Drops what is kept of the table's computation and no longer keeps it, for anybody.
+
+        Args:
+            table: Any table of that computation.
+        """
+
+    def storage_level(self, table: Table) -> StorageLevel | None:
+        """Returns the level that a table was cached with; None where Holdfast doesn't keep it.
+
+        Args:
+            table: Any table of that computation.
         """
 
     def invalidate(self, table: Table) -> None:

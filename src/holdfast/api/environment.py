@@ -8,30 +8,40 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame as ParentDataFrame
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.readwriter import DataFrameReader
 
+from holdfast.api import tables_of_sessions
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.context import RetryRefused
 from holdfast.api.job_execution_result import JobExecutionResult
-from holdfast.api.reader import TableReader
 from holdfast.api.recovery import job_records, recoverable_jobs
+from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
 from holdfast.api.stream_environment import StreamEnvironment
 from holdfast.api.stream_keys import stream_sealing
 from holdfast.api.stream_program import StreamProgram
 from holdfast.api.table import Table
+from holdfast.api.table_session import (
+    TableSession,
+    become_plain_session,
+    become_table_session,
+    plain_session,
+    table_session,
+)
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
@@ -42,7 +52,10 @@ from holdfast.errors import (
     KeptPartitionLostError,
     UnsupportedPlanError,
     UnsupportedSessionError,
+    UnsupportedSparkError,
+    UnsupportedTypeError,
 )
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import examine, find_matches
@@ -62,6 +75,7 @@ from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.shapes import shapes
+from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.row_comparison import SparkResultVerifier
@@ -158,26 +172,44 @@ class Environment(StreamEnvironment):
             {**dict(self.spark.sparkContext.getConf().getAll()), **self.spark.conf.getAll},
             config or {},
         )
-        self._last_job_result: JobExecutionResult | None = None
+        tables_of_sessions.install()
+        self._main = self
         self._closed = False
         self._owner = os.getpid()
-        records = job_records(self.configuration)
+        plain = plain_session(self.spark)
+        self._records = job_records(self.configuration)
         self._storage = task_executor_storage(self.configuration)
-        session = f"{self.spark.sparkContext.applicationId} {uuid.uuid4().hex}"
-        # A job is found again on another machine, and its sinks link files, which changes inodes.
-        self._bridge = CatalystBridge(self.spark, session, portable=records is not None)
-        access = SourceAccess(self.spark)
-        sealing = stream_sealing(self.spark, self.configuration, self._storage, records)
+        self._session_text = f"{plain.sparkContext.applicationId} {uuid.uuid4().hex}"
+        access = SourceAccess(plain)
+        self._sealing = stream_sealing(plain, self.configuration, self._storage, self._records)
+        self._levels: dict[str, StorageLevel] = {}
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
             lambda is_wanted: result_book(
                 self.configuration,
                 self._storage,
                 access,
-                lambda: program_environment(self.spark),
+                lambda: program_environment(plain),
                 is_wanted,
-                lambda: sealing.why_not_common is None,
+                lambda: self._sealing.why_not_common is None,
             )
         )
+        self._run_on(plain, self._records)
+        threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
+
+    def _run_on(self, plain: SparkSession, records: HighAvailabilityStorage | None) -> None:
+        """Runs jobs on a session.
+
+        Args:
+            plain: PySpark's own session.
+            records: Of jobs that are recovered; None for none.
+        """
+        self._plain = plain
+        self._tables = table_session(plain, self)
+        self._queries: SessionQueries | None = None
+        self._last_job_result: JobExecutionResult | None = None
+        # A job is found again on another machine, and its sinks link files, which changes inodes.
+        self._bridge = CatalystBridge(plain, self._session_text, portable=self._records is not None)
+        self._stored_by_spark = StoredBySpark(plain, self.left_alone)
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager,
@@ -185,40 +217,44 @@ class Environment(StreamEnvironment):
             runner,
             lambda query: query.root,
             self._bridge.part,
-            SourceVersions(self.spark).changed,
+            SourceVersions(plain).changed,
             lambda query: shapes(self._bridge, query),
             self._verification(),
         )
         self._recoverable = None
         if records is not None:
-            engine = JobEngine(self.spark, self._bridge, runner, self._storage, self._runner_over)
+            engine = JobEngine(plain, self._bridge, runner, self._storage, self._runner_over)
             self._recoverable = recoverable_jobs(engine, self._master, records, self.configuration)
         self._stream_program = StreamProgram(
             self,
             StreamExecutor(
-                self.spark, self._bridge, self._manager, self._master, sealing, self._recoverable
+                plain,
+                self._bridge,
+                self._manager,
+                self._master,
+                self._sealing,
+                self._recoverable,
             ),
-            self.spark.sparkContext.defaultParallelism,
+            plain.sparkContext.defaultParallelism,
             self._manager.results.audience,
-            is_closed=lambda: self._closed,
+            is_closed=lambda: self._is_closed,
             on_result=self._ended,
         )
-        threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
 
     def _warm_up(self) -> None:
         # To compile the plan reader takes a moment, which the first job need not wait for.
         with suppress(Exception):
-            PlanReader.of(self.spark)
+            PlanReader.of(self._plain)
 
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value
-        return SparkVertexRunner(self.spark, self._bridge, storage, compression)
+        return SparkVertexRunner(self._plain, self._bridge, storage, compression)
 
     def _verification(self) -> Verification[Query] | None:
         fraction = self.configuration.get(INTERMEDIATE_RESULT_VERIFY_FRACTION)
         if not fraction:
             return None
-        return Verification(fraction, SparkResultVerifier(self.spark, self._bridge))
+        return Verification(fraction, SparkResultVerifier(self._plain, self._bridge))
 
     def _ended(self, result: JobExecutionResult) -> None:
         self._last_job_result = result
@@ -238,7 +274,7 @@ class Environment(StreamEnvironment):
             >>> env.from_dataframe(spark.range(3)).count()
             3
         """
-        if df.sparkSession._jsparkSession != self.spark._jsparkSession:
+        if df.sparkSession._jsparkSession != self._plain._jsparkSession:
             raise UnsupportedPlanError(
                 "from_dataframe()",
                 "the DataFrame belongs to another Spark session with its own settings; create an "
@@ -264,7 +300,7 @@ class Environment(StreamEnvironment):
             >>> env.sql("SELECT sum(id) AS s FROM {t}", t=numbers).first()
             Row(s=6)
         """
-        return self.wrap(self.spark.sql(sqlQuery, args, **kwargs))
+        return cast(Table, self._tables.sql(sqlQuery, args, **kwargs))
 
     def table(self, tableName: str) -> Table:
         """A table or view of the session's catalog.
@@ -275,12 +311,12 @@ class Environment(StreamEnvironment):
         Raises:
             pyspark.errors.AnalysisException: when there is none of this name.
         """
-        return self.wrap(self.spark.table(tableName))
+        return cast(Table, self._tables.table(tableName))
 
     @property
-    def read(self) -> TableReader:
+    def read(self) -> DataFrameReader:
         """PySpark's reader, whose results are Tables: `env.read.parquet("orders")`."""
-        return TableReader(self.spark, self)
+        return self._tables.read
 
     # -- what is kept -----------------------------------------------------------------------------
 
@@ -352,13 +388,18 @@ class Environment(StreamEnvironment):
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
+        if self._queries is not None:
+            self._queries.stop()
+        if self._main is not self:
+            self._master.close()
+            return
         self._manager.close()
         self._master.close()
         self._storage.close()
         if self._recoverable is not None:
             self._recoverable.close()
         if self._owns_session:
-            self.spark.stop()
+            self._plain.stop()
 
     def __enter__(self) -> Environment:
         return self
@@ -376,11 +417,87 @@ class Environment(StreamEnvironment):
     @property
     def recovers_jobs(self) -> bool:
         """Whether a job resumes where it stopped when the program is restarted."""
-        return self._recoverable is not None and not self._closed
+        return self._recoverable is not None and not self._is_closed
 
     def wrap(self, df: ParentDataFrame) -> Table:
         """The table of a plain DataFrame."""
-        return Table(df, self)
+        table = Table(df._jdf, self._tables)
+        table.is_cached = df.is_cached
+        return table
+
+    def plain(self, table: Table, *, fresh: bool = False) -> DataFrame:
+        """The table's original plan as a plain DataFrame.
+
+        Args:
+            table: the table.
+            fresh: nothing that Spark has made of the plan before counts.
+        """
+        if fresh:
+            return self._bridge.dataframe(table._jdf.queryExecution().analyzed())
+        return DataFrame(table._jdf, self._plain)
+
+    # -- sessions, see holdfast.api.attachment ----------------------------------------------------
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether DataFrames of the program's own session are Tables."""
+        return self.spark is self._tables
+
+    def adopt(self, spark: SparkSession) -> TableSession:
+        """Makes a session one whose DataFrames are Tables, and whose other queries read, too."""
+        try:
+            self._queries = SessionQueries(self._plain, self._substitute, self._may_match)
+        except UnsupportedSparkError as error:
+            logger.warning("SQL commands and libraries don't read kept results: %s", error)
+        self._tables = become_table_session(spark, self)
+        self.spark = self._tables
+        return self._tables
+
+    def leave(self, session: TableSession) -> None:
+        """Closes this environment, and makes a session PySpark's own again."""
+        owns, self._owns_session = self._owns_session, False
+        try:
+            self.close()
+        finally:
+            self._owns_session = owns
+            become_plain_session(session)
+
+    def beside(self, plain: SparkSession) -> Environment:
+        """This environment for another session: it keeps and finds the same results.
+
+        Its jobs are not recovered. It is closed with this one.
+
+        Args:
+            plain: PySpark's own session, of the same Spark.
+        """
+        other = copy(self)
+        other._owns_session = False
+        other._run_on(plain, None)
+        other.spark = plain
+        return other
+
+    def session_beside(self, plain: SparkSession) -> SparkSession:
+        """Another session whose DataFrames are Tables, with what this one keeps.
+
+        Args:
+            plain: PySpark's own session, of the same Spark.
+        """
+        other = self.beside(plain)
+        if self.is_attached:
+            other.adopt(plain_session(plain))
+        return other._tables
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._closed or self._main._closed
+
+    @contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """For as long as it lasts, what this thread has Spark run is not looked at."""
+        with ExitStack() as stack:
+            if self._queries is not None:
+                stack.enter_context(self._queries.left_alone())
+            yield
 
     def run_action(
         self,
@@ -396,7 +513,8 @@ class Environment(StreamEnvironment):
             return self._run_plain(table, name, action)
         jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            answer, result = jobs.run(request, action, before_retry=before_retry)
+            with self.left_alone():
+                answer, result = jobs.run(request, action, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
         else:
@@ -417,7 +535,8 @@ class Environment(StreamEnvironment):
         if request is None or self._recoverable is None:
             self._run_plain(table, name, lambda df: action(df, None))
             return
-        result = self._recoverable.write(request, action, sink)
+        with self.left_alone():
+            result = self._recoverable.write(request, action, sink)
         self._last_job_result = JobExecutionResult.of(result)
 
     def stream_action(
@@ -434,7 +553,7 @@ class Environment(StreamEnvironment):
             return
         jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            for row, result in jobs.stream(request, action):
+            for row, result in jobs.stream(request, self._alone(action)):
                 if result is not None:
                     self._last_job_result = JobExecutionResult.of(result)
                 elif row is not None:
@@ -448,8 +567,11 @@ class Environment(StreamEnvironment):
         """Keeps cached results, then returns the plain DataFrame that reads them."""
         request = self._request(table, name)
         if request is None:
-            return _plain(table)
-        dataframe, result = self._master.prepare(request, _FORMS.get(name, HandOutForm.DATAFRAME))
+            return self.plain(table)
+        with self.left_alone():
+            dataframe, result = self._master.prepare(
+                request, _FORMS.get(name, HandOutForm.DATAFRAME)
+            )
         self._last_job_result = JobExecutionResult.of(result)
         return dataframe
 
@@ -457,14 +579,14 @@ class Environment(StreamEnvironment):
         """The plain DataFrame, with kept results substituted. Runs nothing."""
         request = self._request(table, "substituted")
         if request is None:
-            return _plain(table)
+            return self.plain(table)
         return self._master.substituted(request)
 
     def hand_out(self, table: Table) -> ParentDataFrame:
         """Like `substituted`, for a DataFrame that remains in use. Runs nothing."""
         request = self._request(table, "hand_out")
         if request is None:
-            return _plain(table)
+            return self.plain(table)
         return self._master.hand_out(request)
 
     def cache(self, table: Table, lifetime: timedelta | str | None = None) -> CachedTable:
@@ -477,7 +599,7 @@ class Environment(StreamEnvironment):
             UnsupportedTypeError: when a column can't be kept.
             UnsupportedSparkError: when plans of the session's Spark can't be read.
         """
-        if self._closed:
+        if self._is_closed:
             raise EnvironmentClosedError("cache()")
         if table.isStreaming:
             raise UnsupportedPlanError(
@@ -486,22 +608,68 @@ class Environment(StreamEnvironment):
                 "env.read instead of readStream",
             )
         stays = self.configuration.lifetime(lifetime)
-        check_keepable(self.spark, table)
+        check_keepable(self._plain, table)
         query = self._bridge.query(table)
-        cached = table if isinstance(table, CachedTable) else CachedTable(table, self)
+        # As PySpark's own, which gives back the very DataFrame.
+        table.__class__ = CachedTable
         self._manager.wanted.register(
-            CachedComputation(query.root.digest, query, summarize(query.root), stays), cached
+            CachedComputation(query.root.digest, query, summarize(query.root), stays), table
         )
+        self._levels.setdefault(query.root.digest, StorageLevel.MEMORY_AND_DISK_DESER)
+        return cast(CachedTable, table)
+
+    def persist(self, table: Table, level: StorageLevel) -> Table:
+        """Does what `cache` does, or has Spark do it on an attached session where we can't."""
+        try:
+            cached = self.cache(table)
+        except (
+            EnvironmentClosedError,
+            UnsupportedPlanError,
+            UnsupportedSparkError,
+            UnsupportedTypeError,
+        ) as error:
+            if not self.is_attached:
+                raise
+            if not self._is_closed:
+                logger.warning("Spark persists this DataFrame, not Holdfast: %s", error)
+            return table._holdfast_persisted(level)
+        self._levels[self._digest(table)] = level
+        cached.is_cached = True
         return cached
+
+    def uncache(self, table: Table) -> None:
+        """Releases what is kept of a table's computation, whoever has cached it."""
+        if self._is_closed or not self._manager.wanted:
+            return
+        digest = self._digest(table)
+        self._levels.pop(digest, None)
+        self._release(self._manager.uncache(digest))
+        table.is_cached = False
+
+    def uncache_all(self) -> None:
+        """Releases what is kept of all computations that this program has cached."""
+        self._levels.clear()
+        for computation in self._manager.wanted.all():
+            self._release(self._manager.uncache(computation.digest))
+
+    def storage_level(self, table: Table) -> StorageLevel | None:
+        """The level that a table was cached with; None where Holdfast doesn't keep it."""
+        if self._is_closed or not self._manager.wanted:
+            return None
+        digest = self._digest(table)
+        return self._levels.get(digest) if self._manager.wanted.find(digest) else None
+
+    def _digest(self, table: Table) -> str:
+        return self._bridge.query(table).root.digest
 
     def invalidate(self, table: Table) -> None:
         """Drops what is kept of a table's computation; the next job recomputes it."""
-        if not self._closed:
+        if not self._is_closed:
             self._release(self._manager.invalidate(self._bridge.query(table).root.digest))
 
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
-        if not self._closed:
+        if not self._is_closed:
             digest = self._bridge.query(table).root.digest
             self._release(self._manager.invalidate(digest, closing=table))
 
@@ -564,16 +732,16 @@ class Environment(StreamEnvironment):
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
-        if self._closed or not self._may_match():
+        if self._is_closed or not self._may_match():
             return None
         try:
-            query = self._bridge.query(table)
+            query = self._stored_by_spark.fixed(self._bridge.query(table))
             if isinstance(table, CachedTable) and not self._manager.wanted.find(query.root.digest):
                 # A listing that was refreshed makes it another computation than when it was cached.
                 self._manager.wanted.follow(
                     CachedComputation(query.root.digest, query, summarize(query.root)), table
                 )
-            return JobRequest(name, query, query.root, session_inputs(self.spark))
+            return JobRequest(name, query, query.root, session_inputs(self._plain))
         except PySparkException:
             raise
         except Exception:
@@ -590,9 +758,36 @@ class Environment(StreamEnvironment):
             return True
         return self._manager.results.may_find()
 
+    def _alone(self, action: Callable[[ParentDataFrame], T]) -> Callable[[ParentDataFrame], T]:
+        """An action of which nothing is looked at by itself while it starts."""
+
+        def alone(dataframe: ParentDataFrame) -> T:
+            with self.left_alone():
+                return action(dataframe)
+
+        return alone
+
+    def _substitute(self, plan: Any, is_executed: bool) -> Any:
+        """The plan of a query that no table runs, with what is kept substituted.
+
+        Args:
+            plan: the JVM's analyzed plan.
+            is_executed: whether a command runs it now, so that what is missing is produced.
+        """
+        query = self._stored_by_spark.fixed(self._bridge.read(plan))
+        request = JobRequest("sql", query, query.root, session_inputs(self._plain))
+        if not is_executed:
+            dataframe: ParentDataFrame = self._master.hand_out(request)
+        else:
+            dataframe, result = self._master.prepare(request)
+            self._last_job_result = JobExecutionResult.of(result)
+        substituted = dataframe._jdf.queryExecution().analyzed()
+        return plan if substituted.fastEquals(plan) else substituted
+
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         started = time.monotonic()
-        answer = action(_plain(table))
+        with self.left_alone():
+            answer = action(self.plain(table))
         vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RUN, attempts=1)
         self._last_job_result = JobExecutionResult(
             JobID.random(),
@@ -615,7 +810,3 @@ def _first_attempts_error(refused: RetryRefused) -> BaseException:
 
 def _local(directories: tuple[str, ...]) -> Path | None:
     return Path(directories[0]) if directories[0].startswith("/") else None
-
-
-def _plain(table: Table) -> DataFrame:
-    return DataFrame(table._jdf, table.sparkSession)

@@ -1,19 +1,18 @@
-"""A grouped table, and two of them cogrouped."""
+"""A grouped table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.group import GroupedData
-from pyspark.sql.pandas.group_ops import PandasCogroupedOps
-
-from holdfast.api.members import transformation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.pandas.group_ops import PandasCogroupedOps
 
+    from holdfast.api.members import transformation
     from holdfast.api.table import Table
 
 _RELATIONAL_GROUPED_DATASET = "org.apache.spark.sql.classic.RelationalGroupedDataset"
@@ -32,7 +31,7 @@ class GroupedTable(GroupedData):
 
     Example:
         >>> table.groupBy("k").count()
-        Table[k: bigint, count: bigint]
+        DataFrame[k: bigint, count: bigint]
     """
 
     _df: Table
@@ -41,24 +40,22 @@ class GroupedTable(GroupedData):
         super().__init__(java_grouped, table)
         self._holdfast_context = table._holdfast_context
 
-    apply = transformation(GroupedData.apply)
-    applyInArrow = transformation(GroupedData.applyInArrow)
-    applyInPandas = transformation(GroupedData.applyInPandas)
-    applyInPandasWithState = transformation(GroupedData.applyInPandasWithState)
-    avg = transformation(GroupedData.avg)
-    count = transformation(GroupedData.count)
-    max = transformation(GroupedData.max)
-    mean = transformation(GroupedData.mean)
-    min = transformation(GroupedData.min)
-    sum = transformation(GroupedData.sum)
-    transformWithState = transformation(GroupedData.transformWithState)
-    transformWithStateInPandas = transformation(GroupedData.transformWithStateInPandas)
+    if TYPE_CHECKING:
+        apply = transformation(GroupedData.apply)
+        applyInArrow = transformation(GroupedData.applyInArrow)
+        applyInPandas = transformation(GroupedData.applyInPandas)
+        applyInPandasWithState = transformation(GroupedData.applyInPandasWithState)
+        avg = transformation(GroupedData.avg)
+        count = transformation(GroupedData.count)
+        max = transformation(GroupedData.max)
+        mean = transformation(GroupedData.mean)
+        min = transformation(GroupedData.min)
+        sum = transformation(GroupedData.sum)
+        transformWithState = transformation(GroupedData.transformWithState)
+        transformWithStateInPandas = transformation(GroupedData.transformWithStateInPandas)
 
-    def agg(self, *exprs: Column | dict[str, str]) -> Table:
-        return self._holdfast_context.wrap(super().agg(*exprs))  # type: ignore[arg-type]
-
-    def cogroup(self, other: GroupedData) -> CogroupedTable:
-        return CogroupedTable(self, other)
+        def agg(self, *exprs: Column | dict[str, str]) -> Table: ...
+        def cogroup(self, other: GroupedData) -> PandasCogroupedOps: ...
 
     def pivot(self, pivot_col: str, values: Sequence[Any] | None = None) -> GroupedTable:
         """Pivots a column, as PySpark does.
@@ -94,29 +91,6 @@ class GroupedTable(GroupedData):
         companion = getattr(self.session._jvm, _RELATIONAL_GROUPED_DATASET)
         java_grouped = companion.apply(unfilled.df(), unfilled.groupingExprs(), filled)
         return GroupedTable(java_grouped, self._df)
-
-
-class CogroupedTable(PandasCogroupedOps):
-    """Two cogrouped tables; the result of ``GroupedTable.cogroup``.
-
-    Args:
-        left: The grouped table whose ``cogroup`` was called.
-        right: The other one; may be a plain GroupedData.
-
-    Source: FLIP-36, phase 1 (a cached table is a table like any other).
-
-    Example:
-        >>> by_key = table.groupBy("k")
-        >>> by_key.cogroup(by_key).applyInArrow(lambda left, right: left, "k long, v long")
-        Table[k: bigint, v: bigint]
-    """
-
-    def __init__(self, left: GroupedTable, right: GroupedData) -> None:
-        super().__init__(left, right)
-        self._holdfast_context = left._holdfast_context
-
-    applyInArrow = transformation(PandasCogroupedOps.applyInArrow)
-    applyInPandas = transformation(PandasCogroupedOps.applyInPandas)
 
 
 def _pivoted(df: DataFrame, pivot_col: str) -> Any:

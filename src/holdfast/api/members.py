@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from pyspark.sql.classic.dataframe import DataFrame
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 if TYPE_CHECKING:
     from holdfast.api.context import TableContext
     from holdfast.api.table import Table
 
-P = ParamSpec("P")
-R = TypeVar("R")
+    def transformation(
+        method: Callable[Concatenate[Any, P], Any],
+    ) -> Callable[Concatenate[Any, P], Table]: ...
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class MemberKind(Enum):
     """What Holdfast does with a member of one of PySpark's classes."""
 
-    TRANSFORMATION = "builds a plan, runs nothing; gives Holdfast's classes"
+    TRANSFORMATION = "builds a plan, runs nothing; PySpark's own, which gives Tables"
     EAGER_TRANSFORMATION = "computes its result at once; a job, whose result becomes a Table"
     ACTION = "runs Spark; a job"
     STREAMING_ACTION = "runs Spark and gives the rows one by one; a job"
@@ -44,11 +50,11 @@ def _classified(**names: str) -> dict[str, MemberKind]:
 
 TABLE_MEMBERS = _classified(
     TRANSFORMATION="""
-        agg alias coalesce crossJoin cube describe distinct drop dropDuplicates
+        agg alias coalesce crossJoin describe distinct drop dropDuplicates
         dropDuplicatesWithinWatermark drop_duplicates dropna exceptAll fillna filter freqItems
-        groupBy groupby groupingSets hint intersect intersectAll join lateralJoin limit mapInArrow
+        hint intersect intersectAll join lateralJoin limit mapInArrow
         mapInPandas melt nearestByJoin observe offset orderBy randomSplit repartition
-        repartitionById repartitionByRange replace rollup sample sampleBy select selectExpr sort
+        repartitionById repartitionByRange replace sample sampleBy select selectExpr sort
         sortWithinPartitions subtract summary to toDF transform union unionAll unionByName unpivot
         where withColumn withColumnRenamed withColumns withColumnsRenamed withMetadata
         withWatermark zip zipWithIndex _joinAsOf
@@ -64,12 +70,13 @@ TABLE_MEMBERS = _classified(
     INHERITED="""
         asTable colRegex columns createGlobalTempView createOrReplaceGlobalTempView
         createOrReplaceTempView createTempView dtypes executionInfo exists inputFiles isLocal
-        isStreaming metadataColumn persist plot printSchema registerTempTable sameSemantics scalar
-        schema semanticHash sparkSession sql_ctx storageLevel unpersist writeStream
+        isStreaming metadataColumn na plot printSchema registerTempTable sameSemantics scalar
+        schema semanticHash sparkSession sql_ctx stat
         __arrow_c_stream__ __getattr__ __getitem__ _ipython_key_completions_
     """,
     OVERRIDDEN="""
-        cache checkpoint explain localCheckpoint mergeInto na stat toJSON write writeTo
+        cache checkpoint cube explain groupBy groupby groupingSets localCheckpoint mergeInto persist
+        rollup storageLevel toJSON unpersist write writeStream writeTo
         __dir__ __repr__ _repr_html_
     """,
 )
@@ -114,6 +121,30 @@ MERGE_WRITER_MEMBERS = _classified(
 )
 
 
+SESSION_MEMBERS = _classified(
+    TRANSFORMATION="createDataFrame emptyDataFrame range read readStream table tvf",
+    INHERITED="""
+        Builder active addArtifact addArtifacts addTag builder clearProgressHandlers clearTags
+        client conf copyFromLocalToFs dataSource getActiveSession getTags interruptAll
+        interruptOperation interruptTag profile registerProgressHandler removeProgressHandler
+        removeTag sparkContext streams udf udtf version
+    """,
+    OVERRIDDEN="catalog newSession sql stop",
+)
+
+CATALOG_MEMBERS = _classified(
+    TRANSFORMATION="createExternalTable createTable",
+    INHERITED="""
+        analyzeTable createDatabase currentCatalog currentDatabase databaseExists dropDatabase
+        dropGlobalTempView dropTable dropTempView dropView functionExists getCreateTableString
+        getDatabase getFunction getTable getTableProperties listCatalogs listColumns listDatabases
+        listFunctions listPartitions listTables listViews recoverPartitions refreshByPath
+        refreshTable registerFunction setCurrentCatalog setCurrentDatabase tableExists truncateTable
+    """,
+    OVERRIDDEN="cacheTable clearCache isCached uncacheTable",
+)
+
+
 def members_of(table: dict[str, MemberKind], *kinds: MemberKind) -> frozenset[str]:
     """Returns the names of the members of these kinds.
 
@@ -137,22 +168,6 @@ def as_table(context: TableContext, result: Any) -> Table:
     """
     # A method of PySpark that calls another one on `self` returns that one's Table.
     return context.wrap(result) if type(result) is DataFrame else cast("Table", result)
-
-
-def transformation(
-    method: Callable[Concatenate[Any, P], Any],
-) -> Callable[Concatenate[Any, P], Table]:
-    """Wraps a method of PySpark that gives a DataFrame, so that it gives a Table.
-
-    Args:
-        method: The inherited method. It runs on the table itself, so on the original plan.
-    """
-
-    @functools.wraps(method)
-    def transforming(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Table:
-        return as_table(self._holdfast_context, method(self, *args, **kwargs))
-
-    return _documented(transforming, method)
 
 
 def eager_transformation(

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import SparkSession
-from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import StructType
 
 from holdfast.api.data_stream import DataStream
@@ -24,6 +23,8 @@ from holdfast.graph.stream.transformations import SourceTransformation
 from holdfast.spark.streams.stream_sources import CollectionSource, TableSource, TextFileSource
 
 if TYPE_CHECKING:
+    from pyspark.sql.classic.dataframe import DataFrame
+
     from holdfast.api.table import Table
 
 
@@ -35,6 +36,10 @@ class StreamEnvironment:
 
     spark: SparkSession
     _stream_program: StreamProgram
+
+    if TYPE_CHECKING:
+
+        def plain(self, table: Table, *, fresh: bool = False) -> DataFrame: ...
 
     def from_collection(
         self, collection: Iterable[Any], type_info: TypeInformation | None = None
@@ -251,8 +256,7 @@ class StreamEnvironment:
 
     def to_data_stream(self, table: Table) -> DataStream:
         """The rows of a table as a stream, see `Table.to_data_stream`."""
-        plain = DataFrame(table._jdf, table.sparkSession)
-        return self._stream_of("to_data_stream()", TableSource(plain), "Table")
+        return self._stream_of("to_data_stream()", TableSource(self.plain(table)), "Table")
 
     def _stream_of(self, method: str, source: object, name: str) -> DataStream:
         self._stream_program.check_open(method)

@@ -10,12 +10,14 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame as ParentDataFrame
 from pyspark.sql.classic.dataframe import DataFrame
 
-from holdfast.api.functions import TableNaFunctions, TableStatFunctions
 from holdfast.api.grouped import GroupedTable
-from holdfast.api.members import action, as_table, eager_transformation, transformation
+from holdfast.api.members import action, as_table, eager_transformation
+from holdfast.api.storage_levels import is_kept
+from holdfast.api.stream_writer import TableStreamWriter
 from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import RDD
     from pyspark.pandas.frame import DataFrame as PandasOnSparkDataFrame
     from pyspark.sql import Column, Row
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.context import TableContext
     from holdfast.api.data_stream import DataStream
+    from holdfast.api.members import transformation
+    from holdfast.api.table_session import TableSession
 
     ColumnOrName = Column | str
     ColumnOrNameOrOrdinal = Column | str | int
@@ -41,8 +45,8 @@ class Table(DataFrame):
     see a row twice, as it may when Spark reruns a task.
 
     Args:
-        df: The DataFrame whose plan this is.
-        context: The environment that runs this table's jobs.
+        jdf: Spark's own Dataset, with the original plan.
+        session: The session of an environment, which runs this table's jobs.
 
     Source: FLIP-36, phase 1 (explicit cache on a ``Table``).
 
@@ -55,105 +59,83 @@ class Table(DataFrame):
         >>> hot.invalidate_cache()
     """
 
-    def __init__(self, df: ParentDataFrame, context: TableContext) -> None:
-        super().__init__(df._jdf, df.sparkSession)
-        self.is_cached = df.is_cached
-        self._holdfast_context = context
+    def __init__(self, jdf: JavaObject, session: TableSession) -> None:
+        super().__init__(jdf, session)
+        # PySpark also takes an SQLContext, and has made a session of it.
+        self._holdfast_context: TableContext = cast("TableSession", self._session).holdfast
 
-    # --- transformations: build a plan, run nothing
+    # --- transformations: PySpark's own; what they create for this session are Tables
 
-    agg = transformation(DataFrame.agg)
-    alias = transformation(DataFrame.alias)
-    coalesce = transformation(DataFrame.coalesce)
-    crossJoin = transformation(DataFrame.crossJoin)
-    describe = transformation(DataFrame.describe)
-    distinct = transformation(DataFrame.distinct)
-    drop = transformation(DataFrame.drop)
-    dropDuplicates = transformation(DataFrame.dropDuplicates)
-    dropDuplicatesWithinWatermark = transformation(DataFrame.dropDuplicatesWithinWatermark)
-    drop_duplicates = transformation(DataFrame.drop_duplicates)
-    dropna = transformation(DataFrame.dropna)
-    exceptAll = transformation(DataFrame.exceptAll)
-    fillna = transformation(DataFrame.fillna)
-    filter = transformation(DataFrame.filter)
-    freqItems = transformation(DataFrame.freqItems)
-    hint = transformation(DataFrame.hint)
-    intersect = transformation(DataFrame.intersect)
-    intersectAll = transformation(DataFrame.intersectAll)
-    join = transformation(DataFrame.join)
-    lateralJoin = transformation(DataFrame.lateralJoin)
-    limit = transformation(DataFrame.limit)
-    mapInArrow = transformation(DataFrame.mapInArrow)
-    mapInPandas = transformation(DataFrame.mapInPandas)
-    melt = transformation(DataFrame.melt)
-    nearestByJoin = transformation(DataFrame.nearestByJoin)
-    observe = transformation(DataFrame.observe)
-    offset = transformation(DataFrame.offset)
-    repartition = transformation(DataFrame.repartition)
-    repartitionById = transformation(DataFrame.repartitionById)
-    repartitionByRange = transformation(DataFrame.repartitionByRange)
-    sampleBy = transformation(DataFrame.sampleBy)
-    subtract = transformation(DataFrame.subtract)
-    summary = transformation(DataFrame.summary)
-    to = transformation(DataFrame.to)
-    toDF = transformation(DataFrame.toDF)
-    transform = transformation(DataFrame.transform)
-    union = transformation(DataFrame.union)
-    unionAll = transformation(DataFrame.unionAll)
-    unionByName = transformation(DataFrame.unionByName)
-    unpivot = transformation(DataFrame.unpivot)
-    where = transformation(DataFrame.where)
-    withColumn = transformation(DataFrame.withColumn)
-    withColumnRenamed = transformation(DataFrame.withColumnRenamed)
-    withColumns = transformation(DataFrame.withColumns)
-    withColumnsRenamed = transformation(DataFrame.withColumnsRenamed)
-    withMetadata = transformation(DataFrame.withMetadata)
-    withWatermark = transformation(DataFrame.withWatermark)
-    zip = transformation(DataFrame.zip)
-    zipWithIndex = transformation(DataFrame.zipWithIndex)
-    _joinAsOf = transformation(DataFrame._joinAsOf)
+    if TYPE_CHECKING:
+        agg = transformation(DataFrame.agg)
+        alias = transformation(DataFrame.alias)
+        coalesce = transformation(DataFrame.coalesce)
+        crossJoin = transformation(DataFrame.crossJoin)
+        describe = transformation(DataFrame.describe)
+        distinct = transformation(DataFrame.distinct)
+        drop = transformation(DataFrame.drop)
+        dropDuplicates = transformation(DataFrame.dropDuplicates)
+        dropDuplicatesWithinWatermark = transformation(DataFrame.dropDuplicatesWithinWatermark)
+        drop_duplicates = transformation(DataFrame.drop_duplicates)
+        dropna = transformation(DataFrame.dropna)
+        exceptAll = transformation(DataFrame.exceptAll)
+        fillna = transformation(DataFrame.fillna)
+        filter = transformation(DataFrame.filter)
+        freqItems = transformation(DataFrame.freqItems)
+        hint = transformation(DataFrame.hint)
+        intersect = transformation(DataFrame.intersect)
+        intersectAll = transformation(DataFrame.intersectAll)
+        join = transformation(DataFrame.join)
+        lateralJoin = transformation(DataFrame.lateralJoin)
+        limit = transformation(DataFrame.limit)
+        mapInArrow = transformation(DataFrame.mapInArrow)
+        mapInPandas = transformation(DataFrame.mapInPandas)
+        melt = transformation(DataFrame.melt)
+        nearestByJoin = transformation(DataFrame.nearestByJoin)
+        observe = transformation(DataFrame.observe)
+        offset = transformation(DataFrame.offset)
+        repartition = transformation(DataFrame.repartition)
+        repartitionById = transformation(DataFrame.repartitionById)
+        repartitionByRange = transformation(DataFrame.repartitionByRange)
+        sampleBy = transformation(DataFrame.sampleBy)
+        subtract = transformation(DataFrame.subtract)
+        summary = transformation(DataFrame.summary)
+        to = transformation(DataFrame.to)
+        toDF = transformation(DataFrame.toDF)
+        transform = transformation(DataFrame.transform)
+        union = transformation(DataFrame.union)
+        unionAll = transformation(DataFrame.unionAll)
+        unionByName = transformation(DataFrame.unionByName)
+        unpivot = transformation(DataFrame.unpivot)
+        where = transformation(DataFrame.where)
+        withColumn = transformation(DataFrame.withColumn)
+        withColumnRenamed = transformation(DataFrame.withColumnRenamed)
+        withColumns = transformation(DataFrame.withColumns)
+        withColumnsRenamed = transformation(DataFrame.withColumnsRenamed)
+        withMetadata = transformation(DataFrame.withMetadata)
+        withWatermark = transformation(DataFrame.withWatermark)
+        zip = transformation(DataFrame.zip)
+        zipWithIndex = transformation(DataFrame.zipWithIndex)
+        _joinAsOf = transformation(DataFrame._joinAsOf)
 
-    # These have overloads or take any keyword, which the wrapper's type can't carry over.
+        def replace(self, *args: Any, **kwargs: Any) -> Table: ...
+        def sample(
+            self,
+            withReplacement: float | bool | None = None,
+            fraction: float | None = None,
+            seed: int | None = None,
+        ) -> Table: ...
+        def select(self, *cols: Sequence[ColumnOrName] | ColumnOrName) -> Table: ...
+        def selectExpr(self, *expr: str | list[str]) -> Table: ...
+        def sort(
+            self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
+        ) -> Table: ...
+        def sortWithinPartitions(
+            self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
+        ) -> Table: ...
+        def randomSplit(self, weights: list[float], seed: int | None = None) -> list[Table]: ...  # type: ignore[override]
 
-    def replace(self, *args: Any, **kwargs: Any) -> Table:
-        return as_table(self._holdfast_context, super().replace(*args, **kwargs))
-
-    def sample(
-        self,
-        withReplacement: float | bool | None = None,
-        fraction: float | None = None,
-        seed: int | None = None,
-    ) -> Table:
-        sampled: Any = super().sample(
-            withReplacement,  # type: ignore[arg-type]
-            fraction,  # type: ignore[arg-type]
-            seed,
-        )
-        return as_table(self._holdfast_context, sampled)
-
-    def select(self, *cols: Sequence[ColumnOrName] | ColumnOrName) -> Table:
-        selected: Any = super().select(*cols)  # type: ignore[arg-type]
-        return as_table(self._holdfast_context, selected)
-
-    def selectExpr(self, *expr: str | list[str]) -> Table:
-        selected: Any = super().selectExpr(*expr)  # type: ignore[arg-type]
-        return as_table(self._holdfast_context, selected)
-
-    def sort(
-        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
-    ) -> Table:
-        return as_table(self._holdfast_context, super().sort(*cols, **kwargs))
-
-    orderBy = sort
-
-    def sortWithinPartitions(
-        self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal, **kwargs: Any
-    ) -> Table:
-        return as_table(self._holdfast_context, super().sortWithinPartitions(*cols, **kwargs))
-
-    def randomSplit(self, weights: list[float], seed: int | None = None) -> list[Table]:  # type: ignore[override]
-        splits = super().randomSplit(weights, seed)
-        return [as_table(self._holdfast_context, split) for split in splits]
+        orderBy = sort
 
     def groupBy(
         self, *cols: Sequence[ColumnOrNameOrOrdinal] | ColumnOrNameOrOrdinal
@@ -176,14 +158,6 @@ class Table(DataFrame):
         *cols: ColumnOrNameOrOrdinal,
     ) -> GroupedTable:
         return GroupedTable(super().groupingSets(groupingSets, *cols)._jgd, self)
-
-    @property
-    def na(self) -> TableNaFunctions:
-        return TableNaFunctions(self)
-
-    @property
-    def stat(self) -> TableStatFunctions:
-        return TableStatFunctions(self)
 
     # --- actions: run as a job
 
@@ -255,12 +229,17 @@ class Table(DataFrame):
             cut = self._holdfast_context.run_action(self, name, cut_off)
         else:
             # What a lazy checkpoint reads may be gone by the time it is computed.
-            cut = cut_off(DataFrame(self._jdf, self.sparkSession))
+            with self._holdfast_context.left_alone():
+                cut = cut_off(self._holdfast_context.plain(self))
         return as_table(self._holdfast_context, cut)
 
     @property
     def write(self) -> TableWriter:
         return TableWriter(self)
+
+    @property
+    def writeStream(self) -> TableStreamWriter:
+        return TableStreamWriter(self)
 
     def writeTo(self, table: str) -> TableWriterV2:
         return TableWriterV2(self, table)
@@ -374,6 +353,72 @@ class Table(DataFrame):
         self.is_cached = cached.is_cached = True
         return cached
 
+    def persist(
+        self, storageLevel: StorageLevel = StorageLevel.MEMORY_AND_DISK_DESER
+    ) -> ParentDataFrame:
+        """Caches this table's rows, as `cache()` does, or has Spark persist them.
+
+        Holdfast keeps rows on disk. So a level that allows for the disk, with one replica, is what
+        `cache()` does; `MEMORY_ONLY`, `OFF_HEAP` and replicated levels are Spark's own.
+
+        Args:
+            storageLevel: As for PySpark's DataFrame.
+
+        Returns:
+            This table.
+
+        Raises:
+            holdfast.errors.UnsupportedTypeError: A column's type can't be kept, and the session
+                isn't attached; on an attached one Spark persists it instead.
+
+        Source: FLIP-36, phase 1 (``Table.cache()``).
+
+        Example:
+            >>> table.where("v > 20").persist().is_cached
+            True
+        """
+        if is_kept(storageLevel):
+            return self._holdfast_context.persist(self, storageLevel)
+        return self._holdfast_persisted(storageLevel)
+
+    def unpersist(self, blocking: bool = False) -> Table:
+        """Releases what is kept of this table's rows, by Holdfast and by Spark.
+
+        Args:
+            blocking: As for PySpark's DataFrame.
+
+        Returns:
+            This table.
+
+        Source: FLIP-36, phase 1 (``Table.invalidateCache()``).
+
+        Example:
+            >>> table.persist().unpersist().is_cached
+            False
+        """
+        self._holdfast_context.uncache(self)
+        super().unpersist(blocking)
+        return self
+
+    @property
+    def storageLevel(self) -> StorageLevel:
+        """The level that the table was cached with, be it by Holdfast or by Spark.
+
+        Source: FLIP-36, phase 1 (``Table.cache()``).
+
+        Example:
+            >>> table.where("v > 30").storageLevel
+            StorageLevel(False, False, False, False, 1)
+        """
+        return self._holdfast_context.storage_level(self) or super().storageLevel
+
+    def _holdfast_persisted(self, level: StorageLevel) -> Table:
+        """Has Spark persist the rows: of the original plan, by which Spark finds them again."""
+        with self._holdfast_context.left_alone():
+            self._holdfast_context.plain(self, fresh=True).persist(level)
+        self.is_cached = True
+        return self
+
     def invalidate_cache(self) -> None:
         """Drops what is kept of this table's computation; the next job recomputes it.
 
@@ -412,7 +457,7 @@ class Table(DataFrame):
         if self._holdfast_shows_rows() and not self._support_repr_html:
             return self._holdfast_context.run_action(self, "__repr__", repr)
         columns = ", ".join(f"{name}: {kind}" for name, kind in self.dtypes)
-        return f"{type(self).__name__}[{columns}]"
+        return f"DataFrame[{columns}]"
 
     def _repr_html_(self) -> str | None:
         # PySpark's way to not run the query a second time for __repr__.

@@ -48,6 +48,18 @@ class CacheServiceManager(Generic[Q]):
         self.wanted.release(digest, closing)
         return self.results.invalidate(digest, everywhere=everywhere or closing is None)
 
+    def uncache(self, digest: str) -> list[KeptResult]:
+        """Drops what this program keeps of a computation, which is not to be kept any more.
+
+        Args:
+            digest: of the computation.
+
+        Returns:
+            what was dropped.
+        """
+        self.wanted.drop(digest)
+        return self.results.invalidate(digest)
+
     def distrust(self, digest: str) -> None:
         """Drops whatever is kept of a computation, which is not to be kept any more.
 

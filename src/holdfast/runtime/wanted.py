@@ -89,6 +89,15 @@ class Wanted(Generic[Q]):
                 if not computation.handles:
                     del self._computations[digest]
 
+    def drop(self, digest: str) -> None:
+        """A computation is kept no longer, whoever holds a handle on it.
+
+        Args:
+            digest: of the computation.
+        """
+        with self._lock:
+            self._computations.pop(digest, None)
+
     def distrust(self, digest: str) -> None:
         """A computation is not kept any more, whoever asks for it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,11 +27,13 @@ class Query:
         root: the canonical plan.
         plan: the analyzed plan in the JVM.
         reading: the way from the one's nodes to the other's.
+        dataframe: whose plan it is, with what Spark has made of it; None for a plan alone.
     """
 
     root: CanonicalNode
     plan: Any
     reading: PlanReading
+    dataframe: DataFrame | None = None
 
 
 Identified = Callable[[PlanReading], list[OperatorDocument]]
@@ -55,7 +57,8 @@ class CatalystBridge:
 
     def query(self, dataframe: DataFrame) -> Query:
         """Reads a DataFrame's plan. Runs nothing."""
-        return self.read(dataframe._jdf.queryExecution().analyzed())
+        query = self.read(dataframe._jdf.queryExecution().analyzed())
+        return replace(query, dataframe=DataFrame(dataframe._jdf, self._spark))
 
     def read(
         self, plan: Any, identified: Identified | None = None, *, as_written: bool = False

@@ -130,7 +130,8 @@ class SparkVertexRunner:
             raise
         except Exception as error:
             raise SubstitutionRefusedError(reason(error)) from error
-        return self._bridge.dataframe(query.plan)
+        # Of the same DataFrame Spark has the shuffles that it has run for it before.
+        return query.dataframe or self._bridge.dataframe(query.plan)
 
     def produce(self, production: Production[Query], write: Write | None = None) -> KeptDataSet:
         """Computes a query and keeps its result, see `VertexRunner.produce`.

@@ -1,0 +1,47 @@
+"""What Spark itself has persisted, or checkpointed, of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+
+from holdfast.plan.fixed_parts import with_fixed_parts
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.java_classes import new_object
+
+
+class StoredBySpark:
+    """Leaves alone what `persist()` has stored: Spark finds it by the plan as it was written.
+
+    Args:
+        spark: PySpark's own session.
+        left_alone: for as long as it lasts, nobody replaces what Spark looks up.
+    """
+
+    def __init__(
+        self, spark: SparkSession, left_alone: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._spark = spark
+        self._left_alone = left_alone
+        self._stored: Any = cast(Any, spark._jsparkSession).sharedState().cacheManager()
+        self._is_stored: Any = None
+
+    def fixed(self, query: Query) -> Query:
+        """The query in which nothing is replaced below what Spark has stored.
+
+        Args:
+            query: any query of the session.
+        """
+        if self._stored.isEmpty():
+            return query
+        with self._left_alone():
+            if self._is_stored is None:
+                session = self._spark._jsparkSession
+                self._is_stored = new_object(self._spark, "StoredBySpark", session)
+            stored = query.reading.each(self._is_stored).split(",")
+        handles = {handle for handle, is_stored in enumerate(stored) if is_stored == "true"}
+        return replace(query, root=with_fixed_parts(query.root, handles))
