@@ -23,6 +23,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.table import Table
+from holdfast.api.table_session import plain_session
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import KeptPartitionLostError
 from holdfast.runtime.vertex_outcome import VertexOutcome
@@ -44,7 +45,7 @@ def outcomes(env: Environment) -> list[VertexOutcome]:
 
 
 def plain(table: DataFrame) -> DataFrame:
-    return ClassicDataFrame(table._jdf, table.sparkSession)
+    return ClassicDataFrame(table._jdf, plain_session(table.sparkSession))
 
 
 def numbers(spark: SparkSession, rows: int = 60, parts: int = 6) -> DataFrame:

@@ -83,6 +83,8 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "KeptFormat": new_object(spark, "KeptFormat"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
+        "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession),
+        "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlanReader": PlanReader(spark)._reader,
         "CpuTimes": new_object(spark, "CpuTimes", spark.sparkContext._jsc.sc(), "a.key"),

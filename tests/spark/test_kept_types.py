@@ -15,6 +15,7 @@ from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 
 from holdfast import Environment
 from holdfast.api.table import Table
+from holdfast.api.table_session import plain_session
 from holdfast.errors import UnsupportedTypeError
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
@@ -28,7 +29,7 @@ def outcomes(env: Environment) -> list[VertexOutcome]:
 
 
 def plain(table: Table) -> DataFrame:
-    return ClassicDataFrame(table._jdf, table.sparkSession)
+    return ClassicDataFrame(table._jdf, plain_session(table.sparkSession))
 
 
 def shown(rows: list[Row]) -> list[str]:

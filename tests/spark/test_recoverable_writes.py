@@ -88,7 +88,9 @@ def numbers(context: Any, first: int, last: int) -> Table:
     """Rows of which `k` tells partitions."""
     env = context.env if isinstance(context, DyingContext) else context
     plain = env.spark.range(first, last).selectExpr("cast(id as string) as v", "id % 3 as k")
-    return Table(plain.repartition(2), context)
+    table = env.wrap(plain.repartition(2))
+    table._holdfast_context = context
+    return table
 
 
 def saved(context: Any, source: str, mode: str, path: Path, *rows: int) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from holdfast import Environment
+from holdfast.api.table_session import plain_session
 from holdfast.plan.file_version import FileVersion
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.java_classes import object_of
@@ -34,7 +35,7 @@ def outcomes(env: Environment) -> list[VertexOutcome]:
 
 
 def plain(table: DataFrame) -> list[Row]:
-    return ClassicDataFrame(table._jdf, table.sparkSession).collect()
+    return ClassicDataFrame(table._jdf, plain_session(table.sparkSession)).collect()
 
 
 def times(path: Path) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast import Environment
+from holdfast.api.table_session import plain_session
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.row_hash import positional_type, row_hash
 
@@ -69,7 +70,7 @@ def notes(log: pytest.LogCaptureFixture) -> list[str]:
 
 
 def plain(table: DataFrame) -> list[Row]:
-    return ClassicDataFrame(table._jdf, table.sparkSession).collect()
+    return ClassicDataFrame(table._jdf, plain_session(table.sparkSession)).collect()
 
 
 def verified(spark: SparkSession) -> int:

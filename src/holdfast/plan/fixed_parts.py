@@ -18,13 +18,15 @@ def with_fixed_parts(root: CanonicalNode, fixed: Collection[int]) -> CanonicalNo
         root: a canonical plan.
         fixed: handles of nodes.
     """
+    tops = [node for node in root.walk() if node.handle in fixed]
     below = {
         part.digest
-        for node in root.walk()
-        if node.handle in fixed
+        for node in tops
         for child in (*node.children, *node.subqueries)
         for part in child.walk()
     }
+    # What only renames its input has its digest.
+    below -= {node.digest for node in tops}
     if not below:
         return root
     done: dict[int, CanonicalNode] = {}
