@@ -349,9 +349,12 @@ class Table(DataFrame):
             >>> hot.count()
             1
         """
-        cached = self._holdfast_context.cache(self, lifetime)
-        self.is_cached = cached.is_cached = True
-        return cached
+        if lifetime is None:
+            self.persist()
+        else:
+            self._holdfast_context.cache(self, lifetime)
+        self.is_cached = True
+        return cast("CachedTable", self)
 
     def persist(
         self, storageLevel: StorageLevel = StorageLevel.MEMORY_AND_DISK_DESER

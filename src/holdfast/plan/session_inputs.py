@@ -52,9 +52,14 @@ _NEUTRAL = tuple(
         "inMemoryColumnarStorage.",
         "join.preferSortMergeJoin",
         "parquet.compression.codec",
+        # Spark sets it, like those of streaming, in the session that processes micro-batches.
+        "requireAllClusterKeysForDistribution",
         "shuffle.partitions",
         "sources.parallelPartitionDiscovery.",
         "statistics.",
+        "streaming.internal.",
+        "streaming.offsetLog.",
+        "streaming.stateStore.",
     )
 )
 
