@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class HoldfastError(Exception):

@@ -7,9 +7,12 @@ import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic_core import CoreSchema, core_schema
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _HEX = re.compile(r"[0-9a-f]+")
 _LONGEST = 200

@@ -10,11 +10,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.cli.local_cluster.process_tree import descendants, is_stopped
 from holdfast.cli.local_cluster.waiting import wait_for
 from tests.chaos.orders import Diary, Orders
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ROOT = Path(__file__).parents[2]
 _STOP_SECONDS = 10

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -278,7 +278,7 @@ def test_what_is_cached_is_listed(env: Environment, numbers: Table, kept: Path) 
     assert other.matches_only_itself
     assert not kept_files(kept)
 
-    before = datetime.now(UTC) - timedelta(seconds=1)
+    before = datetime.now(timezone.utc) - timedelta(seconds=1)
     hot.count()
     listed, still = env.list_cached()
     assert still == other
@@ -289,7 +289,7 @@ def test_what_is_cached_is_listed(env: Environment, numbers: Table, kept: Path) 
     assert listed.bytes == sum(file.stat().st_size for file in files)
     assert listed.dataset_id is not None
     assert listed.since is not None
-    assert before <= listed.since <= datetime.now(UTC)
+    assert before <= listed.since <= datetime.now(timezone.utc)
     again.count()
     numbers.where("k = 1").limit(1).collect()
     assert env.list_cached()[0].hits == listed.hits + 2

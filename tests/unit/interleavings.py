@@ -47,6 +47,7 @@ from typing import Any, Protocol
 import pytest
 from greenlet import getcurrent, greenlet
 
+from holdfast.older_python import add_note
 from holdfast.sinks.directory_renames import KernelRenames
 from tests.unit.named_files import NAME, ROOT, status
 
@@ -913,7 +914,7 @@ class Interleavings:
                     chosen.append(first)
                     run.go_on(first)
             except BaseException as error:
-                error.add_note("\n".join(run.trace))
+                add_note(error, "\n".join(run.trace))
                 raise
             finally:
                 self._kill(run)

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.older_python import add_note
 from tests.unit.futures import Futures
 from tests.unit.interleavings import (
     Explored,
@@ -523,7 +524,7 @@ class ModelledInterleavings:
             with by_name(self._scenario.told):
                 self._scenario.recover()
         except BaseException as error:
-            error.add_note("\n".join(_told(state.trace)))
+            add_note(error, "\n".join(_told(state.trace)))
             raise
         finally:
             os.chdir(self._home)
@@ -534,7 +535,7 @@ class ModelledInterleavings:
         try:
             self._scenario.ended(dict(zip(self._names, ends, strict=True)))
         except AssertionError as error:
-            error.add_note("\n".join(_told(state.trace)))
+            add_note(error, "\n".join(_told(state.trace)))
             raise
 
     def _made(self) -> Program:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -135,11 +135,11 @@ def name_of(kept: KeptDataSet) -> str:
 
 
 def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command) -> None:
-    before = datetime.now(UTC).replace(microsecond=0)
+    before = datetime.now(timezone.utc).replace(microsecond=0)
     first, second = keep(storage, "1" * 64), keep(storage, "2" * 64, (0, 3))
     one, two = holdfast.json("ls")
     created, age = datetime.fromisoformat(one.pop("created")), one.pop("age_seconds")
-    assert before <= created <= datetime.now(UTC)
+    assert before <= created <= datetime.now(timezone.utc)
     assert 0 <= age < 60
     place = {
         "host": socket.gethostname(),
@@ -565,7 +565,7 @@ def test_a_manifest_may_hold_any_number(storage: EmbeddedStorage, holdfast: Comm
 
 
 def test_ages_and_counts_are_short() -> None:
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     ages = {0: "0 s", 59: "59 s", 60: "1 min", 3599: "59 min", 7200: "2 h", 200_000: "2 d"}
     for seconds, text in ages.items():
         assert terminal.age(now - timedelta(seconds=seconds), now) == text

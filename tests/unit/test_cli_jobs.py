@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +73,12 @@ def begun(storage: HighAvailabilityStorage, number: int, name: str = "") -> JobS
 
 
 def test_every_job_is_an_object(storage: HighAvailabilityStorage, jobs: Command) -> None:
-    before = datetime.now(UTC)
+    before = datetime.now(timezone.utc)
     start = begun(storage, 0, "the answer")
     start.update(task_executors=["left:1"], vertices=VERTICES)
     (found,) = jobs.json()
     for moment in ("begun", "started"):
-        assert before <= datetime.fromisoformat(found.pop(moment)) <= datetime.now(UTC)
+        assert before <= datetime.fromisoformat(found.pop(moment)) <= datetime.now(timezone.utc)
     assert 0 <= found.pop("age_seconds") < 60
     assert found == {
         "id": start.job_id.hex,

@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -986,7 +986,7 @@ def test_what_nobody_starts_again_is_forgotten(program: Program, status: RecordS
         record = start.record.model_copy(update=changes)
         JobDirectory(start.directory).write_record(record)
 
-    old = datetime.now(UTC) - FORGOTTEN_AFTER - timedelta(minutes=1)
+    old = datetime.now(timezone.utc) - FORGOTTEN_AFTER - timedelta(minutes=1)
     storage = program()
     forgotten, younger, living = (
         storage.begin(WRITE.model_copy(update={"occurrence": number})) for number in range(3)
@@ -1035,7 +1035,7 @@ def test_a_program_forgets_the_jobs_that_it_has_ended(program: Program) -> None:
 
 
 def test_a_record_says_how_it_ended_or_nothing() -> None:
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     fields: dict[str, object] = {
         "job_id": "1" * 32,
         "identity": QUERY,

@@ -39,7 +39,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-class Name(enum.StrEnum):
+class Name(str, enum.Enum):
     ADA = "ada"
 
 

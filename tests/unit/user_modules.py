@@ -7,9 +7,9 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
+from typing_extensions import Self
 
 
 class UserModules:

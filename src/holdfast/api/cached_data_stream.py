@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never, Self
+from typing import TYPE_CHECKING
 
 from holdfast.api.data_stream import DataStream
 from holdfast.errors import InvalidTransformationError
@@ -11,6 +11,8 @@ from holdfast.graph.stream.transformations import CacheTransformation
 if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
+
+    from typing_extensions import Never, Self
 
     from holdfast.api.stream_context import StreamContext
 

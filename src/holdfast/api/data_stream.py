@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from holdfast.api.data_stream_sink import DataStreamSink
 from holdfast.api.stream_arguments import (
@@ -37,6 +37,8 @@ from holdfast.graph.stream.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
+
+    from typing_extensions import Self
 
     from holdfast.api.cached_data_stream import CachedDataStream
     from holdfast.api.closeable_iterator import CloseableIterator

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.api.stream_arguments import check_text
 from holdfast.graph.stream.transformations import SinkTransformation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class DataStreamSink:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -57,6 +57,7 @@ from holdfast.errors import (
 )
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import examine, find_matches
 from holdfast.plan.summary import summarize
@@ -344,7 +345,7 @@ class Environment(StreamEnvironment):
                         entry.kept.bytes,
                         _local(entry.kept.directories),
                         entry.kept.directories,
-                        datetime.fromtimestamp(entry.since, UTC),
+                        datetime.fromtimestamp(entry.since, timezone.utc),
                         entry.hits,
                         doubts,
                     )
@@ -804,7 +805,7 @@ def _first_attempts_error(refused: RetryRefused) -> BaseException:
     lost = refused.__context__
     error = lost.__cause__ if lost is not None and lost.__cause__ is not None else refused
     if error is not refused:
-        error.add_note(str(refused))
+        add_note(error, str(refused))
     return error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -24,6 +24,7 @@ from holdfast.spark.streams.stream_sources import CollectionSource, TableSource,
 
 if TYPE_CHECKING:
     from pyspark.sql.classic.dataframe import DataFrame
+    from typing_extensions import Self
 
     from holdfast.api.table import Table
 

@@ -180,7 +180,8 @@ class Table(DataFrame):
     transpose = eager_transformation(DataFrame.transpose)
     _collect_as_arrow = action(DataFrame._collect_as_arrow)
     _show_string = action(DataFrame._show_string)
-    _to_pandas = action(DataFrame._to_pandas)
+    if hasattr(DataFrame, "_to_pandas"):
+        _to_pandas = action(DataFrame._to_pandas)
 
     def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[Row]:
         return self._holdfast_context.stream_action(

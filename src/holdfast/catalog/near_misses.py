@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from holdfast.catalog.cataloged_result import CatalogedResult, MadeFrom, ResultState
 from holdfast.ids import IntermediateDataSetID
@@ -44,7 +44,7 @@ def why_not(
         made_from: what the result was made from.
         unreadable: a file that the user may not read, if any.
     """
-    moment = datetime.fromtimestamp(result.created, UTC)
+    moment = datetime.fromtimestamp(result.created, timezone.utc)
     kept = f"kept by {result.user} on {result.host} at {moment:%F %T} UTC"
     if result.digest != asked.digest:
         return f"{kept}, stale: {_changes(asked.made_from.files, made_from.files)}"

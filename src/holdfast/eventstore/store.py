@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.errors import StaleEpochError
 from holdfast.eventstore.background_writer import BackgroundWriter
@@ -18,6 +18,9 @@ from holdfast.eventstore.log_position import LogPosition
 from holdfast.eventstore.pending_events import PendingEvents
 from holdfast.eventstore.recording_state import RecordingState
 from holdfast.eventstore.replay import event_files
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 WRITE_BUFFER_SIZE = 1 << 20
 FLUSH_INTERVAL = timedelta(seconds=1)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from holdfast.errors import StaleEpochError, StorageError
@@ -323,7 +323,7 @@ class HighAvailabilityStorage:
         previous: JobRecord | None,
         already_done: bool,
     ) -> JobRecord:
-        now = datetime.now(UTC)
+        now = datetime.now(timezone.utc)
         driver = Driver(host=socket.gethostname(), pid=os.getpid())
         shown = name or identity.name or identity.action
         if previous is None:
@@ -399,7 +399,7 @@ class HighAvailabilityStorage:
             directory.remove(epoch)
 
     def _forget_old_jobs(self) -> None:
-        now = datetime.now(UTC)
+        now = datetime.now(timezone.utc)
         for job in known_jobs(self.root):
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:

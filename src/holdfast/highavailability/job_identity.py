@@ -6,12 +6,15 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from holdfast.files.directory_identity import directory_identity
 from holdfast.ids import JobID
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _JOB_ID_DIGITS = 32

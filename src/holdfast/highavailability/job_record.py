@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.ids import JobID
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class RecordStatus(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
@@ -231,7 +231,7 @@ class JobStart:
             ended = {
                 "status": RecordStatus.ENDED,
                 "job_status": status,
-                "ended": datetime.now(UTC),
+                "ended": datetime.now(timezone.utc),
                 # They may be large, and a program may end many jobs. On disk they stay.
                 "sources": None,
             }

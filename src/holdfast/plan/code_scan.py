@@ -15,8 +15,14 @@ _GLOBAL_READS = frozenset(
 _GLOBAL_WRITES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ATTRIBUTE_READS = _ATTRIBUTES | {"LOAD_SUPER_ATTR", "IMPORT_FROM"}
-_CALLS = frozenset({"PRECALL", "CALL", "CALL_KW"})
-_FORMATS = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
+# Python 3.10 has an operation of its own for each kind of call, and nothing that marks a call's
+# beginning: what is called is found by following the stack up to the call.
+_UNMARKED = "CALL_FUNCTION" in dis.opmap
+_CALLS = frozenset({"PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION", "CALL_METHOD"})
+_KEYWORD_CALLS = frozenset({"CALL_KW", "CALL_FUNCTION_KW"})
+_FORMATS = frozenset(
+    {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BINARY_MODULO", "INPLACE_MODULO"}
+)
 _FORMATTERS = frozenset(
     {"repr", "str", "ascii", "format", "format_map", "__repr__", "__str__", "__format__", "astype"}
 )
@@ -24,7 +30,10 @@ _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 # From 3.12 on one operation loads attributes and methods, and a bit tells which.
 _METHOD_BIT = "LOAD_METHOD" not in dis.opmap
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-_SHUFFLES = frozenset({"SWAP", "COPY"})
+_SHUFFLES = frozenset({"SWAP", "COPY", "DUP_TOP", "DUP_TOP_TWO"}) | frozenset(
+    name for name in dis.opmap if name.startswith("ROT_")
+)
+_BUILDS = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_STRING", "BUILD_TUPLE"})
 _FARTHEST_CALL = 200
 
 _Instruction = tuple[str, int]
@@ -211,8 +220,7 @@ class _Scan:
         unpacks = any(operation == "CALL_FUNCTION_EX" for operation, _ in instructions)
         for at, (operation, argument) in enumerate(instructions):
             if operation in _GLOBAL_READS:
-                index = argument >> 1 if operation == "LOAD_GLOBAL" else argument
-                self._global_names.add(code.co_names[index])
+                self._global_names.add(code.co_names[_global_index(operation, argument)])
                 self._writes = self._writes or operation in _GLOBAL_WRITES
             elif operation in _ATTRIBUTE_READS:
                 index = _attribute_index(operation, argument)
@@ -228,6 +236,10 @@ class _Scan:
             elif operation in _ATTRIBUTES and _calls_method(operation, argument):
                 name = code.co_names[_attribute_index(operation, argument)]
                 self._methods.append((name, _call_at(code, instructions, at + 1)))
+            elif operation in _ATTRIBUTES and _UNMARKED:
+                called, call = _called_at(code, instructions, at + 1)
+                if called is not False:
+                    self._methods.append((code.co_names[argument], call))
             elif operation in _ATTRIBUTES and unpacks:
                 self._methods.append((code.co_names[_attribute_index(operation, argument)], None))
             elif operation.startswith("LOAD_"):
@@ -241,10 +253,11 @@ class _Scan:
             self._uses.setdefault(name, []).append(_use(code, instructions, at))
 
     def _function(self, code: CodeType, instructions: list[_Instruction], at: int) -> None:
-        inner = None
-        if instructions[at - 1][0] == "LOAD_CONST":
-            inner = code.co_consts[instructions[at - 1][1]]
-        name = inner.co_qualname if isinstance(inner, CodeType) else f"{code.co_qualname}.?"
+        inner = _constant(code, instructions[at - 1])
+        name = getattr(inner, "co_qualname", f"{code.co_name}.?")
+        if isinstance(inner, str):
+            # Up to Python 3.10 the qualified name is pushed after the code.
+            name, inner = inner, _constant(code, instructions[at - 2])
         if isinstance(inner, CodeType) and inner.co_name in _COMPREHENSIONS:
             return
         end = at + 1
@@ -279,7 +292,20 @@ def _instructions(code: CodeType) -> Iterator[_Instruction]:
             yield operation, argument
 
 
-def _local_name(code: CodeType, index: int) -> str:
+def _constant(code: CodeType, instruction: _Instruction) -> object:
+    operation, argument = instruction
+    return code.co_consts[argument] if operation == "LOAD_CONST" else None
+
+
+def _global_index(operation: str, argument: int) -> int:
+    return argument >> 1 if operation == "LOAD_GLOBAL" and not _UNMARKED else argument
+
+
+def _local_name(code: CodeType, operation: str, index: int) -> str:
+    if _UNMARKED:
+        # Cells are counted for themselves.
+        cells = code.co_cellvars + code.co_freevars
+        return (code.co_varnames if "FAST" in operation else cells)[index]
     # Locals, those that inner functions share, and those of outer functions, each once.
     names = code.co_varnames + tuple(
         name for name in code.co_cellvars if name not in code.co_varnames
@@ -291,22 +317,23 @@ def _local_name(code: CodeType, index: int) -> str:
 def _loaded(code: CodeType, operation: str, argument: int) -> tuple[str, ...]:
     """The variables that an operation loads."""
     if operation == "LOAD_GLOBAL":
-        return (code.co_names[argument >> 1],)
+        return (code.co_names[_global_index(operation, argument)],)
     if operation in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
         return (code.co_names[argument],)
     if operation in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-        return (_local_name(code, argument),)
+        return (_local_name(code, operation, argument),)
     if operation.startswith("LOAD_FAST"):
         if operation.count("LOAD_FAST") == 2:
-            return _local_name(code, argument >> 4), _local_name(code, argument & 15)
-        return (_local_name(code, argument),)
+            both = argument >> 4, argument & 15
+            return tuple(_local_name(code, operation, index) for index in both)
+        return (_local_name(code, operation, argument),)
     return ()
 
 
 def _stored(code: CodeType, operation: str, argument: int) -> str | None:
     """The variable of a function that an operation assigns."""
     if operation in ("STORE_FAST", "STORE_DEREF"):
-        return _local_name(code, argument)
+        return _local_name(code, operation, argument)
     return None
 
 
@@ -323,7 +350,7 @@ def _calls_method(operation: str, argument: int) -> bool:
 def _use(code: CodeType, instructions: list[_Instruction], at: int) -> Use:
     operation, argument = instructions[at]
     # Before 3.13, a call begins with what marks its end.
-    begins_call = operation == "LOAD_GLOBAL" and bool(argument & 1)
+    begins_call = operation == "LOAD_GLOBAL" and bool(argument & 1) and not _UNMARKED
     if at > 0 and instructions[at - 1][0] == "PUSH_NULL" and not _PUSHES_AFTER:
         begins_call = True
     is_called = False
@@ -339,6 +366,9 @@ def _use(code: CodeType, instructions: list[_Instruction], at: int) -> Use:
     if instructions[end : end + 1] == [("PUSH_NULL", 0)] and _PUSHES_AFTER:
         is_called = True
         end += 1
+    if _UNMARKED and not is_called:
+        called, call = _called_at(code, instructions, end)
+        return Use(tuple(attributes), bool(called), call)
     is_called = is_called or begins_call
     call = _call_at(code, instructions, end) if is_called else None
     return Use(tuple(attributes), is_called, call)
@@ -358,8 +388,8 @@ def _call_at(code: CodeType, instructions: list[_Instruction], start: int) -> Ca
         if operation == "KW_NAMES":
             keywords = code.co_consts[argument]
             continue
-        if operation in _CALLS and argument + (operation == "CALL_KW") == depth:
-            if operation == "CALL_KW":
+        if _is_call(operation, argument, depth):
+            if operation in _KEYWORD_CALLS:
                 keywords = arguments.pop()
             if not isinstance(keywords, tuple) or len(arguments) < len(keywords):
                 return None
@@ -383,6 +413,39 @@ def _call_at(code: CodeType, instructions: list[_Instruction], start: int) -> Ca
     return None
 
 
+def _is_call(operation: str, argument: int, depth: int) -> bool:
+    """Whether an operation calls what lies below the arguments that have been pushed."""
+    if operation in _KEYWORD_CALLS:
+        return argument + 1 == depth
+    return operation in _CALLS and argument == depth
+
+
+def _called_at(
+    code: CodeType, instructions: list[_Instruction], start: int
+) -> tuple[bool | None, Call | None]:
+    """Whether what was pushed before an instruction is called, and with what: None if unknown.
+
+    For Pythons whose calls aren't marked where they begin.
+    """
+    depth = 0
+    for operation, argument in instructions[start : start + _FARTHEST_CALL]:
+        if _is_call(operation, argument, depth):
+            return True, _call_at(code, instructions, start)
+        if operation == "CALL_FUNCTION_EX" and 1 + (argument & 1) == depth:
+            return True, None
+        opcode = dis.opmap[operation]
+        if opcode in _JUMPS or operation in _SHUFFLES:
+            return None if depth else False, None
+        effect = dis.stack_effect(opcode, argument if opcode >= dis.HAVE_ARGUMENT else None)
+        pushes = operation.startswith("LOAD_") and operation not in _ATTRIBUTES
+        builds_nothing = operation in _BUILDS and argument == 0
+        if not pushes and not builds_nothing and min(depth, depth + effect) < 1:
+            # It takes what was pushed before.
+            return False, None
+        depth += effect
+    return None, None
+
+
 def _import_of(code: CodeType, argument: int, previous: list[_Instruction]) -> Import:
     name = code.co_names[argument]
     if [operation for operation, _ in previous] != ["LOAD_CONST", "LOAD_CONST"]:
@@ -399,7 +462,7 @@ def _bindings_of(code: CodeType, found: Import, following: list[_Instruction]) -
         if following[0][0] == "IMPORT_FROM":
             # `import a.b.c as d` goes down from one to the next.
             for instruction in following:
-                if instruction[0] not in ("IMPORT_FROM", "SWAP", "POP_TOP"):
+                if instruction[0] not in ("IMPORT_FROM", "SWAP", "ROT_TWO", "POP_TOP"):
                     yield Binding(*_bound(code, *instruction), name, level, None)
                     return
         # `import a.b` binds a, and `import a as b` what it says.

@@ -32,7 +32,10 @@ list                                         a sequence or a map (of `scala.Tupl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 CATALYST = "org.apache.spark.sql.catalyst."
 LOGICAL = CATALYST + "plans.logical."

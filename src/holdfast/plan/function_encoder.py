@@ -180,7 +180,8 @@ class FunctionEncoder(ClassEncoder):
         for part in (
             PYTHON,
             code.co_code,
-            code.co_exceptiontable,
+            # Before Python 3.11 it is a part of the code itself.
+            getattr(code, "co_exceptiontable", b""),
             code.co_flags,
             code.co_argcount,
             code.co_posonlyargcount,

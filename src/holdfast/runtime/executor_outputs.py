@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -235,7 +235,7 @@ class ExecutorOutputs(Generic[Connection]):
         output = OutputID.parse(staged.name)
         if not any(found.values()):
             raise StorageError(staged.location, "no task wrote a partition, not even an empty one")
-        created = datetime.now(UTC).isoformat(timespec="seconds")
+        created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         manifests = {
             connection: Manifest(created=created, dataset=description, partitions=partitions)
             for connection, partitions in found.items()

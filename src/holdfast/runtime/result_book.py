@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import MadeFrom
@@ -43,7 +43,7 @@ class Origin:
         >>> str(Origin("ana", "node-1", since=0.0, seconds=12.34))
         'ana on node-1 at 1970-01-01 00:00:00 UTC, in 12.3 s'
         """
-        moment = datetime.fromtimestamp(self.since, UTC)
+        moment = datetime.fromtimestamp(self.since, timezone.utc)
         return f"{self.user} on {self.host} at {moment:%F %T} UTC, in {self.seconds:.1f} s"
 
 

@@ -34,8 +34,8 @@ def new_object(spark: SparkSession, name: str, *arguments: Any) -> Any:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile the class, or doesn't run it.
     """
-    source = files(__package__).joinpath("java", f"{name}.java").read_text(encoding="utf-8")
-    return object_of(spark, name, source, *arguments)
+    source = files(__package__).joinpath("java").joinpath(f"{name}.java")
+    return object_of(spark, name, source.read_text(encoding="utf-8"), *arguments)
 
 
 def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:

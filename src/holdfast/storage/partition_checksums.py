@@ -8,6 +8,7 @@ import struct
 from io import BufferedReader
 from pathlib import Path
 
+from holdfast.older_python import sha256_of
 from holdfast.storage.kept_dataset import KeptPartition
 
 _TAIL = struct.Struct("<I4s")
@@ -45,7 +46,7 @@ def content_checksum(file: BufferedReader) -> str:
         OSError: when it can't be read.
     """
     file.seek(0)
-    return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 def replaced(partition: KeptPartition, file: Path, *, thorough: bool = False) -> str | None:

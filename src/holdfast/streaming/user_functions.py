@@ -18,6 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.functions.function import Function
 from holdfast.functions.runtime_context import RuntimeContext
+from holdfast.older_python import add_note
 
 __all__ = ["OpenedFunctions", "call_of", "failing_as", "own_copy"]
 
@@ -136,7 +137,7 @@ class OpenedFunctions:
             return
         if error is None or isinstance(error, GeneratorExit):
             raise first
-        error.add_note(f"Then, at its end: {first}")
+        add_note(error, f"Then, at its end: {first}")
 
 
 def _from_person_on(error: BaseException) -> TracebackType | None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock, RLock
-from typing import assert_never
+
+from typing_extensions import assert_never
 
 from holdfast.errors import (
     HoldingRefusedError,

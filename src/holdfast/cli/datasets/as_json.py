@@ -38,7 +38,7 @@ which is a list of places.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from holdfast.cli.datasets.dataset_source import Released
@@ -83,7 +83,7 @@ def shown(dataset: ListedDataSet, contents: Contents | None, now: datetime) -> d
             {
                 "path": file.path,
                 "bytes": file.length,
-                "modified": datetime.fromtimestamp(file.modified / 1000, UTC).isoformat(),
+                "modified": datetime.fromtimestamp(file.modified / 1000, timezone.utc).isoformat(),
             }
             for file in contents.sources
         ]
@@ -148,6 +148,8 @@ def _time(nanoseconds: int | None) -> str | None:
     if nanoseconds is None:
         return None
     try:
-        return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+        return datetime.fromtimestamp(nanoseconds / 1e9, timezone.utc).isoformat(
+            timespec="milliseconds"
+        )
     except (OverflowError, ValueError, OSError):
         return None

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     if arguments.json:
         _print_json([as_json.listed(dataset, now) for dataset in found.datasets])
     elif found.datasets:
@@ -115,7 +115,7 @@ def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:
 def _show(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
     dataset = _chosen(arguments, source, found)
-    contents, now = source.contents(dataset), datetime.now(UTC)
+    contents, now = source.contents(dataset), datetime.now(timezone.utc)
     if arguments.json:
         _print_json([as_json.shown(dataset, contents, now)])
     else:

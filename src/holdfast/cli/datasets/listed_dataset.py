@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from enum import Enum
 
 from holdfast.catalog.audience import Audience
@@ -114,7 +114,7 @@ class Sharing:
             result.seconds,
             result.cpu_seconds,
             result.lifetime,
-            datetime.fromtimestamp(result.last_used, UTC),
+            datetime.fromtimestamp(result.last_used, timezone.utc),
             result.uses,
             result.saved_seconds,
         )
@@ -180,4 +180,4 @@ def moment(text: str) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,7 +106,7 @@ def _kill_half_way(stage: Stage, data: Path, home: DriverHome) -> bool:
             if began is None or done < _VERTICES_TO_BE_DONE:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
                 continue
-            lived, worked = driver.seconds, datetime.now(UTC) - began
+            lived, worked = driver.seconds, datetime.now(timezone.utc) - began
             if not driver.kill():
                 break
             stage.say(
@@ -156,6 +156,6 @@ def _show_jobs(stage: Stage, home: DriverHome) -> None:
     stage.say(f"$ holdfast jobs --storage-dir {shlex.quote(str(home.jobs))}")
     jobs = known_jobs(home.jobs)
     if jobs:
-        show_jobs(stage.console, jobs, datetime.now(UTC), home.jobs)
+        show_jobs(stage.console, jobs, datetime.now(timezone.utc), home.jobs)
     else:
         stage.say(f"No jobs are recorded in {home.jobs}.")

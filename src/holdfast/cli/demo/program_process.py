@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.cli.demo.errors import DemoError
 from holdfast.cli.demo.spark_session import end_of_log
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _SECONDS_BETWEEN_LOOKS = 0.05
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def _show(root: Path, as_objects: bool) -> None:
         raise ValueError(f"{root}: no such directory") from None
     except OSError as error:
         raise ValueError(f"{root}: can't be listed: {error.strerror}") from error
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     if as_objects:
         print(json.dumps([as_json.listed(job, now) for job in jobs], indent=2))
     elif jobs:

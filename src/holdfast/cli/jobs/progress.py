@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.highavailability.job_record import JobRecord
 from holdfast.taskexecutor.recovery.shuffle_files import kept_map_tasks
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)

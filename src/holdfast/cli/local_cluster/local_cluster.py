@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -27,6 +27,9 @@ from holdfast.cli.local_cluster.spark_daemons import (
     worker_command,
 )
 from holdfast.cli.local_cluster.waiting import wait_for
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MASTER_HOST = "127.0.0.1"
 _ALIVE = "ALIVE"

@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.cli.local_cluster import namespace_init
 from holdfast.cli.local_cluster.errors import ClusterProcessError
 from holdfast.cli.local_cluster.process_tree import descendants, is_stopped, pid_in_namespace
 from holdfast.cli.local_cluster.waiting import wait_for
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _REPORT_LENGTH = 32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Self
+from typing import TYPE_CHECKING
 
 from holdfast.graph.diagram.diagram import Diagram
 from holdfast.graph.diagram.diagram_svg import diagram_svg
@@ -16,6 +16,9 @@ from holdfast.graph.stream.stream_job_graph import StreamJobGraph
 from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
 from holdfast.graph.stream.transformations import Transformation
 from holdfast.graph.stream.transformations_diagram import transformations_diagram
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from holdfast.errors import (
@@ -422,7 +422,7 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
         made: Found | None = None,
     ) -> KeptDataSet:
         """Publishes what was found of a production, and what has been made of it since, as one."""
-        created = datetime.now(UTC).isoformat(timespec="seconds")
+        created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         pieces = list(production.parts)
         manifests: dict[TaskExecutorConnection, Manifest] = {}
         for connection, partitions in (made or {}).items():

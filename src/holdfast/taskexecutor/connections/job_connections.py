@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import assert_never
+
+from typing_extensions import assert_never
 
 from holdfast.errors import (
     DuplicateRegistrationError,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from holdfast.files.regular_file import text_of
 from holdfast.taskexecutor.partitions.partition_info import PARTITIONS_LIMIT, OutputID
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 OUTPUT_PART_NAME = "_part.json"
 

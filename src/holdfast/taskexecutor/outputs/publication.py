@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import Self
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.taskexecutor.partitions.partition_info import PARTITIONS_LIMIT
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Publication(BaseModel):
