@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import sys
+from collections import defaultdict
 from io import BufferedReader
 
 _CHUNK = 1 << 20
@@ -45,3 +47,27 @@ def sha256_of(file: BufferedReader) -> str:
     while chunk := file.read(_CHUNK):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+def packages_distributions() -> dict[str, list[str]]:
+    """The names of the distributions that have installed something of each top-level name.
+
+    Python 3.10 knows those alone that say so in a `top_level.txt`.
+
+    Example:
+        >>> packages_distributions()["pyarrow"]
+        ['pyarrow']
+    """
+    if sys.version_info >= (3, 11):
+        return {top: [*of] for top, of in importlib.metadata.packages_distributions().items()}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for each in importlib.metadata.distributions():
+        declared = (each.read_text("top_level.txt") or "").split()
+        inferred = {
+            file.parts[0] if len(file.parts) > 1 else file.stem
+            for file in each.files or ()
+            if file.suffix == ".py"
+        }
+        for top in declared or inferred:
+            found[top].append(each.metadata["Name"])
+    return dict(found)

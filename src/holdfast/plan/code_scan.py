@@ -174,6 +174,30 @@ def scan_code(code: CodeType, inner: bool = True) -> CodeScan:
     return scan.result()
 
 
+def constants_of(code: CodeType) -> tuple[object, ...]:
+    """The constants of a code object, with None for what only names the functions inside of it.
+
+    Args:
+        code: of a function or a module.
+
+    >>> constants_of(compile("f = lambda: 1", "", "exec")).count("<lambda>")
+    0
+    """
+    if not _UNMARKED:
+        return code.co_consts
+    instructions = list(_instructions(code))
+    # Up to Python 3.10 functions are made of their code and their qualified name.
+    made = {
+        at - 1 for at, (operation, _) in enumerate(instructions) if operation == "MAKE_FUNCTION"
+    }
+    loads = [at for at, (operation, _) in enumerate(instructions) if operation == "LOAD_CONST"]
+    names = {instructions[at][1] for at in made.intersection(loads)}
+    names -= {instructions[at][1] for at in loads if at not in made}
+    return tuple(
+        None if index in names else constant for index, constant in enumerate(code.co_consts)
+    )
+
+
 class _Scan:
     def __init__(self) -> None:
         self._global_names: set[str] = set()
@@ -210,7 +234,7 @@ class _Scan:
 
     def add(self, code: CodeType) -> None:
         self._names.update(code.co_names)
-        self._strings.update(_strings_of(code.co_consts))
+        self._strings.update(_strings_of(constants_of(code)))
         if not {"query", "eval"}.isdisjoint(code.co_names):
             self._queries = self._queries or any(
                 isinstance(part, str) and "@" in part for part in code.co_consts

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from holdfast.plan.class_encoder import ClassEncoder
-from holdfast.plan.code_scan import CodeScan, Use, scan_code
+from holdfast.plan.code_scan import CodeScan, Use, constants_of, scan_code
 from holdfast.plan.module_origin import PYTHON
 from holdfast.plan.outside_world import by_methods, outside
 from holdfast.plan.reference_encoder import ABSENT, Feeder, look_up
@@ -192,7 +192,7 @@ class FunctionEncoder(ClassEncoder):
             code.co_cellvars,
         ):
             self.visit(part)
-        self._sequence("constants", code.co_consts)
+        self._sequence("constants", constants_of(code))
 
     def _cell(self, cell: types.CellType) -> None:
         manner = self._manner

@@ -16,6 +16,8 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
 
+from holdfast.older_python import packages_distributions
+
 PYTHON = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
 """Implementation and minor version: bytecode means something only together with them."""
 
@@ -219,7 +221,7 @@ def _standard_directories() -> tuple[str, ...]:
 
 @functools.cache
 def _distributions() -> dict[str, list[str]]:
-    return {top: list(names) for top, names in importlib.metadata.packages_distributions().items()}
+    return packages_distributions()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -79,7 +79,8 @@ class ReachEncoder(FunctionEncoder):
 
     def _feeder(self, kind: type) -> Feeder | None:
         feeder = super()._feeder(kind)
-        if feeder is None and kind.__module__.startswith("pyspark."):
+        # Some of Cython's types have a descriptor there.
+        if feeder is None and str(kind.__module__).startswith("pyspark."):
             # Known by name, so that Spark needs not be imported for it.
             if kind.__name__ == "Broadcast":
                 return self._broadcast

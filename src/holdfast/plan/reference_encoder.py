@@ -98,8 +98,8 @@ class ReferenceEncoder(ValueEncoder):
         return origin_of(cls.__module__) is not None and is_found(cls)
 
     def _by_name(self, value: Any, name: str) -> None:
-        modules = [getattr(value, "__module__", None), type(value).__module__]
-        modules.append(type(value).__module__.partition(".")[0])
+        modules = [getattr(value, "__module__", None), str(type(value).__module__)]
+        modules.append(str(modules[-1]).partition(".")[0])
         for module in modules:
             if not isinstance(module, str) or look_up(module, name) is not value:
                 continue

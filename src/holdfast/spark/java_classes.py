@@ -10,6 +10,7 @@ without lambdas, and generic types as raw ones.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, cast
 
@@ -18,6 +19,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.failures import reason
+from holdfast.spark.per_context import PerContext
+from holdfast.spark.versions import adapted
 
 _PACKAGE = "holdfast"
 _IN_PACKAGE = f"package {_PACKAGE};"
@@ -34,8 +37,28 @@ def new_object(spark: SparkSession, name: str, *arguments: Any) -> Any:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile the class, or doesn't run it.
     """
-    source = files(__package__).joinpath("java").joinpath(f"{name}.java")
-    return object_of(spark, name, source.read_text(encoding="utf-8"), *arguments)
+    return _object(spark, name, compiled(spark, name), arguments)
+
+
+def compiled(spark: SparkSession, name: str) -> Any:
+    """One of our classes, as the JVM's Spark has compiled it; once for each context.
+
+    Args:
+        spark: a classic session in the JVM.
+        name: the class's name, which is also that of its source.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
+    """
+    known = _compiled.of(spark)
+    if name not in known:
+        source = files(__package__).joinpath("java").joinpath(f"{name}.java")
+        text = adapted(name, source.read_text(encoding="utf-8"), spark.version)
+        known[name] = _class(spark, name, text)
+    return known[name]
+
+
+_compiled: PerContext[dict[str, Any]] = PerContext(lambda spark: {})
 
 
 def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:
@@ -51,8 +74,11 @@ def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> A
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile the class, or doesn't run it.
     """
+    return _object(spark, name, _class(spark, name, source), arguments)
+
+
+def _class(spark: SparkSession, name: str, source: str) -> Any:
     jvm = cast(Any, spark.sparkContext._jvm)
-    gateway = cast(Any, spark.sparkContext._gateway)
     # Py4J remembers methods by their class's name, and would call those of an earlier context.
     package = f"{_PACKAGE}.made_{uuid.uuid4().hex}"
     try:
@@ -60,11 +86,19 @@ def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> A
         # This one finds Spark, whichever loader Janino comes from.
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(f"{name}.java", source.replace(_IN_PACKAGE, f"package {package};", 1))
-        compiled = compiler.getClassLoader().loadClass(f"{package}.{name}")
+        return compiler.getClassLoader().loadClass(f"{package}.{name}")
+    # A name that the JVM has no class for is a package to Py4J, which can't be called.
+    except (Py4JError, TypeError) as error:
+        raise UnsupportedSparkError(name, reason(error)) from error
+
+
+def _object(spark: SparkSession, name: str, java_class: Any, arguments: Sequence[Any]) -> Any:
+    jvm = cast(Any, spark.sparkContext._jvm)
+    gateway = cast(Any, spark.sparkContext._gateway)
+    try:
         array = gateway.new_array(jvm.java.lang.Object, len(arguments))
         for index, argument in enumerate(arguments):
             array[index] = argument
-        return compiled.getConstructors()[0].newInstance(array)
-    # A name that the JVM has no class for is a package to Py4J, which can't be called.
-    except (Py4JError, TypeError) as error:
+        return java_class.getConstructors()[0].newInstance(array)
+    except Py4JError as error:
         raise UnsupportedSparkError(name, reason(error)) from error

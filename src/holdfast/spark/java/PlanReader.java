@@ -28,12 +28,17 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
@@ -327,7 +332,7 @@ public final class PlanReader {
          * negates a comparison is a comparison, and no operand of AND or OR is superfluous.
          */
         Expression simplified(Expression whole) {
-            PartialFunction rule = BooleanSimplification$.MODULE$.actualExprTransformer();
+            PartialFunction rule = SimplifiedFilter.rule();
             for (int count = 0; count < MOST_REWRITES; count++) {
                 Expression rewritten = rewritten(whole, rule);
                 if (rewritten == whole) {
@@ -648,6 +653,37 @@ public final class PlanReader {
                 }
             }
             out.append('"');
+        }
+    }
+
+    /** A plan that takes Spark's rule for expressions, which not all versions name. */
+    static final class SimplifiedFilter extends Filter {
+        private static PartialFunction taken;
+
+        private PartialFunction given;
+
+        SimplifiedFilter(Expression condition) {
+            super(condition, new OneRowRelation());
+        }
+
+        static synchronized PartialFunction rule() {
+            if (taken == null) {
+                // The rule passes over plans without any of what it simplifies.
+                SimplifiedFilter plan = new SimplifiedFilter(
+                    new Not(Literal$.MODULE$.TrueLiteral()));
+                BooleanSimplification$.MODULE$.apply(plan);
+                if (plan.given == null) {
+                    throw new IllegalStateException("boolean expressions can't be simplified");
+                }
+                taken = plan.given;
+            }
+            return taken;
+        }
+
+        public QueryPlan transformExpressionsUpWithPruning(
+                Function1 condition, RuleId rule, PartialFunction given) {
+            this.given = given;
+            return this;
         }
     }
 }

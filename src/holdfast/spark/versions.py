@@ -1,0 +1,135 @@
+"""How Spark's versions differ: our Java classes are written for the newest, and adapted to others.
+
+What a class touches is compiled against the Spark that runs. A class that isn't compiled by it
+costs the features that need the class, and no others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+OLDEST, NEWEST = (4, 0), (4, 3)
+"""The versions of Spark that the test suite runs on, with those in between."""
+
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a Java class of ours writes another way where Spark is older.
+
+    Attributes:
+        java_class: the class's name.
+        since: the first version of Spark that has it as the class is written.
+        ours: what stands in the class's source, wherever it does.
+        older: what older versions have in its place.
+    """
+
+    java_class: str
+    since: Version
+    ours: str
+    older: str
+
+
+_DEFAULT = ",\n                    QueryExecution.$lessinit$greater$default${}()"
+
+# Those of newer versions come first.
+DIFFERENCES = (
+    # Shuffles whose rows are read while they are written.
+    Difference("RetainedShuffles", (4, 3), "if (plain.pipelined())", "if (false)"),
+    Difference("RetainedShuffles", (4, 3), "(), plain.pipelined(), query", "(), query"),
+    Difference("RetainedShuffles", (4, 3), "(), pipelined(), query", "(), query"),
+    Difference("RetainedShuffles", (4, 3), "(), pipelined())", "())"),
+    Difference("RetainedShuffles", (4, 3), "boolean pipelined, Query query", "Query query"),
+    Difference("RetainedShuffles", (4, 3), "origin, size, pipelined)", "origin, size)"),
+    # A query's id, and its own analyzer.
+    Difference("UncachedQueries", (4, 2), _DEFAULT.format(7) + _DEFAULT.format(8), ""),
+    Difference("UncachedQueries", (4, 1), _DEFAULT.format(6), ""),
+    # Checksums by which a map task that runs again is known to have written the same rows.
+    Difference(
+        "RetainedShuffles",
+        (4, 1),
+        "output.sizes, output.id(),\n                                output.checksum)",
+        "output.sizes, output.id())",
+    ),
+    Difference("RetainedShuffles", (4, 1), "status.checksumValue()", "0L"),
+)
+
+NEEDED_FOR: Mapping[str, str] = {
+    "PlanReader": "caching and finding results",
+    "FreshPlans": "keeping results",
+    "KeptFormat": "reading results from local files",
+    "FileVersions": "telling versions of files apart, without which nothing over files is found",
+    "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
+    "NodeMeasure": "estimating sizes for recovery",
+    "CpuTimes": "measuring CPU times for the catalog",
+    "UncachedQueries": "verifying results",
+    "ScanSplits": "recovering jobs over files",
+    "FileListings": "recovering jobs over files that have changed",
+    "RetainedShuffles": "recovering shuffles",
+}
+"""What doesn't work without each of our Java classes."""
+
+
+def version_of(text: str) -> Version | None:
+    """The major and minor version in a version's text; None where there is none.
+
+    Args:
+        text: as Spark says it.
+
+    >>> version_of("4.1.4-vendor"), version_of("unknown")
+    ((4, 1), None)
+    """
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def adapted(java_class: str, source: str, spark: str) -> str:
+    """The source of a Java class as a version of Spark has it.
+
+    Args:
+        java_class: the class's name.
+        source: as it is written, for the newest version.
+        spark: the version that compiles it.
+
+    >>> adapted("RetainedShuffles", "return status.checksumValue();", "4.0.1")
+    'return 0L;'
+    """
+    version = version_of(spark) or NEWEST
+    for each in DIFFERENCES:
+        if each.java_class == java_class and version < each.since:
+            source = source.replace(each.ours, each.older)
+    return source
+
+
+def what_differs(spark: str, failed: Mapping[str, str]) -> str | None:
+    """What to warn of where a Spark isn't as our classes need it; None if it is.
+
+    Args:
+        spark: its version.
+        failed: why each class that can't be used can't be.
+
+    >>> print(what_differs("4.0.1", {}))
+    None
+    """
+    if not failed:
+        return None
+    lines = [
+        f"Spark {spark} differs from the versions that Holdfast supports "
+        f"({_text(OLDEST)} to {_text(NEWEST)}).",
+        f"  not available: {_features(failed)}",
+    ]
+    left = _features(NEEDED_FOR.keys() - failed.keys()) if "PlanReader" not in failed else ""
+    lines.append(f"  available: {left}" if left else "  jobs run as if there were no Holdfast")
+    lines += [f"  {name}: {why}" for name, why in failed.items()]
+    return "\n".join(lines)
+
+
+def _features(java_classes: Collection[str]) -> str:
+    return "; ".join(feature for name, feature in NEEDED_FOR.items() if name in java_classes)
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))
