@@ -17,8 +17,15 @@ USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" ] && \
 WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
 ARGS ?=
+# The versions of Spark that Holdfast runs on, each in an environment of its own, and the Python for
+# each: those that PySpark takes, one after the other, where they are there.
+VERSIONS ?= 4.0 4.1 4.2 4.3
+FOR_VERSIONS := build/spark-
+PYTHON_FOR_4.0 = python3.10
+PYTHON_FOR_4.1 = python3.12
+PYTHON_FOR_4.2 = python3.13
 
-.PHONY: help setup demo test lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
+.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,11 +65,34 @@ types: $(STAMP) ## Check the types
 $(CLASSES): $(STAMP)
 	@$(WITH_JAVA) && $(BIN)/python -m tests.share_classes $@
 
+# The newest patch release of a version of Spark, and what the suite needs.
+.PRECIOUS: $(FOR_VERSIONS)%/.complete
+$(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
+	@echo "Installing PySpark $* and what the suite needs into $(@D): some minutes the first time"
+	"$$($(PYTHON_FOR_$*) -c 'import sys; print(sys.executable)' 2>/dev/null || \
+		echo $(BIN)/python)" -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' \
+		--editable '.[demo,dev]'
+	@$(WITH_JAVA) && $(@D)/bin/python -m tests.share_classes $(@D)/spark-classes.jsa
+	@touch $@
+
 # What takes minutes in one piece begins early, so that no process waits long for the others. Three on
 # two cores: whoever kills processes, or waits for leases, uses half a core.
-test: setup lint types $(CLASSES) ## Run style, types and the whole test suite: what CI runs
+test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/spark) $(ARGS)
+		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/spark tests/versions) $(ARGS)
+
+smoke-4.0: $(FOR_VERSIONS)4.0/.complete ## Try the oldest Spark that Holdfast runs on
+	@$(WITH_JAVA) && $(FOR_VERSIONS)4.0/bin/python -m pytest -n 0 -q tests/versions
+
+test-versions: $(VERSIONS:%=$(FOR_VERSIONS)%/.complete) ## Run the Spark part of the suite on Spark 4.0 to 4.3 (VERSIONS="4.1 4.2")
+	@$(WITH_JAVA) && failed= && for version in $(VERSIONS); do \
+		echo "== Spark $$version"; \
+		$(FOR_VERSIONS)$$version/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+			tests/unit/test_members.py tests/versions tests/spark $(ARGS) || \
+			failed="$$failed $$version"; \
+	done; [ -z "$$failed" ] || { echo "Failed on Spark$$failed" >&2; exit 1; }
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)

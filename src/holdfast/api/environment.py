@@ -72,6 +72,7 @@ from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.compatibility import check
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
@@ -243,9 +244,11 @@ class Environment(StreamEnvironment):
         )
 
     def _warm_up(self) -> None:
-        # To compile the plan reader takes a moment, which the first job need not wait for.
+        # To compile Java classes takes a moment, which the first job need not wait for.
         with suppress(Exception):
             PlanReader.of(self._plain)
+        with suppress(Exception):
+            check(self._plain)
 
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value

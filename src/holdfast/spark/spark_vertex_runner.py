@@ -102,7 +102,11 @@ class SparkVertexRunner:
         # Whatever is made of a scan, an RDD as well, holds the session that it has been made in.
         session = reading_session(self._spark, whole_files=form is HandOutForm.RDD)
         if self._live is None:
-            self._live = new_object(self._spark, "CollectedObjects")
+            try:
+                self._live = new_object(self._spark, "CollectedObjects")
+            except UnsupportedSparkError as error:
+                # What it reads could be removed too early, or never.
+                raise SubstitutionRefusedError(str(error)) from error
         self._live.watch(session, name)
         reader = PartitionReader(self._spark, session)
         # Some of Spark's rules fail over a union that no user has written, as barrier stages do.

@@ -61,7 +61,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "PlanReader": "caching and finding results",
     "FreshPlans": "keeping results",
     "KeptFormat": "reading results from local files",
-    "FileVersions": "telling versions of files apart, without which nothing over files is found",
+    "FileVersions": "caching and finding results",
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",
     "CpuTimes": "measuring CPU times for the catalog",
@@ -71,6 +71,9 @@ NEEDED_FOR: Mapping[str, str] = {
     "RetainedShuffles": "recovering shuffles",
 }
 """What doesn't work without each of our Java classes."""
+
+# Without these, nothing does.
+_ALL = frozenset({"PlanReader", "FileVersions"})
 
 
 def version_of(text: str) -> Version | None:
@@ -121,14 +124,16 @@ def what_differs(spark: str, failed: Mapping[str, str]) -> str | None:
         f"({_text(OLDEST)} to {_text(NEWEST)}).",
         f"  not available: {_features(failed)}",
     ]
-    left = _features(NEEDED_FOR.keys() - failed.keys()) if "PlanReader" not in failed else ""
+    left = _features(NEEDED_FOR.keys() - failed.keys()) if failed.keys().isdisjoint(_ALL) else ""
     lines.append(f"  available: {left}" if left else "  jobs run as if there were no Holdfast")
     lines += [f"  {name}: {why}" for name, why in failed.items()]
     return "\n".join(lines)
 
 
 def _features(java_classes: Collection[str]) -> str:
-    return "; ".join(feature for name, feature in NEEDED_FOR.items() if name in java_classes)
+    # Some classes are needed for the same.
+    found = dict.fromkeys(NEEDED_FOR[name] for name in NEEDED_FOR if name in java_classes)
+    return "; ".join(found)
 
 
 def _text(version: Version) -> str:

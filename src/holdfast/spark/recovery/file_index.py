@@ -29,7 +29,6 @@ class FileIndexes:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._jvm = JvmMembers.of(spark)
-        self._listings = _listings.of(spark)
 
     def partitions(self, leaf: Any) -> tuple[str, ...]:
         """The directories that have values for partitioning columns, in the listing's order.
@@ -92,6 +91,10 @@ class FileIndexes:
     def _directories(self, spec: Any) -> tuple[str, ...]:
         joined: str = self._listings.directories(spec.partitions())
         return tuple(joined.split(_BETWEEN)) if joined else ()
+
+    @property
+    def _listings(self) -> Any:
+        return _listings.of(self._spark)
 
     def _datasources(self) -> Any:
         jvm: Any = self._spark.sparkContext._jvm

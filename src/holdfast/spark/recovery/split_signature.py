@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.hashing import hash_parts
 from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.spark.java_classes import new_object
@@ -82,7 +83,10 @@ def split_of(
     # Partitions that are pruned by what a subquery gives are known only when that has run.
     if not executed.subqueriesAll().isEmpty():
         return None
-    splits = _splits.of(spark)
+    try:
+        splits = _splits.of(spark)
+    except UnsupportedSparkError:
+        return None
     scans = streamed_scans(_operators(splits.operators(executed)))
     # A start on other cores may broadcast other rows of a limit, or of a tie.
     if scans is None or (scans.broadcasts and layout_sensitive):
