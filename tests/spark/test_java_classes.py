@@ -86,6 +86,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession),
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
+        "PlannedWrites": new_object(spark, "PlannedWrites"),
         "PlanReader": PlanReader(spark)._reader,
         "CpuTimes": new_object(spark, "CpuTimes", spark.sparkContext._jsc.sc(), "a.key"),
         "RetainedShuffles": new_object(

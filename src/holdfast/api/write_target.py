@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from holdfast.api.context import RetryRefused
 from holdfast.errors import SinkError
 from holdfast.sinks.sink_mode import SinkMode
+from holdfast.spark.write_commands import write_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,8 +194,9 @@ def target_of_save(session: SparkSession, java_writer: Any, path: str | None) ->
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
     """
-    option = session._jvm.scala.Option  # type: ignore[union-attr]
-    command = java_writer.saveCommand(option.apply(path))
+    command = write_command(session, java_writer, "save", path)
+    if command is None:
+        return SettledTarget()
     target = _target_of_save_command(session, java_writer, command)
     if _simple_name(command) == _FILE_COMMAND:
         target.files = _files_write(command)
@@ -230,7 +232,7 @@ def target_of_insert(session: SparkSession, java_writer: Any, table: str) -> Wri
 
     Source: FLIP-36, phase 1 (the original plan is resubmitted, transparently to the users).
     """
-    command = _analyzed(session, java_writer.insertIntoCommand(table))
+    command = _analyzed(session, write_command(session, java_writer, "insertInto", table))
     return _target_of_command(session, java_writer, command)
 
 

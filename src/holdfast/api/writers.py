@@ -33,6 +33,7 @@ from holdfast.api.write_target import (
 )
 from holdfast.errors import SinkTargetExistsError
 from holdfast.sinks.directory_sink import DirectorySink
+from holdfast.spark.write_commands import write_command
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -271,5 +272,5 @@ def _target_of_v1(writer: _JobWriter, method: str, args: tuple[Any, ...]) -> Wri
 def _target_of_v2(writer: _JobWriter, method: str, args: tuple[Any, ...]) -> WriteTarget:
     if method not in ("append", "overwrite", "overwritePartitions"):
         return WriteTarget()
-    command = getattr(writer.java_writer, f"{method}Command")(*args)
-    return target_of_append(writer.table.sparkSession, command)
+    session = writer.table.sparkSession
+    return target_of_append(session, write_command(session, writer.java_writer, method, *args))

@@ -15,6 +15,9 @@ OLDEST, NEWEST = (4, 0), (4, 3)
 
 Version = tuple[int, int]
 
+NAMES_WRITE_COMMANDS: Version = (4, 1)
+"""From here on, Spark's writers say by which command they would write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -69,6 +72,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",
     "RetainedShuffles": "recovering shuffles",
+    "PlannedWrites": "writing Tables (Spark 4.0)",
 }
 """What doesn't work without each of our Java classes."""
 
@@ -89,6 +93,19 @@ def version_of(text: str) -> Version | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
+def is_at_least(spark: str, version: Version) -> bool:
+    """Whether Spark is of a version or of a later one; what says no version counts as the newest.
+
+    Args:
+        spark: as Spark says it.
+        version: the earliest one.
+
+    >>> is_at_least("4.0.3", (4, 1))
+    False
+    """
+    return (version_of(spark) or NEWEST) >= version
+
+
 def adapted(java_class: str, source: str, spark: str) -> str:
     """The source of a Java class as a version of Spark has it.
 
@@ -100,9 +117,8 @@ def adapted(java_class: str, source: str, spark: str) -> str:
     >>> adapted("RetainedShuffles", "return status.checksumValue();", "4.0.1")
     'return 0L;'
     """
-    version = version_of(spark) or NEWEST
     for each in DIFFERENCES:
-        if each.java_class == java_class and version < each.since:
+        if each.java_class == java_class and not is_at_least(spark, each.since):
             source = source.replace(each.ours, each.older)
     return source
 
