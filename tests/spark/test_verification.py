@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from holdfast import Environment
 from holdfast.api.table_session import plain_session
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.row_hash import positional_type, row_hash
+from holdfast.spark.versions import version_of
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
@@ -134,6 +136,7 @@ def test_nothing_is_verified_unless_it_is_asked_for(spark: SparkSession, tmp_pat
     assert verified(spark) == before
 
 
+IS_4_0 = version_of(pyspark.__version__) == (4, 0)
 _ALL_TYPES = """
     SELECT id % 7 AS l, cast(id % 3 AS BYTE) AS b, cast(id AS FLOAT) / 3 AS f, id % 2 = 0 AS t,
            CASE id % 5 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D WHEN 2 THEN double('NaN')
@@ -427,7 +430,10 @@ def hashed(spark: SparkSession, values: list[str]) -> list[int]:
         ["0L", "NULL", "42L", "7L", "-3074457345618258604L"],
         ["''", "NULL", "'a'", "'A'", "'a '"],
         ["'a' COLLATE UTF8_LCASE", "'A' COLLATE UTF8_LCASE", "NULL"],
-        ["'a' COLLATE UTF8_BINARY_RTRIM", "'a ' COLLATE UTF8_BINARY_RTRIM"],
+        pytest.param(
+            ["'a' COLLATE UTF8_BINARY_RTRIM", "'a ' COLLATE UTF8_BINARY_RTRIM"],
+            marks=pytest.mark.skipif(IS_4_0, reason="Spark 4.0 has no collations that trim"),
+        ),
         ["X''", "X'00'", "X'0000'", "NULL"],
         ["array(NULL, 1)", "array(1, NULL)", "array(1)", "array(1, NULL, NULL)", "NULL", "array()"],
         ["array(array(1), array(2))", "array(array(1, 2))", "array(array(), array(1, 2))"],

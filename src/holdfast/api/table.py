@@ -15,6 +15,7 @@ from holdfast.api.members import action, as_table, eager_transformation
 from holdfast.api.storage_levels import is_kept
 from holdfast.api.stream_writer import TableStreamWriter
 from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
+from holdfast.spark.versions import returns_json_as_dataframe
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -283,7 +284,7 @@ class Table(DataFrame):
             >>> table.where("k = 1").toJSON().first()
             '{"k":1,"v":10}'
         """
-        if self.sparkSession._jconf.pysparkToJSONReturnDataFrame():
+        if returns_json_as_dataframe(self.sparkSession):
             return as_table(self._holdfast_context, super().toJSON(use_unicode))
         handed_out = self._holdfast_context.prepare(self, "toJSON")
         return cast("RDD[str]", handed_out.toJSON(use_unicode))

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
 
 OLDEST, NEWEST = (4, 0), (4, 3)
 """The versions of Spark that the test suite runs on, with those in between."""
@@ -17,6 +20,9 @@ Version = tuple[int, int]
 
 NAMES_WRITE_COMMANDS: Version = (4, 1)
 """From here on, Spark's writers say by which command they would write."""
+
+REPARTITIONS_BY_ID: Version = (4, 1)
+"""From here on, DataFrames can be repartitioned by the numbers of partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +160,13 @@ def _features(java_classes: Collection[str]) -> str:
 
 def _text(version: Version) -> str:
     return ".".join(map(str, version))
+
+
+def returns_json_as_dataframe(spark: SparkSession) -> bool:
+    """Whether `DataFrame.toJSON` gives a DataFrame, which Spark 4.1 never does.
+
+    Args:
+        spark: the session of the DataFrame.
+    """
+    asked = cast(Any, spark)._jconf
+    return is_at_least(spark.version, (4, 2)) and bool(asked.pysparkToJSONReturnDataFrame())

@@ -17,6 +17,7 @@ from holdfast.graph.stream.partitioner import Forward, HashByKey
 from holdfast.graph.stream.stream_graph import CacheNode, CacheReaderSource, SourceRead
 from holdfast.graph.stream.stream_job_graph import StreamJobEdge, StreamJobGraph, StreamJobVertex
 from holdfast.graph.stream.transformations import CacheTransformation
+from holdfast.spark.streams.placement import placed
 from holdfast.spark.streams.sealed_formats import SharedInput
 from holdfast.spark.streams.sink_formats import task_index
 from holdfast.spark.streams.stream_sources import frame_of, is_read_cheaply
@@ -183,7 +184,7 @@ class StreamCompiler:
         frames: list[DataFrame] = []
         if moving:
             united = _union([self._split(edge, vertex) for edge in moving])
-            frames.append(_classic(united.repartitionById(vertex.parallelism, _TARGET)))
+            frames.append(_classic(placed(united, vertex.parallelism, _TARGET)))
         frames += [self._batches(edge) for edge in staying]
         by_key = any(isinstance(edge.partitioner, HashByKey) for edge in moving)
         return _union(frames), KeyedInput() if by_key else BatchInput()
