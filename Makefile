@@ -24,6 +24,7 @@ FOR_VERSIONS := build/spark-
 PYTHON_FOR_4.0 = python3.10
 PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
+PYTHON_FOR_4.3 = $(BIN)/python
 
 .PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
 
@@ -69,7 +70,7 @@ $(CLASSES): $(STAMP)
 .PRECIOUS: $(FOR_VERSIONS)%/.complete
 $(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
 	@echo "Installing PySpark $* and what the suite needs into $(@D): some minutes the first time"
-	"$$($(PYTHON_FOR_$*) -c 'import sys; print(sys.executable)' 2>/dev/null || \
+	"$$($(PYTHON_FOR_$*) -c 'import ensurepip, sys; print(sys.executable)' 2>/dev/null || \
 		echo $(BIN)/python)" -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' \

@@ -158,7 +158,9 @@ _ALL_TYPES = """
 def test_rows_of_all_types_agree_with_themselves(
     spark: SparkSession, env: Environment, log: pytest.LogCaptureFixture
 ) -> None:
-    hot = env.sql(_ALL_TYPES).cache()
+    # Spark 4.0 writes no columns of nothing to Parquet.
+    query = _ALL_TYPES.replace(", NULL AS nothing", "") if IS_4_0 else _ALL_TYPES
+    hot = env.sql(query).cache()
     hot.count()
     before = verified(spark)
     # PySpark can't collect intervals of months.

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import logging
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from holdfast import Environment
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark import compatibility, java_classes
 from holdfast.spark.compatibility import check
-from holdfast.spark.java_classes import compiled
+from holdfast.spark.java_classes import compiled, new_object
 from holdfast.spark.per_context import PerContext
-from holdfast.spark.versions import DIFFERENCES, NEEDED_FOR, adapted
+from holdfast.spark.streams import placement
+from holdfast.spark.versions import (
+    DIFFERENCES,
+    NEEDED_FOR,
+    NEWEST,
+    adapted,
+    is_at_least,
+    version_of,
+)
 from tests.spark.conftest import Probe
 
 JAVA = files("holdfast.spark").joinpath("java")
@@ -121,12 +131,43 @@ def test_jobs_answer_without(
         for _ in range(2):
             assert sorted(probe.rows(table)) == plain
         assert sorted(probe.rows(table.to_dataframe())) == plain
+        table.write.parquet(str(tmp_path / "out"))
+    assert sorted(probe.rows(probe.spark.read.parquet(str(tmp_path / "out")))) == plain
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "4.3.0"])
+def test_rows_go_to_the_partition_of_their_number(
+    spark: SparkSession, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_at_least(spark.version, version_of(version) or NEWEST):
+        pytest.skip("this Spark is older")
+    monkeypatch.setattr(placement, "is_at_least", lambda _, since: is_at_least(version, since))
+    numbers = spark.range(100).select((F.col("id") % 7).cast("int").alias("n"))
+    frame = placement.placed(numbers, 7, "n")
+    assert frame.where(F.spark_partition_id() != F.col("n")).count() == 0
+    assert frame.count() == 100 and frame.rdd.getNumPartitions() == 7
+
+
+def test_a_write_is_planned_without_being_run(spark: SparkSession, tmp_path: Path) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    gateway: Any = spark.sparkContext._gateway
+    session: Any = spark._jsparkSession
+    place = str(tmp_path / "out")
+    before = session.experimental().extraStrategies()
+    arguments = gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = place
+    writer: Any = spark.range(5).write.format("parquet")
+    planned = new_object(spark, "PlannedWrites")
+    command = planned.command(session, writer._jwrite, "save", arguments)
+    assert command.getClass().getSimpleName() == "InsertIntoHadoopFsRelationCommand"
+    assert not Path(place).exists()
+    assert session.experimental().extraStrategies().equals(before)
+    spark.range(5).write.parquet(place)
+    assert spark.read.parquet(place).count() == 5
 
 
 def _forget_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has objects of the classes be made again, for this test alone."""
-    import sys
-
     for module in [each for name, each in sys.modules.items() if name.startswith("holdfast.spark")]:
         for name, value in list(vars(module).items()):
             if isinstance(value, PerContext):

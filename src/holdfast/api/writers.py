@@ -31,7 +31,7 @@ from holdfast.api.write_target import (
     target_of_save,
     target_of_table,
 )
-from holdfast.errors import SinkTargetExistsError
+from holdfast.errors import SinkTargetExistsError, UnsupportedSparkError
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.spark.write_commands import write_command
 
@@ -183,8 +183,12 @@ class _JobWriter:
         return result
 
     def _write(self, method: str, *args: Any) -> None:
-        target = self._target_of(self, method, args)
         name, calls = f"{self._opened_by}.{method}", (*self._recorded, (method, args))
+        try:
+            target = self._target_of(self, method, args)
+        except UnsupportedSparkError:
+            # Where it writes to isn't known, so neither is what a failed attempt leaves there.
+            target = UnrepeatableTarget(name)
         sink = None
         if isinstance(target, OwnSourceTarget):
             self._overwrite_own_source(name, calls, target)
