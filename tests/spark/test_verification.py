@@ -158,8 +158,11 @@ _ALL_TYPES = """
 def test_rows_of_all_types_agree_with_themselves(
     spark: SparkSession, env: Environment, log: pytest.LogCaptureFixture
 ) -> None:
-    # Spark 4.0 writes no columns of nothing to Parquet.
-    query = _ALL_TYPES.replace(", NULL AS nothing", "") if IS_4_0 else _ALL_TYPES
+    query = _ALL_TYPES
+    if IS_4_0:
+        # It writes nothing of type VOID to Parquet.
+        for void in ("NULL AS nothing", "map('k', NULL)", "NULL AS u"):
+            query = query.replace(void, void.replace("NULL", "CAST(NULL AS INT)"))
     hot = env.sql(query).cache()
     hot.count()
     before = verified(spark)
