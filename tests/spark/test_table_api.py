@@ -22,8 +22,8 @@ from pyspark.errors import AnalysisException, PySparkAttributeError
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.group import GroupedData
+from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from holdfast import Environment, JobExecutionResult, VertexOutcome

@@ -74,6 +74,8 @@ NEEDED_FOR: Mapping[str, str] = {
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",
     "CpuTimes": "measuring CPU times for the catalog",
+    "QueryRule": "reading results in SQL commands and libraries (attached sessions)",
+    "StoredBySpark": "leaving to Spark what it has persisted itself",
     "UncachedQueries": "verifying results",
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",

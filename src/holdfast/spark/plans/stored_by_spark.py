@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.fixed_parts import with_fixed_parts
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.java_classes import new_object
@@ -41,7 +42,11 @@ class StoredBySpark:
         with self._left_alone():
             if self._is_stored is None:
                 session = self._spark._jsparkSession
-                self._is_stored = new_object(self._spark, "StoredBySpark", session)
+                try:
+                    self._is_stored = new_object(self._spark, "StoredBySpark", session)
+                except UnsupportedSparkError:
+                    # Then a persisted plan may be computed from what is kept below it.
+                    return query
             stored = query.reading.each(self._is_stored).split(",")
         handles = {handle for handle, is_stored in enumerate(stored) if is_stored == "true"}
         return replace(query, root=with_fixed_parts(query.root, handles))
