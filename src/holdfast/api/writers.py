@@ -183,12 +183,13 @@ class _JobWriter:
         return result
 
     def _write(self, method: str, *args: Any) -> None:
-        name, calls = f"{self._opened_by}.{method}", (*self._recorded, (method, args))
+        name = f"{self._opened_by}.{method}"
         try:
             target = self._target_of(self, method, args)
         except UnsupportedSparkError:
             # Where it writes to isn't known, so neither is what a failed attempt leaves there.
             target = UnrepeatableTarget(name)
+        calls = (*self._recorded, (method, args))
         sink = None
         if isinstance(target, OwnSourceTarget):
             self._overwrite_own_source(name, calls, target)
