@@ -88,7 +88,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlannedWrites": new_object(spark, "PlannedWrites"),
         "PlanReader": PlanReader(spark)._reader,
-        "CpuTimes": new_object(spark, "CpuTimes", spark.sparkContext._jsc.sc(), "a.key"),
+        "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
         ),

@@ -697,9 +697,9 @@ def test_an_interrupted_job_leaves_nothing_staged_and_the_next_one_works(pair: P
     assert answer["error"] == "KeyboardInterrupt"
     assert answer["staged"] == []
 
-    # PySpark's handler can't cancel from within a call, so Spark's own job goes on until now.
-    pair.traces.open("interrupted")
+    # The one core is free for the next job, although the gate is closed.
     pair.assert_reads(pair.living)
+    pair.traces.open("interrupted")
     again = pair.living.ask("run", "interrupted")
     assert again["rows"] == EXPECTED
     assert again["outcomes"] == ["produced", "run"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame as ParentDataFrame
@@ -26,6 +27,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from holdfast.api import tables_of_sessions
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.context import RetryRefused
+from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.recovery import job_records, recoverable_jobs
 from holdfast.api.session_queries import SessionQueries
@@ -73,6 +75,8 @@ from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.compatibility import check
+from holdfast.spark.failures import is_cancelled
+from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
@@ -512,6 +516,16 @@ class Environment(StreamEnvironment):
         before_retry: Callable[[], None] | None = None,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
+        with InterruptibleAction(self._plain), self._runnable_again(table):
+            return self._run_action(table, name, action, before_retry)
+
+    def _run_action(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[ParentDataFrame], T],
+        before_retry: Callable[[], None] | None,
+    ) -> T:
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
@@ -535,13 +549,14 @@ class Environment(StreamEnvironment):
         sink: JobSink,
     ) -> None:
         """Runs a write as one job, see `holdfast.api.context.TableContext.write_action`."""
-        request = self._request(table, name)
-        if request is None or self._recoverable is None:
-            self._run_plain(table, name, lambda df: action(df, None))
-            return
-        with self.left_alone():
-            result = self._recoverable.write(request, action, sink)
-        self._last_job_result = JobExecutionResult.of(result)
+        with InterruptibleAction(self._plain):
+            request = self._request(table, name)
+            if request is None or self._recoverable is None:
+                self._run_plain(table, name, lambda df: action(df, None))
+                return
+            with self.left_alone():
+                result = self._recoverable.write(request, action, sink)
+            self._last_job_result = JobExecutionResult.of(result)
 
     def stream_action(
         self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]
@@ -551,6 +566,12 @@ class Environment(StreamEnvironment):
         Raises:
             KeptPartitionLostError: when kept data is lost after the first row was returned.
         """
+        with self._runnable_again(table):
+            yield from interruptible_rows(self._plain, self._rows_of(table, name, action))
+
+    def _rows_of(
+        self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]
+    ) -> Iterator[Row]:
         request = self._request(table, name)
         if request is None:
             yield from self._run_plain(table, name, action)
@@ -572,10 +593,9 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return self.plain(table)
-        with self.left_alone():
-            dataframe, result = self._master.prepare(
-                request, _FORMS.get(name, HandOutForm.DATAFRAME)
-            )
+        form = _FORMS.get(name, HandOutForm.DATAFRAME)
+        with InterruptibleAction(self._plain), self.left_alone():
+            dataframe, result = self._master.prepare(request, form)
         self._last_job_result = JobExecutionResult.of(result)
         return dataframe
 
@@ -787,6 +807,18 @@ class Environment(StreamEnvironment):
             self._last_job_result = JobExecutionResult.of(result)
         substituted = dataframe._jdf.queryExecution().analyzed()
         return plan if substituted.fastEquals(plan) else substituted
+
+    @contextmanager
+    def _runnable_again(self, table: Table) -> Iterator[None]:
+        """Spark remembers of a DataFrame that its job was cancelled, and would say so again."""
+        try:
+            yield
+        except BaseException as error:
+            if is_interrupt(error) or is_cancelled(error):
+                with suppress(Py4JError):
+                    analyzed = table._jdf.queryExecution().analyzed()
+                    table._jdf = self._bridge.dataframe(analyzed)._jdf
+            raise
 
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         started = time.monotonic()

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from holdfast.api.cached_data_stream import CachedDataStream
 from holdfast.api.closeable_iterator import CloseableIterator
 from holdfast.api.data_stream import DataStream
+from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.keyed_stream import KeyedStream
 from holdfast.catalog.audience import Audience
@@ -102,11 +103,10 @@ class StreamProgram:
     def collect(self, stream: DataStream, job_name: str) -> CloseableIterator:
         """Returns the records of a stream one by one, as one job."""
         self.check_open("execute_and_collect()")
-        return CloseableIterator(
-            self._executor.collect(
-                stream._transformation, job_name, self.parallelism, self._ended_well
-            )
+        records = self._executor.collect(
+            stream._transformation, job_name, self.parallelism, self._ended_well
         )
+        return CloseableIterator(interruptible_rows(self.environment.spark, records))
 
     # --- the side that the environment sees
 
@@ -124,7 +124,8 @@ class StreamProgram:
         if not self._sinks:
             raise NoSinksError()
         sinks, self._sinks = self._sinks, []
-        return self._ended_well(self._executor.execute(job_name, sinks, self.parallelism))
+        with InterruptibleAction(self.environment.spark):
+            return self._ended_well(self._executor.execute(job_name, sinks, self.parallelism))
 
     def to_table(self, stream: DataStream, schema: StructType | str) -> Table:
         """Returns the table of a stream's records.

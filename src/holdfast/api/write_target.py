@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from holdfast.api.context import RetryRefused
 from holdfast.errors import SinkError
 from holdfast.sinks.sink_mode import SinkMode
+from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.write_commands import write_command
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ class OwnSourceTarget(WriteTarget):
         hidden = f".{self._path.getName()}-{uuid.uuid4().hex}"
         staged, aside = (self._beside(f"{hidden}-{kind}") for kind in ("new", "old"))
         try:
-            write(staged.toString())
+            with over_before_clearing():
+                write(staged.toString())
             self._rename(self._path, aside)
             try:
                 self._rename(staged, self._path)

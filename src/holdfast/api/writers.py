@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
+from holdfast.api.context import RetryRefused
 from holdfast.api.members import (
     MERGE_WRITER_MEMBERS,
     WRITER_MEMBERS,
@@ -33,6 +36,8 @@ from holdfast.api.write_target import (
 )
 from holdfast.errors import SinkTargetExistsError, UnsupportedSparkError
 from holdfast.sinks.directory_sink import DirectorySink
+from holdfast.spark.failures import is_cancelled
+from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.write_commands import write_command
 
 if TYPE_CHECKING:
@@ -201,12 +206,19 @@ class _JobWriter:
         elif target.settled:
             getattr(self.java_writer, method)(*args)
         else:
-            self.table._holdfast_context.run_action(
-                self.table,
-                name,
-                lambda df: _replay(self._open_writer(df), calls),
-                before_retry=target.before_retry,
-            )
+            try:
+                self.table._holdfast_context.run_action(
+                    self.table,
+                    name,
+                    lambda df: _replay(self._open_writer(df), calls),
+                    before_retry=target.before_retry,
+                )
+            except BaseException as error:
+                if is_interrupt(error) or is_cancelled(error):
+                    # Spark leaves an empty directory, at which the next try would fail.
+                    with suppress(RetryRefused, Py4JError):
+                        target.before_retry()
+                raise
 
     def _overwrite_own_source(
         self, name: str, calls: tuple[WriterCall, ...], target: OwnSourceTarget

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.plan.session_inputs import SessionInputs
@@ -47,6 +49,7 @@ def session_under(
         more: what is set beside them.
     """
     session = spark._jsparkSession.cloneSession()
+    _interrupted_with(spark, session)
     settings = session.sessionState().conf()
     found = _counted(spark, settings)
     wanted = {
@@ -62,6 +65,24 @@ def session_under(
         if found.get(key) != value:
             settings.setConfString(key, value)
     return session
+
+
+def tags_of_jobs(spark: SparkSession) -> list[str]:
+    """What `interruptAll` and `interruptTag` know a session's jobs by, in this thread."""
+    try:
+        session = spark._jsparkSession
+        managed = str(session.managedJobTags().get().values().mkString(" "))
+        return [str(session.sessionJobTag()), *managed.split()]
+    # Not every Spark has them.
+    except (Py4JError, TypeError):
+        return []
+
+
+def _interrupted_with(spark: SparkSession, copied: Any) -> None:
+    """Sees to it that `interruptAll` of a session finds the jobs of its copy; tags it has."""
+    with suppress(Py4JError, TypeError):
+        tag = spark._jsparkSession.sessionJobTag()
+        copied.managedJobTags().get().put("holdfast", tag)
 
 
 def _counted(spark: SparkSession, settings: Any) -> dict[str, str]:

@@ -29,7 +29,7 @@ from holdfast.runtime.vertex_runner import (
 )
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.cpu_times import measured_cpu, wait_for_tasks
+from holdfast.spark.cpu_times import measured_cpu
 from holdfast.spark.failures import (
     broken_seals,
     is_cancelled,
@@ -37,6 +37,7 @@ from holdfast.spark.failures import (
     names_any,
     reason,
 )
+from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
@@ -202,17 +203,15 @@ class SparkVertexRunner:
         try:
             may_differ = read is query.plan and not self._storage.spans_machines
             written = None
-            if not (write and may_differ and self._written(write, plan, description, staged)):
-                written = self._write(steps.written(plan), session, description, staged)
+            with over_before_clearing():
+                if not (write and may_differ and self._written(write, plan, description, staged)):
+                    written = self._write(steps.written(plan), session, description, staged)
             changed = self._sources.changed(query.root.source_files())
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
             self._check_settings(session, inputs)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
-            # After any other error nothing is written any more, be it that a job still answers.
-            if isinstance(error, (PySparkException, Py4JError)):
-                wait_for_tasks(self._spark)
             self._storage.discard(staged)
             if isinstance(error, LocationsIncompleteError):
                 raise NotKeptError(str(error), incomplete=True) from error

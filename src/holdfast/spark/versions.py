@@ -73,7 +73,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "FileVersions": "caching and finding results",
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",
-    "CpuTimes": "measuring CPU times for the catalog",
+    "LabelledJobs": "measuring CPU times for the catalog",
     "QueryRule": "reading results in SQL commands and libraries (attached sessions)",
     "StoredBySpark": "leaving to Spark what it has persisted itself",
     "UncachedQueries": "verifying results",

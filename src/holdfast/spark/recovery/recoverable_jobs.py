@@ -23,6 +23,7 @@ from holdfast.runtime.job_master import JobMaster, JobRequest
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.failures import is_cancelled
 from holdfast.spark.plans.optimized_query import OptimizedQueries
 from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.job_engine import JobEngine
@@ -313,11 +314,12 @@ class RecoverableJobs:
             # What the program has done so far is not to be done again.
             self._let_go(recoverable)
             raise
-        except Exception:
+        except Exception as error:
             if self._is_lost():
                 self._let_go(recoverable)
             else:
-                self._end(recoverable, JobStatus.FAILED)
+                cancelled = is_cancelled(error)
+                self._end(recoverable, JobStatus.CANCELED if cancelled else JobStatus.FAILED)
             raise
         except BaseException:
             self._end(recoverable, JobStatus.CANCELED)

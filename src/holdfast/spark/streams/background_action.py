@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from holdfast.spark.session_settings import tags_of_jobs
+
 __all__ = ["BackgroundAction"]
 
 _PATIENCE_S = 0.5
@@ -28,6 +30,7 @@ class BackgroundAction:
     ) -> None:
         self._context = spark.sparkContext
         self._tag = f"holdfast-{uuid.uuid4().hex}"
+        self._tags = [self._tag, *tags_of_jobs(spark)]
         self._action = action
         self._on_end = on_end
         self._error: BaseException | None = None
@@ -55,7 +58,8 @@ class BackgroundAction:
 
     def _run(self) -> None:
         try:
-            self._context.addJobTag(self._tag)
+            for tag in self._tags:
+                self._context.addJobTag(tag)
             self._action()
             self._over = True
         except BaseException as error:

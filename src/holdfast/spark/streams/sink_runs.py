@@ -14,6 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import InvalidStreamArgumentError
 from holdfast.functions.sink import FileSink, PrintSink, Sink
+from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.streams.background_action import BackgroundAction
 from holdfast.spark.streams.record_receiver import RecordReceiver
 from holdfast.spark.streams.sink_formats import SentOutput, SinkOutput, TextOutput
@@ -170,8 +171,9 @@ class _FileRun(SinkRun):
         files = path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration())
         is_new = not files.exists(path)
         try:
-            yield
-        except Exception:
+            with over_before_clearing():
+                yield
+        except BaseException:
             with suppress(Py4JError):
                 if is_new and not files.listFiles(path, True).hasNext():
                     files.delete(path, True)
