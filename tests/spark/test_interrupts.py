@@ -1,4 +1,4 @@
-"""An action that is interrupted, or whose job is cancelled, is over: nothing of it goes on or stays."""
+"""Interrupts: the job that runs is cancelled, nothing half-made stays, the next action works."""
 
 from __future__ import annotations
 
