@@ -7,14 +7,16 @@ from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.api.attachment import attach, detach
+    from holdfast.api.cached_data_set import CachedDataSet
     from holdfast.api.cached_data_stream import CachedDataStream
     from holdfast.api.cached_table import CachedTable
     from holdfast.api.closeable_iterator import CloseableIterator
     from holdfast.api.data_stream import DataStream
     from holdfast.api.data_stream_sink import DataStreamSink
-    from holdfast.api.environment import CachedDataSet, Environment
+    from holdfast.api.environment import Environment
     from holdfast.api.job_execution_result import JobExecutionResult
     from holdfast.api.keyed_stream import KeyedStream
+    from holdfast.api.notebook import load_ipython_extension, unload_ipython_extension
     from holdfast.api.table import Table
     from holdfast.functions.encoder import Encoder
     from holdfast.functions.file_source import FileSource, StreamFormat
@@ -95,13 +97,15 @@ __all__ = [
     "__version__",
     "attach",
     "detach",
+    "load_ipython_extension",
+    "unload_ipython_extension",
 ]
 
 # Found when they are asked for: Spark's Python workers import this package for the functions of a
 # stream alone, and the rest would take each of them longer than many a job does.
 _HOMES = {
     "BlockingPersistentResultPartitionMeta": "runtime.partitions",
-    "CachedDataSet": "api.environment",
+    "CachedDataSet": "api.cached_data_set",
     "CachedDataStream": "api.cached_data_stream",
     "CachedTable": "api.cached_table",
     "CloseableIterator": "api.closeable_iterator",
@@ -143,7 +147,9 @@ _HOMES = {
     "VertexOutcome": "runtime.execution_graph",
     "attach": "api.attachment",
     "detach": "api.attachment",
+    "load_ipython_extension": "api.notebook",
     "WatermarkStrategy": "functions.watermark_strategy",
+    "unload_ipython_extension": "api.notebook",
 }
 
 

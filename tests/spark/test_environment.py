@@ -270,7 +270,9 @@ def test_what_is_cached_is_listed(env: Environment, numbers: Table, kept: Path) 
     again = env.from_dataframe(numbers).where("k = 1").cache()
     salted = numbers.select(F.uuid().alias("u")).cache()
     waiting, other = env.list_cached()
-    assert waiting.computes == "Filter over a range"
+    assert re.fullmatch(
+        r"hot: Filter \(k = 1\) over a range \(test_environment.py:\d+\)", waiting.computes
+    )
     assert re.fullmatch("[0-9a-f]{64}", waiting.digest)
     assert waiting.dataset_id is waiting.location is waiting.since is None
     assert (waiting.partitions, waiting.rows, waiting.bytes, waiting.hits) == (0, 0, 0, 0)
@@ -468,6 +470,58 @@ def test_nested_caches_are_vertices_of_their_own(env: Environment, numbers: Tabl
     assert sorted(each.value for each in outcomes(env)) == ["produced", "read from cache", "run"]
 
 
+def test_what_is_cached_is_shown_as_a_table(env: Environment, numbers: Table) -> None:
+    assert repr(env.list_cached()) == "Nothing is cached"
+    assert "Nothing is cached" in env.list_cached()._repr_html_()
+    by_rest = numbers.groupBy("k").count().cache()
+    numbers.where("k < 2").cache(name="the <small> ones")
+    numbers.select(F.uuid()).cache()
+    by_rest.count()
+    shown = repr(env.list_cached())
+    head, headings, first, second, third, *notes = shown.splitlines()
+    assert re.fullmatch(r"3 cached, 1 kept: [\d,]+ bytes", head)
+    assert headings.split()[:3] == ["cached", "dataset", "partitions"]
+    assert "by_rest: Aggregate [k], [k, count(1) AS count]" in first and "1 job" in first
+    assert "the <small> ones: Filter (k < " in second and "not kept yet" in second
+    assert "uuid(" in third
+    assert len(notes) == 1 and "only this very table reads it" in notes[0]
+    assert "<td>the &lt;small&gt; ones: Filter (k &lt; " in env.list_cached()._repr_html_()
+    assert re.fullmatch(r"<Environment: 3 cached, 1 kept: [\d,]+ bytes>", repr(env))
+
+
+def test_sparks_ui_says_what_jobs_are_for(
+    spark: SparkSession, env: Environment, numbers: Table
+) -> None:
+    context: Any = spark.sparkContext
+    begun = len(_descriptions(spark))
+    hot = numbers.where("k > 1").cache()
+    hot.collect()
+    (cached,) = env.list_cached()
+    context.setJobDescription("the nightly report")
+    try:
+        hot.groupBy("k").count().collect()
+        assert context.getLocalProperty("spark.job.description") == "the nightly report"
+        numbers.collect()
+    finally:
+        context._jsc.setLocalProperty("spark.job.description", None)
+    described = list(dict.fromkeys(_descriptions(spark)[begun:]))
+    assert described == [
+        f"Holdfast keeps {cached.dataset_id}: {cached.computes}",
+        f"Holdfast answers collect, reads {cached.dataset_id}",
+        f"the nightly report (Holdfast answers collect, reads {cached.dataset_id})",
+        "the nightly report",
+    ]
+
+
+def _descriptions(spark: SparkSession) -> list[str]:
+    store: Any = spark.sparkContext._jsc.sc().statusStore()  # type: ignore[attr-defined]
+    jobs = store.jobsList(None)
+    by_id = {
+        jobs.apply(each).jobId(): jobs.apply(each).description() for each in range(jobs.size())
+    }
+    return [str(by_id[each].get()) for each in sorted(by_id) if by_id[each].isDefined()]
+
+
 def test_explain_tells_what_the_next_job_does(
     env: Environment, numbers: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -475,8 +529,9 @@ def test_explain_tells_what_the_next_job_does(
     query = hot.groupBy("k").count()
     query.explain()
     before = capsys.readouterr().out
+    (cached,) = env.list_cached()
     assert before.startswith(
-        "== Holdfast ==\nto be kept by the next job: Filter over a range\n\n== Physical Plan ==\n"
+        f"== Holdfast ==\nto be kept by the next job: {cached.computes}\n\n== Physical Plan ==\n"
     )
     assert env.last_job_result is None  # it runs nothing
     query.collect()
@@ -484,13 +539,17 @@ def test_explain_tells_what_the_next_job_does(
     query.explain()
     after = capsys.readouterr().out
     assert after.startswith(
-        f"== Holdfast ==\nread: Filter over a range\n  from {cached.location}: 2 partitions, "
+        f"== Holdfast ==\nread: {cached.computes}\n  from {cached.location}: 2 partitions, "
         f"6 rows, {cached.bytes:,} bytes\n\n== Physical Plan ==\n"
     )
     assert "Range" in before and "FileScan parquet" not in before
     assert "Range" not in after and "FileScan parquet" in after
     numbers.explain()
-    assert "nothing is cached" in capsys.readouterr().out
+    missed = capsys.readouterr().out
+    assert (
+        f"nothing that is cached is part of this plan\n  not part of it: {cached.computes}"
+        in missed
+    )
     hot.invalidate_cache()
     query.explain()
     assert "to be kept by the next job" in capsys.readouterr().out

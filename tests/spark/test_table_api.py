@@ -130,9 +130,9 @@ class RecordingEnvironment(Environment):
         self.calls.append("substituted")
         return super().substituted(table)
 
-    def cache(self, table: Table, lifetime: Any = None) -> CachedTable:
+    def cache(self, table: Table, lifetime: Any = None, name: str | None = None) -> CachedTable:
         self.calls.append("cache")
-        return super().cache(table, lifetime)
+        return super().cache(table, lifetime, name)
 
     def invalidate(self, table: Table) -> None:
         self.calls.append("invalidate")

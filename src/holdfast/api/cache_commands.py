@@ -59,7 +59,7 @@ def _cached(session: TableSession, name: str, plan: Any) -> DataFrame | None:
     level = _level(plan)
     if level is None:
         return None
-    table = _table(session, name).persist(level)
+    table = session.holdfast.persist(_table(session, name), level, name)
     if not plan.isLazy():
         table.count()
     return _nothing(session)

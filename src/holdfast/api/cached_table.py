@@ -28,11 +28,12 @@ class CachedTable(Table):
         2
     """
 
-    def cache(self, lifetime: timedelta | str | None = None) -> Self:
+    def cache(self, lifetime: timedelta | str | None = None, *, name: str | None = None) -> Self:
         """Caches this table again, if the `with` block that it was used in has ended.
 
         Args:
             lifetime: For how long, as in :meth:`Table.cache`; the longer one counts.
+            name: As in :meth:`Table.cache`; what it was called first, counts.
 
         Returns:
             This table.
@@ -44,7 +45,7 @@ class CachedTable(Table):
             >>> hot.cache() is hot
             True
         """
-        super().cache(lifetime)
+        super().cache(lifetime, name=name)
         return self
 
     def __enter__(self) -> Self:

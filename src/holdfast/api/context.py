@@ -156,7 +156,9 @@ class TableContext(Protocol):
             table: The table whose plan is handed out.
         """
 
-    def cache(self, table: Table, lifetime: timedelta | str | None) -> CachedTable:
+    def cache(
+        self, table: Table, lifetime: timedelta | str | None, name: str | None = None
+    ) -> CachedTable:
         """Marks the table's computation to be kept by the first job that needs it. Runs nothing.
 
         Marking it twice has no effect.
@@ -164,17 +166,19 @@ class TableContext(Protocol):
         Args:
             table: The table to keep.
             lifetime: For how long; None for what is configured.
+            name: What the program calls it.
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
         """
 
-    def persist(self, table: Table, level: StorageLevel) -> Table:
+    def persist(self, table: Table, level: StorageLevel, name: str | None = None) -> Table:
         """Does what :meth:`cache` does, or has Spark do it on an attached session where it can't.
 
         Args:
             table: The table to keep.
             level: What was asked for.
+            name: What the program calls it.
 
         Raises:
             holdfast.errors.UnsupportedTypeError: A column's type can't be kept.

@@ -10,9 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -25,7 +23,9 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 
 from holdfast.api import tables_of_sessions
+from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
+from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
@@ -58,9 +58,10 @@ from holdfast.errors import (
     UnsupportedTypeError,
 )
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
-from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.ids import JobID, JobVertexID
 from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.result_label import result_label
 from holdfast.plan.substitution import examine, find_matches
 from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
@@ -80,6 +81,7 @@ from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.plans.last_step import last_step
 from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
@@ -93,6 +95,8 @@ from holdfast.storage.intermediate_result_storage import IntermediateResultStora
 
 T = TypeVar("T")
 
+# More that is cached is not named where a plan reads nothing.
+_MOST_NAMED = 5
 _FORMS = {
     "rdd": HandOutForm.RDD,
     "toJSON": HandOutForm.RDD,
@@ -100,39 +104,6 @@ _FORMS = {
 }
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CachedDataSet:
-    """A cached computation, as listed by `Environment.list_cached()`.
-
-    Attributes:
-        computes: a short description of the computation.
-        digest: of its plan, 64 hexadecimal digits.
-        dataset_id: the kept dataset; None if no job has needed it yet.
-        partitions: how many result partitions are kept.
-        rows: how many rows they hold.
-        bytes: their size.
-        location: their directory on this machine; None if nothing is kept, or if task executors of
-            a cluster keep them.
-        locations: their directories, as paths on this machine or URLs; empty if nothing is kept.
-        since: when they were kept.
-        hits: how many jobs have read them.
-        matches_only_itself: the reasons why the same query written again would be another
-            computation, if any.
-    """
-
-    computes: str
-    digest: str
-    dataset_id: IntermediateDataSetID | None
-    partitions: int
-    rows: int
-    bytes: int
-    location: Path | None
-    locations: tuple[str, ...]
-    since: datetime | None
-    hits: int
-    matches_only_itself: tuple[str, ...]
 
 
 class Environment(StreamEnvironment):
@@ -328,8 +299,13 @@ class Environment(StreamEnvironment):
 
     # -- what is kept -----------------------------------------------------------------------------
 
-    def list_cached(self) -> list[CachedDataSet]:
+    def list_cached(self) -> CachedDataSets:
         """Lists everything cached in this environment, whether already kept or not.
+
+        Returns:
+            A list, which is shown as a table.
+
+        Source: FLIP-36, CacheServiceManager.
 
         Example:
             >>> hot = env.from_dataframe(spark.range(3)).cache()
@@ -337,43 +313,17 @@ class Environment(StreamEnvironment):
             True
         """
         entries = self._manager.results.find()
-        listed = []
+        listed = CachedDataSets()
         for computation in self._manager.wanted.all():
             doubts = computation.query.root.all_doubts()
-            kept = {id_: e for id_, e in entries.items() if e.digest == computation.digest}
-            for dataset_id, entry in kept.items():
-                listed.append(
-                    CachedDataSet(
-                        computation.name,
-                        computation.digest,
-                        dataset_id,
-                        len(entry.kept.manifest.partitions),
-                        entry.kept.rows,
-                        entry.kept.bytes,
-                        _local(entry.kept.directories),
-                        entry.kept.directories,
-                        datetime.fromtimestamp(entry.since, timezone.utc),
-                        entry.hits,
-                        doubts,
-                    )
-                )
+            kept = [each for each in entries.items() if each[1].digest == computation.digest]
+            listed += [cached_data_set(computation, *each, doubts) for each in kept]
             if not kept:
-                listed.append(
-                    CachedDataSet(
-                        computation.name,
-                        computation.digest,
-                        None,
-                        0,
-                        0,
-                        0,
-                        None,
-                        (),
-                        None,
-                        0,
-                        doubts,
-                    )
-                )
+                listed.append(cached_data_set(computation, None, None, doubts))
         return listed
+
+    def __repr__(self) -> str:
+        return f"<Environment: {'closed' if self._is_closed else self.list_cached().summary()}>"
 
     def invalidate_all(self) -> None:
         """Invalidates all caches, and stops caching their computations.
@@ -613,7 +563,9 @@ class Environment(StreamEnvironment):
             return self.plain(table)
         return self._master.hand_out(request)
 
-    def cache(self, table: Table, lifetime: timedelta | str | None = None) -> CachedTable:
+    def cache(
+        self, table: Table, lifetime: timedelta | str | None = None, name: str | None = None
+    ) -> CachedTable:
         """Marks a table's computation to be kept by the first job that needs it.
 
         Raises:
@@ -637,15 +589,15 @@ class Environment(StreamEnvironment):
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(
-            CachedComputation(query.root.digest, query, summarize(query.root), stays), table
+            CachedComputation(query.root.digest, query, _label(query, name), stays), table
         )
         self._levels.setdefault(query.root.digest, StorageLevel.MEMORY_AND_DISK_DESER)
         return cast(CachedTable, table)
 
-    def persist(self, table: Table, level: StorageLevel) -> Table:
+    def persist(self, table: Table, level: StorageLevel, name: str | None = None) -> Table:
         """Does what `cache` does, or has Spark do it on an attached session where we can't."""
         try:
-            cached = self.cache(table)
+            cached = self.cache(table, name=name)
         except (
             EnvironmentClosedError,
             UnsupportedPlanError,
@@ -735,8 +687,21 @@ class Environment(StreamEnvironment):
                         lines.append(f"  kept by {entry.origin}")
             lines += self._near_misses(request, found)
         if len(lines) == 1:
-            lines.append("nothing is cached: every part of the plan is computed")
+            lines += self._why_nothing()
         return "\n".join(lines) + "\n"
+
+    def _why_nothing(self) -> Iterator[str]:
+        """Why a plan reads and keeps nothing."""
+        cached = self.list_cached()
+        if self._is_closed:
+            yield "the environment is closed: every part of the plan is computed"
+        elif not cached:
+            yield "nothing is cached: every part of the plan is computed"
+        else:
+            yield "nothing that is cached is part of this plan"
+            yield from (f"  not part of it: {each.computes}" for each in cached[:_MOST_NAMED])
+            if len(cached) > _MOST_NAMED:
+                yield f"  and {len(cached) - _MOST_NAMED} more"
 
     def _near_misses(
         self, request: JobRequest[Query], found: Mapping[str, KeptResult]
@@ -844,5 +809,12 @@ def _first_attempts_error(refused: RetryRefused) -> BaseException:
     return error
 
 
-def _local(directories: tuple[str, ...]) -> Path | None:
-    return Path(directories[0]) if directories[0].startswith("/") else None
+def _label(query: Query, name: str | None) -> str:
+    """What the result of a query is called that the program asks for at this moment."""
+    site = call_site()
+    try:
+        step = last_step(query.plan)
+    except Py4JError as error:
+        logger.debug("Spark can't show a plan: %s", error)
+        step = None
+    return result_label(summarize(query.root), step, name or site.name, site.place)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from holdfast.api.text_table import as_html, as_text
 from holdfast.ids import JobID
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_result import JobResult
@@ -67,36 +67,23 @@ class JobExecutionResult:
         )
 
     def __repr__(self) -> str:
-        lines = [f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s"]
-        rows = self._table()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  " + "  ".join(cells).rstrip())
-        lines += [f"  {note}" for note in self._notes()]
-        return "\n".join(lines)
+        return as_text(self._title(), *self._columns(), self._notes())
 
     def _repr_html_(self) -> str:
-        title = f"Job {self.job_id} {html.escape(self.name)}: {self.net_runtime:.3f} s"
-        headings, *rows = self._table()
-        head = "".join(f"<th>{heading}</th>" for heading in headings)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        return (
-            f"<div><p><b>{title}</b></p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
-        )
+        return as_html(self._title(), *self._columns(), self._notes())
 
-    def _table(self) -> list[tuple[str, ...]]:
-        rows = [_HEADINGS, *map(_cells, self.vertices)]
+    def _title(self) -> str:
+        return f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s"
+
+    def _columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The headings, and a row for each vertex."""
+        rows = list(map(_cells, self.vertices))
         counts = [vertex.recovered for vertex in self.vertices]
         if all(count is None for count in counts):
-            return rows
-        column = (_RECOVERED, *map(_shown, counts))
-        return [(*row, cell) for row, cell in zip(rows, column, strict=True)]
+            return _HEADINGS, rows
+        column = map(_shown, counts)
+        shown = [(*row, cell) for row, cell in zip(rows, column, strict=True)]
+        return (*_HEADINGS, _RECOVERED), shown
 
     def _notes(self) -> Iterable[str]:
         for loss in self.losses:

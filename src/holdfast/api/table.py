@@ -324,7 +324,9 @@ class Table(DataFrame):
 
     # --- keeping
 
-    def cache(self, lifetime: timedelta | str | None = None) -> CachedTable:
+    def cache(
+        self, lifetime: timedelta | str | None = None, *, name: str | None = None
+    ) -> CachedTable:
         """Caches this table's rows, so that later jobs read them.
 
         Nothing runs now. The first job whose plan contains this computation, on this object or
@@ -335,6 +337,8 @@ class Table(DataFrame):
         Args:
             lifetime: A time such as ``"7 d"``; ``"application"`` for as long as the environment
                 lives; None for what ``intermediate-result-storage.lifetime`` says.
+            name: What ``list_cached()`` and ``holdfast ls`` call it, beside what it computes; by
+                default the variable that the program has it in.
 
         Returns:
             This table, cached.
@@ -352,9 +356,10 @@ class Table(DataFrame):
             1
         """
         if lifetime is None:
-            self.persist()
+            level = StorageLevel.MEMORY_AND_DISK_DESER
+            self._holdfast_context.persist(self, level, name)
         else:
-            self._holdfast_context.cache(self, lifetime)
+            self._holdfast_context.cache(self, lifetime, name)
         self.is_cached = True
         return cast("CachedTable", self)
 

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.version import __version__
 
 _MODULES = {
+    "run": "holdfast.cli.program",
     "demo": "holdfast.cli.demo.arguments",
     "taskexecutor": "holdfast.cli.taskexecutor",
     "ls": "holdfast.cli.datasets.command",
@@ -39,6 +40,22 @@ def main(argv: list[str] | None = None) -> int:
             refuses.
     """
     return prepared(argv)()
+
+
+def main_of_module(argv: list[str]) -> int:
+    """Runs `python -m holdfast`: a program where one is named, otherwise a command.
+
+    Args:
+        argv: a program and its arguments, or what follows `holdfast`.
+
+    Returns:
+        the exit code, as `main` does.
+
+    Raises:
+        SystemExit: as for `main`, and the program's own.
+    """
+    is_command = not argv or argv[0] in _MODULES or argv[0] in ("-h", "--help", "--version")
+    return main(argv if is_command else ["run", *argv])
 
 
 def prepared(argv: list[str] | None = None) -> Callable[[], int]:

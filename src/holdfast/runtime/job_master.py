@@ -550,7 +550,10 @@ class _Job(Generic[Q, D]):
         self._publish(VertexStarted(None, self._request.name))
         self.acted = True
         try:
-            with self._runner.watching(self._reading):
+            with (
+                self._runner.watching(self._reading),
+                self._runner.answering(self._request.name, self._reading),
+            ):
                 answer = act()
         except BaseException:
             self._publish(VertexEnded(None, VertexOutcome.FAILED))

@@ -116,6 +116,16 @@ class VertexRunner(Protocol[Q_contra, D_co]):
             SubstitutionRefusedError: instead of one that comes from the plan being another one.
         """
 
+    def answering(
+        self, name: str, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> AbstractContextManager[None]:
+        """Tells whoever watches the engine what the answer of a job, computed inside, is read from.
+
+        Args:
+            name: what the person calls the job.
+            kept: what it reads.
+        """
+
     def may_be_answered(self, error: Exception) -> bool:
         """Whether a query may have an answer although a part of it, computed alone, has none.
 

@@ -61,8 +61,9 @@ class Wanted(Generic[Q]):
     def follow(self, computation: CachedComputation[Q], handle: object) -> None:
         """Registers what a handle now stands for, if it stood for another computation before."""
         with self._lock:
-            held = any(handle in known.handles for known in self._computations.values())
+            held = [known for known in self._computations.values() if handle in known.handles]
         if held:
+            computation.name = held[0].name
             self.register(computation, handle)
 
     def find(self, digest: str) -> CachedComputation[Q] | None:

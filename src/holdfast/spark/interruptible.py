@@ -24,7 +24,7 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -94,7 +94,7 @@ class Interruptible:
     def __enter__(self) -> Interruptible:
         if self.label is None:
             self._begin()
-        if self.label is not None and not self._lasting and not _here.blocks:
+        if self.label is not None and not _here.blocks:
             self._listen()
         _here.blocks.append(self)
         return self
@@ -132,10 +132,16 @@ class Interruptible:
         if self.label is None:
             return
         try:
-            if not self._jobs.stop(self.label, _STOP_MS):
-                logger.warning("tasks of a job that was interrupted still run")
+            try:
+                over = self._jobs.stop(self.label, _STOP_MS)
+            except Py4JNetworkError:
+                # Where the interrupt has ended a call, the next connection may be ended as well.
+                over = self._jobs.stop(self.label, _STOP_MS)
         except Py4JError as error:
             logger.debug("the jobs of what was interrupted can't be cancelled: %s", error)
+        else:
+            if not over:
+                logger.warning("tasks of a job that was interrupted still run")
 
     def close(self) -> None:
         """It is not entered again."""

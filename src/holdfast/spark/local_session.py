@@ -25,7 +25,6 @@ def local_session() -> SparkSession:
             .master(os.environ.get("MASTER", "local[*]"))
             .config("spark.driver.bindAddress", _LOOPBACK)
             .config("spark.driver.host", _LOOPBACK)
-            .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()
         )
     finally:

@@ -7,8 +7,7 @@ A difference of one row is overlooked where its hash is that of the row that sta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,6 +22,7 @@ from holdfast.runtime.verification import Comparison, VerificationError
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.failures import is_cancelled, reason
 from holdfast.spark.java_classes import new_object
+from holdfast.spark.job_description import described
 from holdfast.spark.partition_reader import PartitionReader
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.row_hash import has_floats, positional_type, row_hash
@@ -58,7 +58,8 @@ class SparkResultVerifier:
             VerificationError: when it can't be done, or a source has changed since it was listed.
         """
         try:
-            with self._described(kept):
+            dataset = kept.manifest.dataset
+            with described(self._spark, f"verifies {dataset.dataset_id}: {dataset.computes}"):
                 return self._compare(query, nodes, kept, rounding=rounding)
         except VerificationError:
             raise
@@ -142,20 +143,6 @@ class SparkResultVerifier:
         plan = frame._jdf.queryExecution().analyzed()
         dataset = _uncached.of(self._spark).dataset(self._spark._jsparkSession, plan)
         return DataFrame(dataset, self._spark)
-
-    @contextmanager
-    def _described(self, kept: KeptDataSet) -> Iterator[None]:
-        """Shows in Spark's UI what the jobs are for."""
-        context = self._spark.sparkContext
-        before = context.getLocalProperty("spark.job.description")
-        dataset = kept.manifest.dataset
-        context.setLocalProperty(
-            "spark.job.description", f"Holdfast verifies {dataset.dataset_id}: {dataset.computes}"
-        )
-        try:
-            yield
-        finally:
-            context._jsc.setLocalProperty("spark.job.description", before)
 
 
 def _columns(types: list[Any]) -> list[tuple[str, Any]]:

@@ -39,6 +39,7 @@ from holdfast.spark.failures import (
 )
 from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
+from holdfast.spark.job_description import described
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
@@ -231,7 +232,7 @@ class SparkVertexRunner:
     def _written(
         self, write: Write, plan: Any, description: DataSetDescription, staged: StagedDataSet
     ) -> bool:
-        with self._described(description.computes, staged.dataset_id):
+        with described(self._spark, f"keeps {staged.dataset_id}: {description.computes}"):
             return write(plan, description, staged, self._writer.compression)
 
     def _session(
@@ -260,7 +261,7 @@ class SparkVertexRunner:
     def _write(
         self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
     ) -> tuple[WrittenPartition, ...] | None:
-        with self._described(description.computes, staged.dataset_id):
+        with described(self._spark, f"keeps {staged.dataset_id}: {description.computes}"):
             if not self._storage.spans_machines:
                 self._writer.write(plan, session, description, staged.location)
                 return None
@@ -268,6 +269,23 @@ class SparkVertexRunner:
             with job.tagged():
                 self._writer.write(plan, session, description, staged.location)
             return job.written()
+
+    @contextmanager
+    def answering(
+        self, name: str, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> Iterator[None]:
+        """Says in Spark's UI what the answer of a job is read from, see `VertexRunner.answering`.
+
+        Args:
+            name: the action.
+            kept: what it reads.
+        """
+        if not kept:
+            yield
+            return
+        read = ", ".join(map(str, kept))
+        with described(self._spark, f"answers {name}, reads {read}", added=True):
+            yield
 
     @contextmanager
     def watching(self, kept: Mapping[IntermediateDataSetID, KeptDataSet]) -> Iterator[None]:
@@ -357,17 +375,6 @@ class SparkVertexRunner:
             raise SubstitutionRefusedError(
                 f"a barrier stage over {len(indices)} kept partitions has only {slots} slots"
             )
-
-    @contextmanager
-    def _described(self, name: str, dataset_id: IntermediateDataSetID) -> Iterator[None]:
-        """Shows in Spark's UI what the vertex's jobs are for."""
-        context = self._spark.sparkContext
-        before = context.getLocalProperty("spark.job.description")
-        context.setLocalProperty("spark.job.description", f"Holdfast keeps {dataset_id}: {name}")
-        try:
-            yield
-        finally:
-            context._jsc.setLocalProperty("spark.job.description", before)
 
 
 def _remove_if_empty(directory: Path) -> None:

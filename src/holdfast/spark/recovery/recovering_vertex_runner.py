@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -119,6 +119,12 @@ class RecoveringVertexRunner:
             yield
         if self._answer is not None:
             self._vertices.listeners.publish(MapTasksRecovered(self._answer.recovered()))
+
+    def answering(
+        self, name: str, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> AbstractContextManager[None]:
+        """Tells what an answer is read from, see `VertexRunner`."""
+        return self._runner.answering(name, kept)
 
     def may_be_answered(self, error: Exception) -> bool:
         """Whether a failed production may be gone without, see `VertexRunner`."""

@@ -46,6 +46,12 @@ class TeeingVertexRunner:
         """Tells errors that come from reading kept data from others."""
         return self._runner.watching(kept)
 
+    def answering(
+        self, name: str, kept: Mapping[IntermediateDataSetID, KeptDataSet]
+    ) -> AbstractContextManager[None]:
+        """Tells what an answer is read from, see `VertexRunner`."""
+        return self._runner.answering(name, kept)
+
     def may_be_answered(self, error: Exception) -> bool:
         """Whether a failed production may be gone without, see `VertexRunner`."""
         return self._runner.may_be_answered(error)

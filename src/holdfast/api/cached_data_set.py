@@ -1,0 +1,135 @@
+"""What `Environment.list_cached()` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.api.text_table import as_html, as_text
+
+if TYPE_CHECKING:
+    from holdfast.ids import IntermediateDataSetID
+    from holdfast.runtime.result_book import KeptResult
+    from holdfast.runtime.wanted import CachedComputation
+
+_NOTHING = "Nothing is cached"
+_HEADINGS = ("cached", "dataset", "partitions", "rows", "bytes", "kept at", "read by")
+
+
+@dataclass(frozen=True, slots=True)
+class CachedDataSet:
+    """A cached computation, as listed by `Environment.list_cached()`.
+
+    Attributes:
+        computes: a short description of the computation.
+        digest: of its plan, 64 hexadecimal digits.
+        dataset_id: the kept dataset; None if no job has needed it yet.
+        partitions: how many result partitions are kept.
+        rows: how many rows they hold.
+        bytes: their size.
+        location: their directory on this machine; None if nothing is kept, or if task executors of
+            a cluster keep them.
+        locations: their directories, as paths on this machine or URLs; empty if nothing is kept.
+        since: when they were kept.
+        hits: how many jobs have read them.
+        matches_only_itself: the reasons why the same query written again would be another
+            computation, if any.
+    """
+
+    computes: str
+    digest: str
+    dataset_id: IntermediateDataSetID | None
+    partitions: int
+    rows: int
+    bytes: int
+    location: Path | None
+    locations: tuple[str, ...]
+    since: datetime | None
+    hits: int
+    matches_only_itself: tuple[str, ...]
+
+
+class CachedDataSets(list[CachedDataSet]):
+    """A list of cached computations that is shown as a table, also in a notebook.
+
+    Example:
+        >>> CachedDataSets()
+        Nothing is cached
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return as_text(*self._shown()) if self else _NOTHING
+
+    def _repr_html_(self) -> str:
+        return as_html(*self._shown()) if self else f"<p>{_NOTHING}</p>"
+
+    def summary(self) -> str:
+        """How much is cached, in one line.
+
+        Source: FLIP-36, CacheServiceManager.
+
+        Example:
+            >>> CachedDataSets().summary()
+            '0 cached, 0 kept: 0 bytes'
+        """
+        kept = [each for each in self if each.dataset_id is not None]
+        size = sum(each.bytes for each in kept)
+        return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes"
+
+    def _shown(self) -> tuple[str, Sequence[str], list[tuple[str, ...]], list[str]]:
+        notes = [
+            f"{each.computes}: only this very table reads it: {why}"
+            for each in self
+            for why in each.matches_only_itself
+        ]
+        return self.summary(), _HEADINGS, [_cells(each) for each in self], notes
+
+
+def cached_data_set(
+    computation: CachedComputation[Any],
+    dataset_id: IntermediateDataSetID | None,
+    entry: KeptResult | None,
+    doubts: tuple[str, ...],
+) -> CachedDataSet:
+    """What is listed of a computation.
+
+    Args:
+        computation: what is to be kept.
+        dataset_id: of what is kept; None where nothing is.
+        entry: the same in the book of results.
+        doubts: why the computation matches only itself, if it does.
+    """
+    if entry is None:
+        name, digest = computation.name, computation.digest
+        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, doubts)
+    return CachedDataSet(
+        computation.name,
+        computation.digest,
+        dataset_id,
+        len(entry.kept.manifest.partitions),
+        entry.kept.rows,
+        entry.kept.bytes,
+        _local(entry.kept.directories),
+        entry.kept.directories,
+        datetime.fromtimestamp(entry.since, timezone.utc),
+        entry.hits,
+        doubts,
+    )
+
+
+def _cells(listed: CachedDataSet) -> tuple[str, ...]:
+    if listed.dataset_id is None or listed.since is None:
+        return (listed.computes, "not kept yet", "", "", "", "", "")
+    since = listed.since.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    numbers = (f"{each:,}" for each in (listed.partitions, listed.rows, listed.bytes))
+    jobs = f"{listed.hits:,} job" + ("" if listed.hits == 1 else "s")
+    return (listed.computes, str(listed.dataset_id), *numbers, since, jobs)
+
+
+def _local(directories: tuple[str, ...]) -> Path | None:
+    return Path(directories[0]) if directories[0].startswith("/") else None

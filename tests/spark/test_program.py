@@ -1,0 +1,207 @@
+"""Unchanged programs: `holdfast run`, `python -m holdfast` and a notebook's kernel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.manager import start_new_kernel
+from pyspark.sql import SparkSession
+
+from holdfast.api.table_session import TableSession
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+import helping
+
+def odd(n: int) -> bool:
+    return n % 2 == 1
+
+if __name__ == "__main__":
+    spark = (
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    )
+    again = SparkSession.builder.getOrCreate()
+    numbers = spark.range(int(sys.argv[1])).where(F.udf(odd, "boolean")("id"))
+    counts = numbers.groupBy((F.col("id") % 3).alias("k")).count().cache()
+    print(sys.argv[1:], __name__, __file__, helping.NAME, again is spark)
+    print(sorted(counts.collect()), counts.where("k > 0").count())
+    print(spark.sql("SELECT sum(count) AS s FROM {c}", c=counts).collect())
+    if hasattr(spark, "holdfast"):
+        last = spark.holdfast.last_job_result
+        print([each.outcome.value for each in last.vertices], file=sys.stderr)
+    if "fail" in sys.argv:
+        raise ValueError("as asked")
+    if "leave" in sys.argv:
+        sys.exit(7)
+"""
+
+# Nobody has activated the virtual environment that the tests run in.
+ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "helping.py").write_text("NAME = 'beside the program'\n", encoding="utf-8")
+    path = tmp_path / "counting.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def ran(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    given = [sys.executable, *map(str, command)]
+    return subprocess.run(
+        given, capture_output=True, text=True, cwd=cwd, env=ENVIRONMENT, timeout=120, check=False
+    )
+
+
+def test_a_program_prints_what_it_prints_without_holdfast(program: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    plain = ran(program, 30, "--flag", cwd=elsewhere)
+    attached = ran("-m", "holdfast", program, 30, "--flag", cwd=elsewhere)
+    assert plain.returncode == attached.returncode == 0, attached.stderr
+    assert attached.stdout == plain.stdout
+    assert "['read from cache', 'run']" in attached.stderr
+    assert "read from cache" not in plain.stderr
+
+
+def test_a_module_runs_and_its_exit_code_is_the_commands(program: Path) -> None:
+    result = ran(
+        *("-m", "holdfast.cli.main", "run", "-c", f"storage={program.parent / 'kept'}"),
+        *("-m", "counting", 9, "leave"),
+        cwd=program.parent,
+    )
+    assert "storage" in result.stderr and "ConfigurationError" in result.stderr
+    assert result.returncode == 1
+    result = ran("-m", "holdfast", "-m", "counting", 9, "leave", cwd=program.parent)
+    assert result.returncode == 7, result.stderr
+
+
+def test_an_error_is_shown_from_the_programs_first_line(program: Path) -> None:
+    result = ran("-m", "holdfast", program, 9, "fail", cwd=program.parent)
+    assert result.returncode == 1
+    shown = result.stderr[result.stderr.index("Traceback") :].splitlines()
+    assert f'File "{program}"' in shown[1]
+    assert shown[-1] == "ValueError: as asked"
+
+
+def test_a_program_without_a_session_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text("print('idle')\n", encoding="utf-8")
+    result = ran("-m", "holdfast", "idle.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "idle\n")
+    assert "created no session" in result.stderr
+    missing = ran("-m", "holdfast", "missing.py", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "there is no program missing.py" in missing.stderr
+
+
+@pytest.mark.parametrize("setting", ["alone", "=value", ""])
+def test_a_setting_is_a_key_and_a_value(tmp_path: Path, setting: str) -> None:
+    result = ran("-m", "holdfast", "run", "-c", setting, "idle.py", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "is not KEY=VALUE" in result.stderr
+
+
+def test_the_extension_attaches_the_session_of_the_shell(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = InteractiveShell()
+    shell.user_ns["spark"] = spark
+    shell.run_line_magic("load_ext", "holdfast")
+    try:
+        assert isinstance(spark, TableSession)
+        shell.run_cell("hot = spark.range(10).selectExpr('id % 3 AS k').distinct().cache()")
+        shell.run_cell("hot.count()")
+        capsys.readouterr()
+        shell.run_line_magic("holdfast", "")
+        assert "produced" in capsys.readouterr().out
+        shell.run_line_magic("holdfast", "hot")
+        assert "read" in capsys.readouterr().out
+        shell.run_line_magic("holdfast", "cold")
+        assert "cold is not the name of a DataFrame" in capsys.readouterr().out
+    finally:
+        shell.run_line_magic("unload_ext", "holdfast")
+    assert type(spark) is SparkSession
+    assert shell.find_line_magic("holdfast") is None
+
+
+class Notebook:
+    """A kernel, and the cells that are run in it."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def begin(self, code: str) -> str:
+        return str(self.client.execute(code))
+
+    def outputs(self, cell: str) -> list[dict[str, Any]]:
+        """What a cell has shown, once it is over."""
+        found: list[dict[str, Any]] = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=120)
+            if message["parent_header"].get("msg_id") != cell:
+                continue
+            if message["content"].get("execution_state") == "idle":
+                return found
+            found.append({"type": message["msg_type"], **message["content"]})
+
+    def text(self, code: str) -> str:
+        shown = self.outputs(self.begin(code))
+        assert not [each for each in shown if each["type"] == "error"], shown
+        return "".join(
+            each.get("text") or each.get("data", {}).get("text/plain", "") for each in shown
+        )
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Iterator[tuple[Any, Notebook]]:
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=ENVIRONMENT)
+    try:
+        yield manager, Notebook(client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_a_notebook_shows_progress_and_its_stop_button_stops_the_job(
+    notebook: tuple[Any, Notebook],
+) -> None:
+    manager, cells = notebook
+    cells.text(
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[2]').config('spark.ui.enabled', 'false')"
+        ".getOrCreate()"
+    )
+    cells.text("%load_ext holdfast")
+    slow = (
+        "import time\n"
+        "def nap(rows):\n"
+        "    time.sleep({})\n"
+        "    yield from rows\n"
+        "spark.range(0, 8, 1, 4).mapInPandas(nap, 'id long').cache().count()"
+    )
+    shown = cells.outputs(cells.begin(slow.format(1.5)))
+    assert "tasks" in str(shown)
+    results = [each for each in shown if each["type"] == "execute_result"]
+    assert [each["data"]["text/plain"] for each in results] == ["8"]
+    before = time.monotonic()
+    cell = cells.begin(slow.format(60))
+    while "tasks" not in str(cells.client.get_iopub_msg(timeout=60)["content"]):
+        pass
+    manager.interrupt_kernel()
+    errors = [each for each in cells.outputs(cell) if each["type"] == "error"]
+    assert [each["ename"] for each in errors] == ["KeyboardInterrupt"]
+    assert cells.text("spark.range(3).count()").strip() == "3"
+    assert time.monotonic() - before < 55
+    assert "produced" in cells.text("%holdfast") or "run" in cells.text("%holdfast")

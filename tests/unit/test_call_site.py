@@ -1,0 +1,65 @@
+"""What the program calls a result, and where it has asked for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.api.call_site import cached_name, call_site
+from holdfast.plan.result_label import result_label
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "name"),
+    [
+        ("hot = table.cache()", 1, "hot"),
+        ("hot: object = table.persist()", 1, "hot"),
+        ("a = b = table.cache()", 1, "a"),
+        ("hot = (\n    table\n    .distinct()\n    .cache()\n)", 4, "hot"),
+        ("n = table.cache().count()", 1, "table"),
+        ("table.cache()", 1, "table"),
+        ("def f():\n    if True:\n        hot = spark.range(3).cache()\n", 3, "hot"),
+        ("x = 1; hot = spark.range(3).cache()", 1, "hot"),
+        ("spark.range(3).cache().count()", 1, None),
+        ("self.hot = spark.range(3).cache()", 1, None),
+        ("hot[0] = spark.range(3).cache()", 1, None),
+        ("spark.sql('CACHE TABLE hot')", 1, None),
+        ("%matplotlib inline\nhot = table.cache()", 2, None),
+        ("hot = table.cache()", 7, None),
+        ("", 1, None),
+        ("\0", 1, None),
+    ],
+)
+def test_the_variable_of_a_cached_table(source: str, line: int, name: str | None) -> None:
+    assert cached_name(source, line) == name
+
+
+def test_the_place_is_the_callers() -> None:
+    place = call_site().place
+    assert place is not None
+    assert place.startswith("test_call_site.py:")
+
+
+def test_source_that_is_not_in_a_file_has_no_place() -> None:
+    names: dict[str, object] = {"call_site": call_site}
+    exec(compile("hot = call_site()", "<string>", "exec"), names)
+    assert repr(names["hot"]) == "CallSite(place=None, name=None)"
+
+
+@pytest.mark.parametrize("file", ["/tmp/ipykernel_17/3405.py", "<ipython-input-5-f32>"])
+def test_a_notebook_has_cells(file: str) -> None:
+    class Shell:
+        execution_count = 5
+
+    names: dict[str, object] = {"call_site": call_site, "get_ipython": Shell}
+    exec(compile("\nhot = call_site()", file, "exec"), names)
+    assert repr(names["hot"]) == "CallSite(place='cell 5, line 2', name=None)"
+    del names["get_ipython"]
+    exec(compile("hot = call_site()", file, "exec"), names)
+    assert repr(names["hot"]) == "CallSite(place='line 1 of a cell', name=None)"
+
+
+def test_a_label_is_one_line_of_a_decent_length() -> None:
+    assert result_label("Filter over a", None) == "Filter over a"
+    label = result_label("Filter over a", "Filter (x#1L = 'two\nlines')", "hot", "a.py:1")
+    assert label == "hot: Filter (x = 'two lines') over a (a.py:1)"
+    assert len(result_label("Filter", "Filter " + "x" * 1000)) < 100
