@@ -773,7 +773,10 @@ def test_explain_says_what_is_kept_first(
         f"{cached.bytes:,} bytes\n\n"
     )
     other = context.wrap(df.sparkSession.range(3))
-    nothing = "== Holdfast ==\nnothing is cached: every part of the plan is computed\n\n"
+    nothing = (
+        "== Holdfast ==\nnothing that is cached is part of this plan\n"
+        f"  not part of it: {cached.computes}\n\n"
+    )
     for arguments in EXPLAINED:
         got = printed(lambda arguments=arguments: t.explain(**arguments))
         plain = printed(lambda arguments=arguments: context.substituted(t).explain(**arguments))

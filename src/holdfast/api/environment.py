@@ -699,9 +699,10 @@ class Environment(StreamEnvironment):
             yield "nothing is cached: every part of the plan is computed"
         else:
             yield "nothing that is cached is part of this plan"
-            yield from (f"  not part of it: {each.computes}" for each in cached[:_MOST_NAMED])
-            if len(cached) > _MOST_NAMED:
-                yield f"  and {len(cached) - _MOST_NAMED} more"
+            names = list(dict.fromkeys(each.computes for each in cached))
+            yield from (f"  not part of it: {each}" for each in names[:_MOST_NAMED])
+            if len(names) > _MOST_NAMED:
+                yield f"  and {len(names) - _MOST_NAMED} more"
 
     def _near_misses(
         self, request: JobRequest[Query], found: Mapping[str, KeptResult]
