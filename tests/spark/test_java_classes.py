@@ -84,6 +84,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
         "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession),
+        "PossibleParts": new_object(spark, "PossibleParts"),
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlannedWrites": new_object(spark, "PlannedWrites"),

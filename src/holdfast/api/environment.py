@@ -13,6 +13,7 @@ from copy import copy
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
@@ -67,6 +68,7 @@ from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_master import JobMaster, JobRequest
+from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.result_book import KeptResult
@@ -82,6 +84,7 @@ from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
+from holdfast.spark.plans.possible_parts import PossibleParts
 from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
@@ -187,6 +190,8 @@ class Environment(StreamEnvironment):
         # A job is found again on another machine, and its sinks link files, which changes inodes.
         self._bridge = CatalystBridge(plain, self._session_text, portable=self._records is not None)
         self._stored_by_spark = StoredBySpark(plain, self.left_alone)
+        self._possible_parts = PossibleParts(plain)
+        self._unmatched: WeakKeyDictionary[Table, int] = WeakKeyDictionary()
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager,
@@ -476,6 +481,7 @@ class Environment(StreamEnvironment):
         action: Callable[[ParentDataFrame], T],
         before_retry: Callable[[], None] | None,
     ) -> T:
+        registrations = self._manager.wanted.registrations
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
@@ -487,6 +493,7 @@ class Environment(StreamEnvironment):
             failed = _first_attempts_error(refused)
         else:
             self._last_job_result = JobExecutionResult.of(result)
+            self._remember(table, registrations, result)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
@@ -722,7 +729,7 @@ class Environment(StreamEnvironment):
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
-        if self._is_closed or not self._may_match():
+        if self._is_closed or not self._may_match(table):
             return None
         try:
             query = self._stored_by_spark.fixed(self._bridge.query(table))
@@ -742,11 +749,34 @@ class Environment(StreamEnvironment):
             )
             return None
 
-    def _may_match(self) -> bool:
-        """Whether anything in a plan may be kept, or wanted."""
-        if self._recoverable is not None or bool(self._manager.wanted):
+    def _may_match(self, query: Any) -> bool:
+        """Whether anything in a query may be kept, or wanted, which is known without reading it.
+
+        Args:
+            query: a table, or an analyzed plan of the JVM.
+        """
+        wanted = self._manager.wanted
+        if self._recoverable is not None:
             return True
-        return self._manager.results.may_find()
+        if self._manager.results.may_find(lambda digest: wanted.find(digest) is not None):
+            return True
+        if not wanted:
+            return False
+        # What it reads may have changed since it was cached.
+        if isinstance(query, CachedTable):
+            return True
+        if isinstance(query, Table) and self._unmatched.get(query) == wanted.registrations:
+            return False
+        self._possible_parts.look_for({each.digest: each.query.plan for each in wanted.all()})
+        return self._possible_parts.may_be_in(query)
+
+    def _remember(self, table: Table, registrations: int, result: JobResult) -> None:
+        """A plan in which nothing was kept or wanted is not read again, until more is cached."""
+        vertices = result.execution_graph.vertices
+        nothing = len(vertices) == 1 and vertices[0].outcome is VertexOutcome.RUN
+        # Below what Spark has persisted nothing is looked for, as long as that is so.
+        if nothing and self._recoverable is None and not self._stored_by_spark.has_any():
+            self._unmatched[table] = registrations
 
     def _alone(self, action: Callable[[ParentDataFrame], T]) -> Callable[[ParentDataFrame], T]:
         """An action of which nothing is looked at by itself while it starts."""

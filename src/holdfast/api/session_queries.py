@@ -26,14 +26,14 @@ class SessionQueries:
     Args:
         spark: PySpark's own session.
         substitute: puts reads of kept results into a plan.
-        may_match: whether anything in any plan may be kept, or wanted.
+        may_match: whether anything in a plan of the JVM may be kept, or wanted.
 
     Raises:
         UnsupportedSparkError: when the session can't be looked at.
     """
 
     def __init__(
-        self, spark: SparkSession, substitute: Substitute, may_match: Callable[[], bool]
+        self, spark: SparkSession, substitute: Substitute, may_match: Callable[[Any], bool]
     ) -> None:
         self._substitute = substitute
         self._may_match = may_match
@@ -52,7 +52,7 @@ class SessionQueries:
     def _replaced(self, plan: Any, is_executed: bool) -> Any:
         """The plan that Spark is to run instead of a query's own; or an error that ends it."""
         try:
-            if not self._may_match():
+            if not self._may_match(plan):
                 return plan
             return self._substitute(plan, is_executed)
         except (PySparkException, Py4JJavaError) as error:

@@ -146,8 +146,10 @@ class KeptResults(ResultBook):
         self._remove_all(unused)
         return evicted
 
-    def may_find(self) -> bool:
-        return bool(self._current)
+    def may_find(self, apart_from: Callable[[str], bool]) -> bool:
+        with self._lock:
+            current = (self._entries[number].digest for number in self._current.values())
+            return not all(map(apart_from, current))
 
     def close(self) -> None:
         self.invalidate()

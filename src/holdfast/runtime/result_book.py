@@ -6,7 +6,7 @@ Source: FLIP-36: the client maintains a mapping of DIGEST -> (IntermediateDataSe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -237,8 +237,12 @@ class ResultBook(ABC):
         return {}
 
     @abstractmethod
-    def may_find(self) -> bool:
-        """Whether anything may be kept that nobody in this program has asked for."""
+    def may_find(self, apart_from: Callable[[str], bool]) -> bool:
+        """Whether anything may be kept, beside what this program knows that it looks for.
+
+        Args:
+            apart_from: whether a computation's digest is of what it looks for.
+        """
 
     @abstractmethod
     def close(self) -> None:

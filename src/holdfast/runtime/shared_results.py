@@ -233,8 +233,8 @@ class SharedResults(ResultBook):
         found = self._catalog.ask(lambda catalog: catalog.search.near(asked), nothing)
         return {digest: why_not(*near, self._policy.unreadable) for digest, near in found.items()}
 
-    def may_find(self) -> bool:
-        if self._own.may_find():
+    def may_find(self, apart_from: Callable[[str], bool]) -> bool:
+        if self._own.may_find(apart_from):
             return True
         return self._catalog.is_there() and self._catalog.ask(
             lambda catalog: not catalog.search.is_empty(), False

@@ -35,10 +35,14 @@ class CachedComputation(Generic[Q]):
 class Wanted(Generic[Q]):
     """The computations that jobs keep. Safe for use by several threads.
 
+    Attributes:
+        registrations: how many there have been; another one may be a part of any plan.
+
     Source: FLIP-36: `cache()` says what is to be kept; the next job that needs it keeps it.
     """
 
     def __init__(self) -> None:
+        self.registrations = 0
         self._lock = threading.Lock()
         self._computations: dict[str, CachedComputation[Q]] = {}
         self._distrusted: set[str] = set()
@@ -53,6 +57,7 @@ class Wanted(Generic[Q]):
         """
         with self._lock:
             if computation.digest not in self._distrusted:
+                self.registrations += computation.digest not in self._computations
                 known = self._computations.setdefault(computation.digest, computation)
                 known.handles.add(handle)
                 # Whoever wants it for longest has it for that long.

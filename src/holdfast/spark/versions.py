@@ -75,6 +75,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "NodeMeasure": "estimating sizes for recovery",
     "LabelledJobs": "measuring CPU times for the catalog",
     "QueryRule": "reading results in SQL commands and libraries (attached sessions)",
+    "PossibleParts": "passing over plans that nothing kept can be a part of",
     "StoredBySpark": "leaving to Spark what it has persisted itself",
     "UncachedQueries": "verifying results",
     "ScanSplits": "recovering jobs over files",

@@ -31,13 +31,17 @@ class StoredBySpark:
         self._stored: Any = cast(Any, spark._jsparkSession).sharedState().cacheManager()
         self._is_stored: Any = None
 
+    def has_any(self) -> bool:
+        """Whether Spark has stored anything, of whatever plan."""
+        return not self._stored.isEmpty()
+
     def fixed(self, query: Query) -> Query:
         """The query in which nothing is replaced below what Spark has stored.
 
         Args:
             query: any query of the session.
         """
-        if self._stored.isEmpty():
+        if not self.has_any():
             return query
         with self._left_alone():
             if self._is_stored is None:

@@ -1,0 +1,121 @@
+package holdfast;
+
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+/**
+ * Computations that are looked for in plans. A plan can contain one only if it has all of its
+ * leaves, which takes a walk through the plan instead of reading it.
+ */
+public final class PossibleParts {
+    static final String FILES = "files";
+    /** What another relation lists may be the very same files. */
+    static final String UNLISTED = "files that are not listed";
+    final Map leavesOf = new HashMap();
+
+    public synchronized void add(String digest, LogicalPlan plan) {
+        leavesOf.put(digest, leaves(plan));
+    }
+
+    public synchronized void remove(String digest) {
+        leavesOf.remove(digest);
+    }
+
+    /** Whether any of the computations may be a part of what a DataFrame computes. */
+    public boolean mayBeInDataset(Dataset dataset) {
+        return mayBeIn(dataset.queryExecution().analyzed());
+    }
+
+    public synchronized boolean mayBeIn(LogicalPlan plan) {
+        if (leavesOf.isEmpty()) {
+            return false;
+        }
+        Set found = leaves(plan);
+        boolean hasUnlisted = found.contains(UNLISTED);
+        Iterator each = leavesOf.values().iterator();
+        while (each.hasNext()) {
+            if (hasAll(found, hasUnlisted, (Set) each.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    static boolean hasAll(Set found, boolean hasUnlisted, Set wanted) {
+        Iterator each = wanted.iterator();
+        while (each.hasNext()) {
+            String leaf = (String) each.next();
+            boolean mayBeUnlisted = hasUnlisted && leaf.startsWith(FILES);
+            if (!found.contains(leaf) && !mayBeUnlisted && !leaf.equals(UNLISTED)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** What the leaves of a plan read, roughly: the same for all that may have the same rows. */
+    static Set leaves(LogicalPlan plan) {
+        Set found = new HashSet();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            LogicalPlan node = (LogicalPlan) waiting.pop();
+            if (node.children().isEmpty()) {
+                add(found, node);
+            }
+            push(waiting, node.children().iterator());
+            push(waiting, node.subqueries().iterator());
+        }
+        return found;
+    }
+
+    static void push(ArrayDeque waiting, scala.collection.Iterator each) {
+        while (each.hasNext()) {
+            waiting.push(each.next());
+        }
+    }
+
+    static void add(Set found, LogicalPlan leaf) {
+        if (leaf instanceof Range) {
+            Range range = (Range) leaf;
+            found.add("range " + range.start() + " " + range.end() + " " + range.step());
+        } else if (leaf instanceof LocalRelation) {
+            found.add("rows " + ((LocalRelation) leaf).data().size());
+        } else if (leaf instanceof LogicalRDD) {
+            found.add("rdd " + ((LogicalRDD) leaf).rdd().id());
+        } else if (leaf instanceof LogicalRelation) {
+            addRelation(found, (LogicalRelation) leaf);
+        } else if (!(leaf instanceof CTERelationRef)) {
+            // What it refers to is a child of another node, or stands in its place.
+            found.add(leaf.getClass().getName());
+        }
+    }
+
+    static void addRelation(Set found, LogicalRelation leaf) {
+        if (!(leaf.relation() instanceof HadoopFsRelation)) {
+            found.add(leaf.relation().getClass().getName());
+            return;
+        }
+        FileIndex files = ((HadoopFsRelation) leaf.relation()).location();
+        found.add(FILES);
+        if (files instanceof InMemoryFileIndex) {
+            found.add(FILES + " of " + files.sizeInBytes() + " bytes");
+        } else {
+            found.add(UNLISTED);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+"""Plans that nothing kept can be a part of are not read; what may be a part of one is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from holdfast import Environment, Table, VertexOutcome
+from holdfast.spark.catalyst_bridge import CatalystBridge
+
+READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
+Make = Callable[[Environment], Table]
+
+
+def outcomes(env: Environment) -> list[VertexOutcome]:
+    assert env.last_job_result is not None
+    return [vertex.outcome for vertex in env.last_job_result.vertices]
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The plans that are read."""
+    read: list[Any] = []
+    whole = CatalystBridge.read
+
+    def counted(self: CatalystBridge, plan: Any, *args: Any, **kwargs: Any) -> Any:
+        read.append(plan)
+        return whole(self, plan, *args, **kwargs)
+
+    monkeypatch.setattr(CatalystBridge, "read", counted)
+    return read
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> Path:
+    spark.range(10).write.parquet(str(tmp_path / "ten"))
+    spark.range(20).write.parquet(str(tmp_path / "twenty"))
+    return tmp_path
+
+
+def test_other_sources_are_not_read(env: Environment, files: Path, readings: list[Any]) -> None:
+    ten = env.read.parquet(str(files / "ten"))
+    hot = ten.groupBy((F.col("id") % 3).alias("k")).count().cache()
+    twenty, memory = env.read.parquet(str(files / "twenty")), env.sql("VALUES (1), (2)")
+    others = [twenty.distinct(), memory, env.from_dataframe(env.spark.range(7)), twenty.limit(3)]
+    readings.clear()
+    for other in others:
+        other.count()
+        assert outcomes(env) == [RUN]
+    assert not readings
+    assert hot.count() == 3
+    assert outcomes(env) == [PRODUCED, RUN]
+    readings.clear()
+    assert twenty.count() == 20
+    assert not readings
+    assert twenty.join(hot, twenty.id == hot.k).count() == 3
+    assert outcomes(env) == [READ, RUN]
+    assert readings
+
+
+def test_a_plan_in_which_nothing_is_found_is_read_once(
+    env: Environment, files: Path, readings: list[Any]
+) -> None:
+    ten = env.read.parquet(str(files / "ten"))
+    hot = ten.where("id > 4").cache()
+    other = ten.where("id > 5")
+    readings.clear()
+    for _ in range(3):
+        assert other.count() == 4
+    assert len(readings) == 1
+    found = ten.where("id > 5").cache()
+    assert other.count() == 4
+    assert outcomes(env) == [PRODUCED, RUN]
+    assert found.count() == 4 and hot.count() == 5
+
+
+def test_what_spark_has_persisted_is_looked_into_when_it_no_longer_is(
+    env: Environment, files: Path
+) -> None:
+    ten = env.read.parquet(str(files / "ten"))
+    hot = ten.where("id > 4").cache()
+    query = hot.groupBy("id").count()
+    plain = env.plain(query).persist()
+    try:
+        query.collect()
+        assert outcomes(env) == [RUN]
+    finally:
+        plain.unpersist(blocking=True)
+    query.collect()
+    assert outcomes(env) == [PRODUCED, RUN]
+
+
+SOURCES: dict[str, tuple[Make, Make]] = {
+    "the same files in other words": (
+        lambda env: env.read.parquet(str(_files(env) / "ten")),
+        lambda env: env.read.parquet(*sorted(map(str, (_files(env) / "ten").glob("part-*")))),
+    ),
+    "a table by its name and by its files": (
+        lambda env: env.table("parts_table"),
+        lambda env: env.read.parquet(str(_location(env))),
+    ),
+    "files and a table over them": (
+        lambda env: env.read.parquet(str(_location(env))),
+        lambda env: env.table("parts_table"),
+    ),
+    "in a subquery": (
+        lambda env: env.sql("SELECT max(id) AS m FROM parts_table"),
+        lambda env: env.sql(
+            "SELECT id FROM range(30) WHERE id = (SELECT max(id) FROM parts_table)"
+        ),
+    ),
+    "in a common table expression": (
+        lambda env: env.sql("SELECT id + 1 AS i FROM parts_table"),
+        lambda env: env.sql("WITH t AS (SELECT id + 1 AS i FROM parts_table) SELECT * FROM t, t u"),
+    ),
+    "by a common table expression": (
+        lambda env: env.sql("WITH t AS (SELECT id + 1 AS i FROM parts_table) SELECT i FROM t"),
+        lambda env: env.sql("SELECT id + 1 AS i FROM parts_table"),
+    ),
+    "in a view": (
+        lambda env: env.sql("SELECT id FROM parts_view WHERE id > 3"),
+        lambda env: env.sql("SELECT count(*) FROM (SELECT id FROM parts_table WHERE id > 3)"),
+    ),
+    "a range": (
+        lambda env: env.from_dataframe(env.spark.range(9)).where("id > 3"),
+        lambda env: env.sql("SELECT sum(id) FROM range(9) WHERE id > 3"),
+    ),
+    "rows of a program": (
+        lambda env: env.from_dataframe(
+            env.spark.createDataFrame([(1, "a"), (2, "b")], "n int, s string")
+        ),
+        lambda env: env.from_dataframe(
+            env.spark.createDataFrame([(1, "a"), (2, "b")], "n int, s string")
+        ),
+    ),
+}
+
+
+def _files(env: Environment) -> Path:
+    return Path(str(env.spark.conf.get("spark.test.files")))
+
+
+def _location(env: Environment) -> str:
+    described = env.spark.sql("DESCRIBE FORMATTED parts_table").where("col_name = 'Location'")
+    return str(described.collect()[0].data_type)
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_whatever_is_read_without_the_check_is_read_with_it(
+    spark: SparkSession,
+    env: Environment,
+    files: Path,
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark.conf.set("spark.test.files", str(files))
+    spark.sql("CREATE TABLE parts_table USING parquet AS SELECT * FROM range(12)")
+    spark.sql("CREATE TEMPORARY VIEW parts_view AS SELECT * FROM parts_table")
+    try:
+        cached, query = SOURCES[case]
+        expected = sorted(env.plain(query(env)).collect())
+        found = []
+        for checked in (True, False):
+            if not checked:
+                monkeypatch.setattr(env, "_may_match", lambda query: True)
+            cached(env).cache().count()
+            assert sorted(query(env).collect()) == expected
+            found.append(outcomes(env))
+            env.invalidate_all()
+        assert found[0] == found[1]
+    finally:
+        spark.sql("DROP VIEW parts_view")
+        spark.sql("DROP TABLE parts_table")
+        spark.conf.unset("spark.test.files")
