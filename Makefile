@@ -26,7 +26,7 @@ PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
 PYTHON_FOR_4.3 = $(BIN)/python
 
-.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
+.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ test-versions: $(VERSIONS:%=$(FOR_VERSIONS)%/.complete) ## Run the Spark part of
 
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)
+
+bench-attach: setup ## Measure what an attached session costs where nothing can be read
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.attach $(ARGS)
 
 bench-taskexecutor: setup ## Measure task executors against nginx and local files
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.taskexecutor $(ARGS)

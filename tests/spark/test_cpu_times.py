@@ -59,7 +59,9 @@ def recorded_by_spark(spark: SparkSession, vertex: ExecutionVertex) -> float:
     store, stages = context.statusStore(), set()
     jobs = store.jobsList(None)
     for job in (jobs.apply(index) for index in range(jobs.size())):
-        if job.description().isDefined() and str(vertex.dataset_id) in job.description().get():
+        if job.description().isDefined() and f"keeps {vertex.dataset_id}" in str(
+            job.description().get()
+        ):
             stages |= {job.stageIds().apply(index) for index in range(job.stageIds().size())}
     assert stages
     nanoseconds = 0

@@ -311,7 +311,7 @@ def test_explain_shows_who_has_kept_what_would_be_read(
     first.close()
     by_key(start(), orders).explain()
     said = capsys.readouterr().out
-    assert "read: Aggregate over orders" in said and "kept by " in said
+    assert "read: Aggregate [k], [k, sum(v) AS total" in said and "kept by " in said
 
 
 @pytest.mark.parametrize("form", ["rdd", "to_dataframe", "toLocalIterator", "toPandas"])

@@ -300,7 +300,7 @@ def test_what_was_made_of_other_rows_is_dropped_too(
     hot.count()
     other = env.sql("SELECT id FROM range(3) WHERE id < 2").cache()
     other.count()
-    forge(env, config, "SELECT concat('b', id % 10) AS x FROM range(100)", "Project")
+    forge(env, config, "SELECT concat('b', id % 10) AS x FROM range(100)", "hot:")
     made = hot.groupBy("x").count().cache()
     # It is not looked at where it is not its turn.
     verification = env._master._verification

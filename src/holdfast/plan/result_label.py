@@ -31,7 +31,7 @@ def result_label(
     if step:
         # A name is one line, whatever a literal has.
         shown = " ".join(_ID.sub("", step).split())
-        short = shown if len(shown) <= _LONGEST_STEP else shown[: _LONGEST_STEP - 1] + "…"
+        short = shown if len(shown) <= _LONGEST_STEP else shown[: _LONGEST_STEP - 3] + "..."
         operator = re.match(r"\w*", shown)
         first = operator[0] if operator else ""
         is_first = bool(first) and re.match(rf"{first}\b", summary) is not None
