@@ -24,7 +24,6 @@ TELLING = {"exists", "lateralJoin", "mapInArrow", "mapInPandas", "outer", "rdd",
 _DATAFRAME = "pyspark.sql.dataframe.DataFrame"
 _CATALOG = "pyspark.sql.catalog.Catalog"
 _READ_FIRST = "explain() shows what is read from where first"
-_NAMED = "shows the name of the class"
 _AS_IT_IS = "files that were replaced are read as they are, without a refresh"
 DIFFERENT = {
     f"{_DATAFRAME}.__dir__": "a Table has members of its own",
@@ -32,10 +31,7 @@ DIFFERENT = {
     f"{_DATAFRAME}.explain": _READ_FIRST,
     f"{_DATAFRAME}.hint": _READ_FIRST,
     f"{_DATAFRAME}.persist": _READ_FIRST,
-    f"{_DATAFRAME}.sparkSession": _NAMED,
     f"{_DATAFRAME}.storageLevel": "its table is cached before the example caches it",
-    f"{_DATAFRAME}.write": _NAMED,
-    f"{_DATAFRAME}.writeStream": _NAMED,
     f"{_CATALOG}.refreshByPath": _AS_IT_IS,
     f"{_CATALOG}.refreshTable": _AS_IT_IS,
 }
@@ -61,6 +57,15 @@ class CachingSession:
         return CachingSession(value) if leads_there else value
 
 
+class _Checker(doctest.OutputChecker):
+    """What Holdfast has in the place of an object of PySpark's shows the name of its own class."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if want.startswith("<...") and got.startswith("<holdfast.api."):
+            return True
+        return super().check_output(want, got, optionflags)
+
+
 @pytest.fixture
 def attached(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
     config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
@@ -73,7 +78,7 @@ def failures(test: doctest.DocTest, module: ModuleType, session: Any) -> list[st
     """What doctest says of the examples that fail."""
     said: list[str] = []
     test.globs = {**vars(module), "spark": session}
-    runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)
+    runner = doctest.DocTestRunner(_Checker(), verbose=False, optionflags=OPTIONS)
     runner.run(test, out=said.append, clear_globs=False)
     return said
 
