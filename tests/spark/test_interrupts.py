@@ -17,7 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import holdfast
 from holdfast import Environment, Table, VertexOutcome
+from holdfast.api.table_session import plain_session
 
 PATIENCE = 100.0
 READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
@@ -237,3 +239,32 @@ def test_an_iterator_that_is_interrupted_half_way(world: World) -> None:
     world.assert_nothing_goes_on()
     world.open()
     assert [row.x for row in table.toLocalIterator()] == [*range(8)]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["plain", "production"])
+def test_a_command_in_sql_is_interrupted(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], kept: bool
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    session = holdfast.attach(spark.newSession(), config)
+    world = World(plain_session(session), session.holdfast, tmp_path)
+    try:
+        rows = world.held()
+        if kept:
+            rows = rows.cache()
+        rows.createOrReplaceTempView("held")
+        insert = f"INSERT OVERWRITE DIRECTORY '{tmp_path / 'out'}' USING parquet SELECT x FROM held"
+        with world.while_running(interrupt), pytest.raises(KeyboardInterrupt):
+            session.sql(insert)
+        world.assert_nothing_goes_on()
+        assert session.range(5).count() == 5
+        world.open()
+        session.sql(insert)
+        written = spark.read.parquet(str(tmp_path / "out")).collect()
+        assert sorted(row.x for row in written) == [*range(8)]
+        assert world.outcomes()[0] is (PRODUCED if kept else RUN)
+    finally:
+        (tmp_path / "gate").touch()
+        holdfast.detach(session)
+        signal.signal(signal.SIGINT, before)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql import SparkSession
 
 from holdfast.api.cache_commands import run_cache_command
+from holdfast.api.interrupts import InterruptibleAction
 from holdfast.api.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ class TableSession(SparkSession):
             Row(one=1)
         """
         answer = run_cache_command(self, sqlQuery) if args is None and not kwargs else None
-        return super().sql(sqlQuery, args, **kwargs) if answer is None else answer
+        if answer is not None:
+            return answer
+        # A command runs at once.
+        with InterruptibleAction(self):
+            return super().sql(sqlQuery, args, **kwargs)
 
     def newSession(self) -> SparkSession:
         made = plain_session(self)
@@ -123,15 +128,6 @@ def become_plain_session(spark: SparkSession) -> None:
     _forget_made(spark)
     spark.__class__ = SparkSession if kind is TableSession else kind.__bases__[1]
     del spark.__dict__["holdfast"]
-
-
-def environment_of(spark: SparkSession) -> Environment | None:
-    """Returns the environment of a session; None for a session of PySpark's own.
-
-    Args:
-        spark: Any session.
-    """
-    return spark.holdfast if isinstance(spark, TableSession) else None
 
 
 def _twin(spark: SparkSession, kind: type[SparkSession]) -> SparkSession:

@@ -43,7 +43,9 @@ public final class LabelledJobs extends SparkListener {
     /** From now on this thread's jobs have the label; `over`: labels that nobody asks for again. */
     public synchronized void begin(String label, String over) {
         forget(over);
-        labels.put(label, new Work());
+        // A command's query is looked at in another thread, which has what the command's is told.
+        Object around = labels.get(context.getLocalProperty(key));
+        labels.put(label, new Work((Work) around));
         context.setLocalProperty(key, label);
     }
 
@@ -67,14 +69,18 @@ public final class LabelledJobs extends SparkListener {
         return isOver((Work) known(label), System.nanoTime(), patienceMs, false);
     }
 
-    /** Cancels all jobs of the label, and later ones when they start. */
+    /** Cancels all jobs of the label and of those inside of it, and later ones when they start. */
     public synchronized void cancel(String label) {
-        Work work = (Work) labels.get(label);
-        if (work != null) {
-            work.isStopped = true;
-            Iterator running = work.jobs.iterator();
-            while (running.hasNext()) {
-                context.cancelJob(((Integer) running.next()).intValue(), WHY);
+        Work stopped = (Work) labels.get(label);
+        Iterator each = labels.values().iterator();
+        while (stopped != null && each.hasNext()) {
+            Work work = (Work) each.next();
+            if (work.isWithin(stopped)) {
+                work.isStopped = true;
+                Iterator running = work.jobs.iterator();
+                while (running.hasNext()) {
+                    context.cancelJob(((Integer) running.next()).intValue(), WHY);
+                }
             }
         }
     }
@@ -200,6 +206,19 @@ public final class LabelledJobs extends SparkListener {
         long cpu;
         volatile boolean hasRun;
         boolean isStopped;
+        final Work around;
+
+        Work(Work around) {
+            this.around = around;
+        }
+
+        boolean isWithin(Work other) {
+            Work work = this;
+            while (work != null && work != other) {
+                work = work.around;
+            }
+            return work != null;
+        }
 
         /** Whether the thread still does what Python has called it for, and no longer waits for. */
         boolean isInCall() {
