@@ -63,9 +63,13 @@ def test_other_sources_are_not_read(env: Environment, files: Path, readings: lis
     assert readings
 
 
+@pytest.mark.parametrize("spark_has_others", [False, True])
 def test_a_plan_in_which_nothing_is_found_is_read_once(
-    env: Environment, files: Path, readings: list[Any]
+    env: Environment, files: Path, readings: list[Any], spark_has_others: bool
 ) -> None:
+    env.spark.catalog.clearCache()
+    if spark_has_others:
+        env.spark.range(7).persist()
     ten = env.read.parquet(str(files / "ten"))
     hot = ten.where("id > 4").cache()
     other = ten.where("id > 5")
@@ -77,6 +81,7 @@ def test_a_plan_in_which_nothing_is_found_is_read_once(
     assert other.count() == 4
     assert outcomes(env) == [PRODUCED, RUN]
     assert found.count() == 4 and hot.count() == 5
+    env.spark.catalog.clearCache()
 
 
 def test_what_spark_has_persisted_is_looked_into_when_it_no_longer_is(

@@ -493,7 +493,7 @@ class Environment(StreamEnvironment):
             failed = _first_attempts_error(refused)
         else:
             self._last_job_result = JobExecutionResult.of(result)
-            self._remember(table, registrations, result)
+            self._remember(table, request, registrations, result)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
@@ -770,12 +770,18 @@ class Environment(StreamEnvironment):
         self._possible_parts.look_for({each.digest: each.query.plan for each in wanted.all()})
         return self._possible_parts.may_be_in(query)
 
-    def _remember(self, table: Table, registrations: int, result: JobResult) -> None:
+    def _remember(
+        self, table: Table, request: JobRequest[Query], registrations: int, result: JobResult
+    ) -> None:
         """A plan in which nothing was kept or wanted is not read again, until more is cached."""
         vertices = result.execution_graph.vertices
         nothing = len(vertices) == 1 and vertices[0].outcome is VertexOutcome.RUN
+        if not nothing or self._recoverable is not None:
+            return
         # Below what Spark has persisted nothing is looked for, as long as that is so.
-        if nothing and self._recoverable is None and not self._stored_by_spark.has_any():
+        if self._stored_by_spark.has_any():
+            nothing = all(node.replaceable for node in request.root.walk())
+        if nothing:
             self._unmatched[table] = registrations
 
     def _alone(self, action: Callable[[ParentDataFrame], T]) -> Callable[[ParentDataFrame], T]:
