@@ -493,7 +493,7 @@ def test_sparks_ui_says_what_jobs_are_for(
     spark: SparkSession, env: Environment, numbers: Table
 ) -> None:
     context: Any = spark.sparkContext
-    begun = len(_descriptions(spark))
+    before = _descriptions(spark).keys()
     hot = numbers.where("k > 1").cache()
     hot.collect()
     (cached,) = env.list_cached()
@@ -504,8 +504,8 @@ def test_sparks_ui_says_what_jobs_are_for(
         numbers.collect()
     finally:
         context._jsc.setLocalProperty("spark.job.description", None)
-    described = list(dict.fromkeys(_descriptions(spark)[begun:]))
-    assert described == [
+    described = [text for job, text in _descriptions(spark).items() if job not in before]
+    assert list(dict.fromkeys(described)) == [
         f"Holdfast keeps {cached.dataset_id}: {cached.computes}",
         f"Holdfast answers collect, reads {cached.dataset_id}",
         f"the nightly report (Holdfast answers collect, reads {cached.dataset_id})",
@@ -513,13 +513,14 @@ def test_sparks_ui_says_what_jobs_are_for(
     ]
 
 
-def _descriptions(spark: SparkSession) -> list[str]:
-    store: Any = spark.sparkContext._jsc.sc().statusStore()  # type: ignore[attr-defined]
-    jobs = store.jobsList(None)
-    by_id = {
-        jobs.apply(each).jobId(): jobs.apply(each).description() for each in range(jobs.size())
-    }
-    return [str(by_id[each].get()) for each in sorted(by_id) if by_id[each].isDefined()]
+def _descriptions(spark: SparkSession) -> dict[int, str]:
+    """What Spark's UI says of the latest jobs by their numbers, in that order."""
+    context: Any = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    listed = [jobs.apply(each) for each in range(jobs.size())]
+    described = [job for job in listed if job.description().isDefined()]
+    return {job.jobId(): str(job.description().get()) for job in reversed(described)}
 
 
 def test_explain_tells_what_the_next_job_does(
