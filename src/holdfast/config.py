@@ -268,6 +268,14 @@ JOB_RECOVERY_ENABLED = ConfigOption[bool](
     "`false`",
     "Whether a job resumes where it stopped when its killed program is restarted.",
 )
+JOB_RECOVERY_AFTER_ERRORS = ConfigOption[bool](
+    "execution.batch.job-recovery.after-errors",
+    parse_boolean,
+    "true or false",
+    lambda: False,
+    "`false`",
+    "Whether jobs also resume after a program that ended with an exception of its own.",
+)
 PREVIOUS_WORKER_RECOVERY_TIMEOUT = ConfigOption[timedelta](
     "execution.batch.job-recovery.previous-worker.recovery.timeout",
     parse_positive_duration,
@@ -347,6 +355,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_RECOVERY_ENABLED,
+    JOB_RECOVERY_AFTER_ERRORS,
     PREVIOUS_WORKER_RECOVERY_TIMEOUT,
     COORDINATOR_SNAPSHOT_MIN_PAUSE,
     JOB_RECOVERY_RETENTION,

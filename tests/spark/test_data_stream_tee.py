@@ -62,7 +62,8 @@ def spark_jobs(spark: SparkSession, act: Callable[[], Any]) -> tuple[Any, int]:
     try:
         answer = act()
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        for key in ("spark.jobGroup.id", "spark.job.description"):
+            spark.sparkContext.setLocalProperty(key, None)  # type: ignore[arg-type]
     return answer, len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
 
 

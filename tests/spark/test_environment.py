@@ -494,6 +494,7 @@ def test_sparks_ui_says_what_jobs_are_for(
 ) -> None:
     context: Any = spark.sparkContext
     before = _descriptions(spark).keys()
+    context._jsc.setLocalProperty("spark.job.description", None)
     hot = numbers.where("k > 1").cache()
     hot.collect()
     (cached,) = env.list_cached()

@@ -13,6 +13,7 @@ from holdfast.config import (
     EVENT_STORE_FLUSH_INTERVAL,
     EVENT_STORE_WRITE_BUFFER_SIZE,
     HIGH_AVAILABILITY_STORAGE_DIR,
+    JOB_RECOVERY_AFTER_ERRORS,
     JOB_RECOVERY_ENABLED,
     JOB_RECOVERY_MIN_VERTEX_INPUT,
     PIPELINE_NAME,
@@ -95,6 +96,7 @@ def recoverable_jobs(
         ),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
+        after_errors=configuration.get(JOB_RECOVERY_AFTER_ERRORS),
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
     )
     return RecoverableJobs(engine, master, storage_of, records, settings)

@@ -99,6 +99,7 @@ def _setting(given: str) -> tuple[str, str]:
 def _show(error: BaseException) -> None:
     """Shows an error as Python does, from the program's first line."""
     error = error.with_traceback(_program_frames(error.__traceback__))
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.excepthook(type(error), error, error.__traceback__)
 
 

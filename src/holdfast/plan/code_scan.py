@@ -27,8 +27,9 @@ _FORMATTERS = frozenset(
     {"repr", "str", "ascii", "format", "format_map", "__repr__", "__str__", "__format__", "astype"}
 )
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
-# From 3.12 on one operation loads attributes and methods, and a bit tells which.
-_METHOD_BIT = "LOAD_METHOD" not in dis.opmap
+# From 3.12 on one operation loads attributes and methods, and a bit tells which. The other one is
+# a number that stands in no code.
+_METHOD_BIT = dis.opmap.get("LOAD_METHOD", 256) > 255
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _SHUFFLES = frozenset({"SWAP", "COPY", "DUP_TOP", "DUP_TOP_TWO"}) | frozenset(
     name for name in dis.opmap if name.startswith("ROT_")

@@ -25,6 +25,7 @@ from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.failures import is_cancelled
 from holdfast.spark.plans.optimized_query import OptimizedQueries
+from holdfast.spark.recovery.ended_program import has_raised
 from holdfast.spark.recovery.job_digest import job_digest
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
@@ -75,6 +76,7 @@ class RecoverableJobs:
         self._owner = os.getpid()
         self._interrupted = False
         self._unrecorded: list[tuple[Sequence[JobSink], SinkStart]] = []
+        self._failed: list[tuple[RecoverableStart, JobStatus]] = []
         self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
         self._lock = threading.Lock()
         # A program that ends by itself has not been killed, whether it closes anything or not.
@@ -176,9 +178,19 @@ class RecoverableJobs:
         """
         atexit.unregister(self.close)
         if os.getpid() == self._owner:
-            interrupted = self._interrupted or self._has_lost_jvm()
+            interrupted = (
+                self._interrupted
+                or self._has_lost_jvm()
+                or (self._settings.after_errors and has_raised())
+            )
             with self._lock:
                 unrecorded, self._unrecorded = self._unrecorded, []
+                failed, self._failed = self._failed, []
+            for recoverable, status in failed:
+                if interrupted:
+                    recoverable.let_go()
+                else:
+                    self._end(recoverable, status)
             for sinks, start in () if interrupted else unrecorded:
                 _forget(sinks, start)
             self._records.close(interrupted=interrupted)
@@ -318,11 +330,10 @@ class RecoverableJobs:
             if self._is_lost():
                 self._let_go(recoverable)
             else:
-                cancelled = is_cancelled(error)
-                self._end(recoverable, JobStatus.CANCELED if cancelled else JobStatus.FAILED)
+                self._fail(recoverable, is_cancelled=is_cancelled(error))
             raise
         except BaseException:
-            self._end(recoverable, JobStatus.CANCELED)
+            self._fail(recoverable, is_cancelled=True)
             raise
         if not sinks:
             self._end(recoverable, JobStatus.FINISHED)
@@ -340,6 +351,15 @@ class RecoverableJobs:
             # As long as the program runs, a start that takes over has nothing else to go by.
             with self._lock:
                 self._unrecorded.append((sinks, sink_start))
+
+    def _fail(self, recoverable: RecoverableStart, *, is_cancelled: bool) -> None:
+        status = JobStatus.CANCELED if is_cancelled else JobStatus.FAILED
+        if self._settings.after_errors:
+            # How the program ends says whether its next start goes on with the job.
+            with self._lock:
+                self._failed.append((recoverable, status))
+        else:
+            self._end(recoverable, status)
 
     def _end(self, recoverable: RecoverableStart, status: JobStatus) -> None:
         try:

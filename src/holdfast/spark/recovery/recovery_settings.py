@@ -17,6 +17,7 @@ class RecoverySettings:
         limits: where plans are worth cutting; None where they are not cut.
         write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
         flush_interval: `job-event.store.write-buffer.flush-interval`.
+        after_errors: `execution.batch.job-recovery.after-errors`.
         snapshot_min_pause: `execution.batch.job-recovery.operator-coordinator-snapshot.min-pause`.
     """
 
@@ -24,4 +25,5 @@ class RecoverySettings:
     limits: CutLimits | None
     write_buffer_size: int
     flush_interval: timedelta
+    after_errors: bool
     snapshot_min_pause: timedelta
