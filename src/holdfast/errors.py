@@ -88,6 +88,31 @@ class UnsupportedSessionError(HoldfastError):
         self.found = found
 
 
+class SessionStoppedError(HoldfastError):
+    """An environment requires a session that runs, and was given one that was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the Spark session has been stopped: expected one that runs. Create another one with "
+            "SparkSession.builder.getOrCreate()."
+        )
+
+
+class NotADataFrameError(HoldfastError, TypeError):
+    """A Table was to be made of something that is no DataFrame of Spark's.
+
+    Args:
+        found: what was given instead.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"expected a DataFrame of PySpark, found {found}. Rows, and a pandas or Arrow table, "
+            "become one with env.createDataFrame(…)."
+        )
+        self.found = found
+
+
 class AlreadyAttachedError(HoldfastError):
     """A session that is attached was to be attached with another configuration."""
 

@@ -28,11 +28,13 @@ from holdfast.errors import (
     MalformedRequestError,
     MixedInputsError,
     NoSinksError,
+    NotADataFrameError,
     NotAttachedError,
     OperatorFailedError,
     RecordNotSerializableError,
     RecordsRepeatedError,
     RequestTooLargeError,
+    SessionStoppedError,
     SinkError,
     SinkTargetExistsError,
     StaleEpochError,
@@ -57,6 +59,8 @@ from holdfast.errors import (
 )
 
 EXAMPLES = [
+    (SessionStoppedError(), ["has been stopped", "builder.getOrCreate()"]),
+    (NotADataFrameError("a dict"), ["found a dict", "env.createDataFrame("]),
     (StreamNotShareableError("group"), ["'group'", "run code", "lifetime='application'"]),
     (ConfigurationError("a.key", "x", "expected a number"), ["a.key", "'x'", "expected a number"]),
     (UnsupportedTypeError("when", "INTERVAL"), ["'when'", "INTERVAL", "Cast or drop the column"]),

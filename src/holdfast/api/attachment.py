@@ -33,6 +33,7 @@ def attach(
     Raises:
         AlreadyAttachedError: The session is attached, and `config` is given.
         ConfigurationError: As for `Environment`.
+        SessionStoppedError: The session has been stopped.
         StorageError: As for `Environment`.
         UnsupportedSessionError: It is a Spark Connect session.
 

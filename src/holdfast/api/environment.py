@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame as ParentDataFrame
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from holdfast.api import tables_of_sessions
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
@@ -53,6 +54,8 @@ from holdfast.config import (
 from holdfast.errors import (
     EnvironmentClosedError,
     KeptPartitionLostError,
+    NotADataFrameError,
+    SessionStoppedError,
     UnsupportedPlanError,
     UnsupportedSessionError,
     UnsupportedSparkError,
@@ -127,6 +130,7 @@ class Environment(StreamEnvironment):
     Raises:
         ConfigurationError: when a key is unknown, a value is invalid, or job recovery is enabled
             without a `high-availability.storageDir`.
+        SessionStoppedError: when `spark` has been stopped.
         UnsupportedSessionError: when `spark` is a Spark Connect session.
         StorageError: when the directory for kept results, or for job records, can't be used.
 
@@ -148,6 +152,8 @@ class Environment(StreamEnvironment):
         self.spark = local_session() if spark is None else spark
         if not hasattr(self.spark, "_jsparkSession"):
             raise UnsupportedSessionError(f"a {type(self.spark).__module__} session")
+        if self.spark.sparkContext._jsc is None:
+            raise SessionStoppedError()
         self.configuration = Configuration.merged(
             {**dict(self.spark.sparkContext.getConf().getAll()), **self.spark.conf.getAll},
             config or {},
@@ -252,12 +258,15 @@ class Environment(StreamEnvironment):
             df: any classic DataFrame; a Table of another environment becomes one of this.
 
         Raises:
+            NotADataFrameError: when it is something else, such as a pandas DataFrame.
             UnsupportedPlanError: when it belongs to another session.
 
         Example:
             >>> env.from_dataframe(spark.range(3)).count()
             3
         """
+        if not isinstance(df, ParentDataFrame):
+            raise NotADataFrameError(f"a {type(df).__module__}.{type(df).__qualname__}")
         if df.sparkSession._jsparkSession != self._plain._jsparkSession:
             raise UnsupportedPlanError(
                 "from_dataframe()",
@@ -301,6 +310,31 @@ class Environment(StreamEnvironment):
     def read(self) -> DataFrameReader:
         """PySpark's reader, whose results are Tables: `env.read.parquet("orders")`."""
         return self._tables.read
+
+    @property
+    def readStream(self) -> DataStreamReader:
+        """PySpark's reader of streams, whose results are Tables, in `foreachBatch` as well."""
+        return self._tables.readStream
+
+    @property
+    def createDataFrame(self) -> Callable[..., Any]:
+        """As PySpark's session has it: of rows, or of a pandas or Arrow table, it makes a Table.
+
+        Example:
+            >>> env.createDataFrame([(1, "a")], ["id", "name"]).first()
+            Row(id=1, name='a')
+        """
+        return self._tables.createDataFrame
+
+    @property
+    def range(self) -> Callable[..., Any]:
+        """As PySpark's session has it: `env.range(3)` is a Table.
+
+        Example:
+            >>> env.range(3).count()
+            3
+        """
+        return self._tables.range
 
     # -- what is kept -----------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ _SHUFFLES = frozenset({"SWAP", "COPY", "DUP_TOP", "DUP_TOP_TWO"}) | frozenset(
     name for name in dis.opmap if name.startswith("ROT_")
 )
 _BUILDS = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_STRING", "BUILD_TUPLE"})
+# What the body of every class assigns from Python 3.13 on.
+_STORED_IN_CLASSES = frozenset({"__firstlineno__", "__static_attributes__"})
 _FARTHEST_CALL = 200
 
 _Instruction = tuple[str, int]
@@ -234,13 +236,17 @@ class _Scan:
         )
 
     def add(self, code: CodeType) -> None:
-        self._names.update(code.co_names)
+        instructions = list(_instructions(code))
+        self._names.update(
+            name
+            for index, name in enumerate(code.co_names)
+            if name not in _STORED_IN_CLASSES or not _is_only_stored(instructions, index)
+        )
         self._strings.update(_strings_of(constants_of(code)))
         if not {"query", "eval"}.isdisjoint(code.co_names):
             self._queries = self._queries or any(
                 isinstance(part, str) and "@" in part for part in code.co_consts
             )
-        instructions = list(_instructions(code))
         # How methods are loaded then doesn't tell that they are called.
         unpacks = any(operation == "CALL_FUNCTION_EX" for operation, _ in instructions)
         for at, (operation, argument) in enumerate(instructions):
@@ -324,6 +330,21 @@ def _constant(code: CodeType, instruction: _Instruction) -> object:
 
 def _global_index(operation: str, argument: int) -> int:
     return argument >> 1 if operation == "LOAD_GLOBAL" and not _UNMARKED else argument
+
+
+def _is_only_stored(instructions: list[_Instruction], index: int) -> bool:
+    """Whether a name of a code object is assigned, and never looked up."""
+    return all(
+        operation == "STORE_NAME"
+        for operation, argument in instructions
+        if dis.opmap[operation] in dis.hasname and _name_index(operation, argument) == index
+    )
+
+
+def _name_index(operation: str, argument: int) -> int:
+    is_attribute = operation in _ATTRIBUTE_READS and operation != "IMPORT_FROM"
+    find = _attribute_index if is_attribute else _global_index
+    return find(operation, argument)
 
 
 def _local_name(code: CodeType, operation: str, index: int) -> str:

@@ -61,6 +61,8 @@ PARTLY_HARMLESS: dict[str, frozenset[str]] = {
         """),
     "os.path": PATHS,
     "pathlib": _words("Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath"),
+    # Where their classes are from Python 3.13 on.
+    "pathlib._local": _words("Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath"),
     "pickle": _words("HIGHEST_PROTOCOL PickleError PicklingError dumps UnpicklingError"),
     "_pickle": _words("PickleError PicklingError dumps UnpicklingError"),
     "posix": frozenset({"fspath", "strerror", "PathLike"}),
@@ -147,7 +149,11 @@ FILE_METHODS = _words("""
     lstat mkdir open owner read_bytes read_text readlink resolve rglob rmdir samefile stat
     symlink_to touch unlink walk write_bytes write_text
     """)
-CONCRETE_PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath"})
+CONCRETE_PATHS = frozenset(
+    f"{module}.{name}"
+    for module in ("pathlib", "pathlib._local")
+    for name in ("Path", "PosixPath", "WindowsPath")
+)
 # Only their side effects count, which no kept result has.
 FILE_EFFECTS = frozenset({"chmod", "lchmod", "mkdir", "rmdir", "symlink_to", "touch", "unlink"})
 DRAWING = frozenset({"rvs", "sample"})

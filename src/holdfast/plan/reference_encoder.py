@@ -95,7 +95,9 @@ class ReferenceEncoder(ValueEncoder):
         self._reached.add(".".join([module, *attributes[:1]]))
 
     def _is_settled_by_name(self, cls: type) -> bool:
-        return origin_of(cls.__module__) is not None and is_found(cls)
+        # Where instances tell their module by a slot, the class itself tells none.
+        module = cls.__module__
+        return isinstance(module, str) and origin_of(module) is not None and is_found(cls)
 
     def _by_name(self, value: Any, name: str) -> None:
         modules = [getattr(value, "__module__", None), str(type(value).__module__)]

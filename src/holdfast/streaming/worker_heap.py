@@ -8,6 +8,7 @@ import sys
 __all__ = ["settle"]
 
 _DAEMON = "pyspark.daemon"
+_is_settled = False
 
 
 def settle() -> None:
@@ -16,10 +17,14 @@ def settle() -> None:
     Spark's daemon looks through all objects after every task, which takes longer than many a pass.
     Does nothing in another process, or the second time.
 
+    >>> before = gc.get_freeze_count()
     >>> settle()
-    >>> gc.get_freeze_count()
-    0
+    >>> gc.get_freeze_count() == before
+    True
     """
+    global _is_settled
     program = getattr(sys.modules["__main__"], "__spec__", None)
-    if program is not None and program.name == _DAEMON and not gc.get_freeze_count():
+    # Later Pythons have set some objects aside by themselves.
+    if program is not None and program.name == _DAEMON and not _is_settled:
+        _is_settled = True
         gc.freeze()
