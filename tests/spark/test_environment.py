@@ -489,6 +489,21 @@ def test_what_is_cached_is_shown_as_a_table(env: Environment, numbers: Table) ->
     assert re.fullmatch(r"<Environment: 3 cached, 1 kept: [\d,]+ bytes>", repr(env))
 
 
+def test_what_was_saved_is_shown(env: Environment, numbers: Table) -> None:
+    hot = numbers.groupBy("k").count().cache()
+    hot.count()
+    (listed,) = env.list_cached()
+    assert (listed.hits, listed.saved_seconds) == (1, 0)
+    hot.count()
+    (once,) = env.list_cached()
+    hot.where("k > 1").count()
+    (twice,) = env.list_cached()
+    assert 0 < once.saved_seconds < 60
+    assert twice.saved_seconds == pytest.approx(2 * once.saved_seconds)
+    assert env.list_cached().summary().endswith(f", {twice.saved_seconds:,.1f} s saved")
+    assert f"{twice.saved_seconds:,.1f} s" in repr(env.list_cached()).splitlines()[2]
+
+
 def test_sparks_ui_says_what_jobs_are_for(
     spark: SparkSession, env: Environment, numbers: Table
 ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.wanted import CachedComputation
 
 _NOTHING = "Nothing is cached"
-_HEADINGS = ("cached", "dataset", "partitions", "rows", "bytes", "kept at", "read by")
+_HEADINGS = ("cached", "dataset", "partitions", "rows", "bytes", "kept at", "read by", "saved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class CachedDataSet:
             a cluster keep them.
         locations: their directories, as paths on this machine or URLs; empty if nothing is kept.
         since: when they were kept.
-        hits: how many jobs have read them.
+        hits: how many jobs have read them, the one that has produced them included.
+        saved_seconds: how long all but that one would have taken to produce them again.
         matches_only_itself: the reasons why the same query written again would be another
             computation, if any.
     """
@@ -49,6 +50,7 @@ class CachedDataSet:
     locations: tuple[str, ...]
     since: datetime | None
     hits: int
+    saved_seconds: float
     matches_only_itself: tuple[str, ...]
 
 
@@ -79,7 +81,9 @@ class CachedDataSets(list[CachedDataSet]):
         """
         kept = [each for each in self if each.dataset_id is not None]
         size = sum(each.bytes for each in kept)
-        return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes"
+        saved = sum(each.saved_seconds for each in kept)
+        told = f", {saved:,.1f} s saved" if saved else ""
+        return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes{told}"
 
     def _shown(self) -> tuple[str, Sequence[str], list[tuple[str, ...]], list[str]]:
         notes = [
@@ -106,7 +110,7 @@ def cached_data_set(
     """
     if entry is None:
         name, digest = computation.name, computation.digest
-        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, doubts)
+        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, 0.0, doubts)
     return CachedDataSet(
         computation.name,
         computation.digest,
@@ -118,17 +122,19 @@ def cached_data_set(
         entry.kept.directories,
         datetime.fromtimestamp(entry.since, timezone.utc),
         entry.hits,
+        entry.saved_seconds,
         doubts,
     )
 
 
 def _cells(listed: CachedDataSet) -> tuple[str, ...]:
     if listed.dataset_id is None or listed.since is None:
-        return (listed.computes, "not kept yet", "", "", "", "", "")
+        return (listed.computes, "not kept yet", "", "", "", "", "", "")
     since = listed.since.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     numbers = (f"{each:,}" for each in (listed.partitions, listed.rows, listed.bytes))
     jobs = f"{listed.hits:,} job" + ("" if listed.hits == 1 else "s")
-    return (listed.computes, str(listed.dataset_id), *numbers, since, jobs)
+    saved = f"{listed.saved_seconds:,.1f} s"
+    return (listed.computes, str(listed.dataset_id), *numbers, since, jobs, saved)
 
 
 def _local(directories: tuple[str, ...]) -> Path | None:

@@ -78,6 +78,7 @@ class KeptResults(ResultBook):
         origin: Origin | None = None,
     ) -> KeptResult:
         since = time.time() if origin is None else origin.since
+        known = facts if origin is None else origin
         with self._lock:
             wanted &= self._is_held(claim) and claim.number not in self._stale
             self._let_go(claim)
@@ -91,6 +92,7 @@ class KeptResults(ResultBook):
                 hits=1,
                 readers=1,
                 origin=origin,
+                seconds=0.0 if known is None else known.seconds,
             )
             if wanted:
                 self._current[claim.dataset_id] = number

@@ -61,6 +61,7 @@ class KeptResult:
         readers: how many jobs are reading it.
         origin: the program that has kept it, where that is another one.
         refusal: why nobody but its producer gets it, where there was no room to keep it.
+        seconds: how long it took to produce; 0 where that isn't known.
     """
 
     number: int
@@ -72,6 +73,13 @@ class KeptResult:
     readers: int
     origin: Origin | None = None
     refusal: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def saved_seconds(self) -> float:
+        """How long the jobs that have read it would have taken to produce it, each by itself."""
+        # The job that has produced it counts as its first reader.
+        return self.seconds * (self.hits - (self.origin is None))
 
 
 @dataclass(frozen=True, slots=True)
