@@ -153,7 +153,7 @@ class SharedResults(ResultBook):
     def commit(
         self, claim: Claim, kept: KeptDataSet, *, wanted: bool, facts: ProductionFacts | None = None
     ) -> KeptResult:
-        result = self._own.commit(claim, kept, wanted=wanted)
+        result = self._own.commit(claim, kept, wanted=wanted, facts=facts)
         with self._lock:
             of_all = self._claims.pop(claim.number, None)
         # What was invalidated while it was produced is there for its producer alone.
