@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast import Environment, Table
 from holdfast.errors import NotADataFrameError
@@ -29,6 +29,16 @@ def test_what_it_creates_are_tables(env: Environment) -> None:
             map(repr, DataFrame.collect(env.plain(table)))
         )
     assert len(env.list_cached()) == len(made)
+
+
+def test_the_active_session_stays_the_programs_own(spark: SparkSession, env: Environment) -> None:
+    SparkSession._activeSession = spark
+    numbers = env.createDataFrame([(1,)], "id int")
+    numbers.sparkSession.createDataFrame([(2,)], "id int")
+    with pytest.raises(TypeError):
+        env.createDataFrame(1)
+    assert SparkSession.getActiveSession() is spark
+    assert not isinstance(SparkSession.active().range(1), Table)
 
 
 def test_batches_of_streams_read_what_is_kept(env: Environment, tmp_path: Path) -> None:

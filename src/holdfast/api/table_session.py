@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import SparkSession
@@ -66,6 +66,15 @@ class TableSession(SparkSession):
         # A command runs at once.
         with InterruptibleAction(self):
             return super().sql(sqlQuery, args, **kwargs)
+
+    @wraps(SparkSession.createDataFrame)
+    def createDataFrame(self, *args: Any, **kwargs: Any) -> DataFrame:  # type: ignore[override]
+        try:
+            return super().createDataFrame(*args, **kwargs)
+        finally:
+            # PySpark makes its session the active one; the program's own is to stay that.
+            if SparkSession._activeSession is self:
+                SparkSession._activeSession = self.holdfast.spark
 
     def newSession(self) -> SparkSession:
         made = plain_session(self)
