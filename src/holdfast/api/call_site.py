@@ -72,7 +72,7 @@ def cached_name(source: str, line: int) -> str | None:
     Example:
         >>> cached_name("by_day = (\\n    visits.groupBy('day')\\n    .count().cache()\\n)", 3)
         'by_day'
-        >>> cached_name("n = visits.cache().count()", 1)
+        >>> cached_name("n = visits.cache().count(); print(n)", 1)
         'visits'
     """
     try:
@@ -85,9 +85,11 @@ def cached_name(source: str, line: int) -> str | None:
         for each in ast.walk(tree)
         if isinstance(each, ast.stmt) and each.lineno <= line <= (each.end_lineno or each.lineno)
     ]
-    if not around:
+    # One line may have several statements, and a statement others inside.
+    caching = [each for each in around if any(map(_caches, ast.walk(each)))]
+    if not caching:
         return None
-    statement = max(around, key=lambda each: (each.lineno, each.col_offset))
+    statement = max(caching, key=lambda each: (each.lineno, each.col_offset))
     if isinstance(statement, (ast.Assign, ast.AnnAssign)) and _caches(statement.value):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         names = [each.id for each in targets if isinstance(each, ast.Name)]
