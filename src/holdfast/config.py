@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from holdfast.catalog.audience import Audience
-from holdfast.catalog.catalog_url import checked_url
 from holdfast.config_values import (
     parse_addresses,
     parse_boolean,
@@ -26,6 +25,12 @@ from holdfast.config_values import (
 )
 from holdfast.errors import ConfigurationError
 from holdfast.files.local_path import local_path
+from holdfast.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from holdfast.catalog import catalog_url
+else:
+    catalog_url = LazyModule("holdfast.catalog.catalog_url")
 
 T = TypeVar("T")
 
@@ -157,7 +162,7 @@ def _parse_catalog(value: object) -> str | None:
     if value is None or (isinstance(value, str) and value.strip().lower() == _NO_CATALOG):
         return None
     if isinstance(value, str):
-        return checked_url(value.strip()) if value.strip() else _IN_THE_DIRECTORY
+        return catalog_url.checked_url(value.strip()) if value.strip() else _IN_THE_DIRECTORY
     raise ValueError
 
 

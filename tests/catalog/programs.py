@@ -41,7 +41,13 @@ def book_of(
     )
     place = EmbeddedSharingPlace(storage, SharedDirectory(root / SHARED))
     policy = SharingPolicy(Audience.USER, lambda kept: limit, lambda paths: None, is_wanted)
-    return SharedResults(GuardedCatalog(catalog, lease_seconds), place, policy), storage, catalog
+    return (
+        SharedResults(
+            GuardedCatalog(lambda: catalog, catalog.database.is_there, lease_seconds), place, policy
+        ),
+        storage,
+        catalog,
+    )
 
 
 def keep(

@@ -25,7 +25,7 @@ def test_a_failure_is_warned_of_once_and_tried_again_later(
     programs: Programs, url: URL, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = programs()
-    guarded = GuardedCatalog(catalog, 600.0)
+    guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
     assert answer(guarded) == "empty"
     catalog.database._url = url.set(database="/no/such/directory/at/all", host="127.0.0.1", port=9)
     catalog.database.close()
@@ -48,7 +48,7 @@ def test_a_later_version_is_not_asked_again(
     catalog = Catalog(
         CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, other.scope.program, 600.0
     )
-    guarded = GuardedCatalog(catalog, 600.0)
+    guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
     assert [answer(guarded) for _ in range(3)] == ["away"] * 3
     assert len(caplog.messages) == 1 and "Upgrade Holdfast" in caplog.text
     guarded._paused_until = 0.0
@@ -57,7 +57,8 @@ def test_a_later_version_is_not_asked_again(
 
 
 def test_that_a_claim_is_fenced_is_no_failure(programs: Programs) -> None:
-    guarded = GuardedCatalog(programs(), 600.0)
+    catalog = programs()
+    guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
 
     def fenced(catalog: Catalog) -> str:
         raise ClaimFencedError(catalog.database.name, "1" * 64, 7)
@@ -70,7 +71,7 @@ def test_that_a_claim_is_fenced_is_no_failure(programs: Programs) -> None:
 
 def test_a_program_that_ends_leaves(programs: Programs) -> None:
     catalog, other = programs(), programs()
-    guarded = GuardedCatalog(catalog, 600.0)
+    guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
     assert answer(guarded) == "empty"
     guarded.close()
     guarded.close()
@@ -82,7 +83,7 @@ def test_a_program_that_ends_leaves(programs: Programs) -> None:
 def test_the_lease_is_renewed(programs: Programs, caplog: pytest.LogCaptureFixture) -> None:
     renewals: list[Catalog] = []
     catalog = programs()
-    guarded = GuardedCatalog(catalog, 0.4)
+    guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 0.4)
     guarded.on_renewal(renewals.append)
     with caplog.at_level(logging.WARNING):
         assert answer(guarded) == "empty"

@@ -84,7 +84,9 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
                 has_common_key=lambda: has_key,
             )
             place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / SHARED))
-            book = SharedResults(GuardedCatalog(catalog, 600.0), place, policy)
+            book = SharedResults(
+                GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0), place, policy
+            )
             stack.callback(storage.close)
             stack.callback(book.close)
             return Program(book, storage, catalog)

@@ -114,7 +114,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
             unreadable,
             lambda digest: digest in program.wanted,
         )
-        guarded = GuardedCatalog(catalog, 600.0)
+        guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
         program = Program(SharedResults(guarded, place, policy), storage, catalog)
         started.append(program)
         return program

@@ -135,7 +135,7 @@ def test_it_is_found_no_more_when_its_lifetime_is_over(start: Start, orders: Pat
     first, later = start(), start()
     asked(by_key(first, orders).cache(lifetime="1 h"))
     first.close()
-    pass_time(later._manager.results._catalog._catalog, 4000.0)  # type: ignore[attr-defined]
+    pass_time(later._manager.results._catalog._catalog(), 4000.0)  # type: ignore[attr-defined]
     asked(by_key(later, orders))
     assert outcomes(later) == RUN
 

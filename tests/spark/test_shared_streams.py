@@ -88,7 +88,7 @@ def outcomes(env: Environment) -> set[VertexOutcome]:
 
 
 def catalog_of(env: Environment) -> Catalog:
-    catalog: Catalog = env._manager.results._catalog._catalog  # type: ignore[attr-defined]
+    catalog: Catalog = env._manager.results._catalog._catalog()  # type: ignore[attr-defined]
     return catalog
 
 
@@ -551,6 +551,7 @@ def test_programs_with_other_cores_share_no_stream(
     with monkeypatch.context() as changed:
         changed.setattr(SparkContext, "defaultParallelism", 7)
         other = start()
+        assert other.get_parallelism() == 7
     assert PRODUCED in read(other)
     assert read(start()) == {READ, RUN}
 

@@ -76,7 +76,9 @@ class SharingProgram:
         policy = SharingPolicy(
             Audience.USER, lambda kept: None, lambda paths: None, lambda digest: True
         )
-        book = SharedResults(GuardedCatalog(catalog, lease_seconds), place, policy)
+        book = SharedResults(
+            GuardedCatalog(lambda: catalog, catalog.database.is_there, lease_seconds), place, policy
+        )
         return cls(book, storage, catalog, place)
 
     def produce(

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from datetime import timedelta
+from importlib import import_module
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
@@ -31,12 +32,10 @@ from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
-from holdfast.api.recovery import job_records, recoverable_jobs
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
 from holdfast.api.stream_environment import StreamEnvironment
-from holdfast.api.stream_keys import stream_sealing
 from holdfast.api.stream_program import StreamProgram
 from holdfast.api.table import Table
 from holdfast.api.table_session import (
@@ -49,6 +48,7 @@ from holdfast.api.table_session import (
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
+    JOB_RECOVERY_ENABLED,
     Configuration,
 )
 from holdfast.errors import (
@@ -63,6 +63,7 @@ from holdfast.errors import (
 )
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.ids import JobID, JobVertexID
+from holdfast.lazy_module import LazyModule
 from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.result_label import result_label
@@ -91,16 +92,27 @@ from holdfast.spark.plans.possible_parts import PossibleParts
 from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
-from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs
 from holdfast.spark.source_versions import SourceAccess, SourceVersions
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
-from holdfast.spark.streams.executor import StreamExecutor
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
+
+if TYPE_CHECKING:
+    from holdfast.api import recovery, stream_keys
+    from holdfast.spark.recovery import job_engine
+    from holdfast.spark.streams import executor, stream_sealing
+else:
+    # Few programs have streams, or jobs that are recovered.
+    recovery = LazyModule("holdfast.api.recovery")
+    stream_keys = LazyModule("holdfast.api.stream_keys")
+    job_engine = LazyModule("holdfast.spark.recovery.job_engine")
+    executor = LazyModule("holdfast.spark.streams.executor")
 
 T = TypeVar("T")
 
+# What the first job that keeps a result would have to wait for.
+_NEEDED_TO_KEEP = ("pyarrow.parquet", "holdfast.catalog.catalog")
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
 _FORMS = {
@@ -163,11 +175,16 @@ class Environment(StreamEnvironment):
         self._closed = False
         self._owner = os.getpid()
         plain = plain_session(self.spark)
-        self._records = job_records(self.configuration)
+        self._records = (
+            recovery.job_records(self.configuration)
+            if self.configuration.get(JOB_RECOVERY_ENABLED)
+            else None
+        )
         self._storage = task_executor_storage(self.configuration)
         self._session_text = f"{plain.sparkContext.applicationId} {uuid.uuid4().hex}"
         access = SourceAccess(plain)
-        self._sealing = stream_sealing(plain, self.configuration, self._storage, self._records)
+        self._stream_lock = threading.RLock()
+        self._made_sealing: stream_sealing.StreamSealing | None = None
         self._levels: dict[str, StorageLevel] = {}
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
             lambda is_wanted: result_book(
@@ -211,30 +228,55 @@ class Environment(StreamEnvironment):
         )
         self._recoverable = None
         if records is not None:
-            engine = JobEngine(plain, self._bridge, runner, self._storage, self._runner_over)
-            self._recoverable = recoverable_jobs(engine, self._master, records, self.configuration)
-        self._stream_program = StreamProgram(
-            self,
-            StreamExecutor(
-                plain,
-                self._bridge,
-                self._manager,
-                self._master,
-                self._sealing,
-                self._recoverable,
-            ),
-            plain.sparkContext.defaultParallelism,
-            self._manager.results.audience,
-            is_closed=lambda: self._is_closed,
-            on_result=self._ended,
-        )
+            engine = job_engine.JobEngine(
+                plain, self._bridge, runner, self._storage, self._runner_over
+            )
+            self._recoverable = recovery.recoverable_jobs(
+                engine, self._master, records, self.configuration
+            )
+        self._made_stream_program: StreamProgram | None = None
+
+    @property
+    def _sealing(self) -> stream_sealing.StreamSealing:
+        """What streams are sealed with, in all sessions of this environment."""
+        main = self._main
+        with main._stream_lock:
+            if main._made_sealing is None:
+                main._made_sealing = stream_keys.stream_sealing(
+                    main._plain, main.configuration, main._storage, main._records
+                )
+            return main._made_sealing
+
+    @property
+    def _stream_program(self) -> StreamProgram:
+        with self._stream_lock:
+            if self._made_stream_program is None:
+                self._made_stream_program = StreamProgram(
+                    self,
+                    executor.StreamExecutor(
+                        self._plain,
+                        self._bridge,
+                        self._manager,
+                        self._master,
+                        self._sealing,
+                        self._recoverable,
+                    ),
+                    self._plain.sparkContext.defaultParallelism,
+                    self._manager.results.audience,
+                    is_closed=lambda: self._is_closed,
+                    on_result=self._ended,
+                )
+            return self._made_stream_program
 
     def _warm_up(self) -> None:
-        # To compile Java classes takes a moment, which the first job need not wait for.
+        # To compile and import takes a moment, which the first job need not wait for.
         with suppress(Exception):
             PlanReader.of(self._plain)
         with suppress(Exception):
             check(self._plain)
+        for name in _NEEDED_TO_KEEP:
+            with suppress(Exception):
+                import_module(name)
 
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.api.storage import task_executor_token
-from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.catalog_database import CatalogDatabase
-from holdfast.catalog.catalog_url import in_directory
+from holdfast.catalog.catalog_file import catalog_file
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.this_program import this_program
 from holdfast.config import (
@@ -21,6 +20,7 @@ from holdfast.config import (
     Configuration,
 )
 from holdfast.files.directory_identity import directory_identity
+from holdfast.lazy_module import LazyModule
 from holdfast.runtime.cluster_sharing_place import ClusterSharingPlace
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
@@ -32,6 +32,14 @@ from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.spark.source_versions import SourceAccess
 from holdfast.storage.shared_directory import SHARED, SharedDirectory
 from holdfast.taskexecutor.reading.webhdfs import read_root
+
+if TYPE_CHECKING:
+    from holdfast.catalog import catalog, catalog_database, catalog_url
+else:
+    # Databases take longer to import than all of the rest.
+    catalog = LazyModule("holdfast.catalog.catalog")
+    catalog_database = LazyModule("holdfast.catalog.catalog_database")
+    catalog_url = LazyModule("holdfast.catalog.catalog_url")
 
 _LEASE_SECONDS = 60.0
 
@@ -61,7 +69,19 @@ def result_book(
     root = Path(configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
     audience = configuration.get(INTERMEDIATE_RESULT_SHARING)
     most = configuration.get(INTERMEDIATE_RESULT_MAX_SIZE)
-    database = CatalogDatabase(url or in_directory(root), audience.modes)
+
+    @cache
+    def database() -> catalog_database.CatalogDatabase:
+        return catalog_database.CatalogDatabase(
+            url or catalog_url.in_directory(root), audience.modes
+        )
+
+    def opened() -> catalog.Catalog:
+        return catalog.Catalog(database(), identity, environment, program, _LEASE_SECONDS)
+
+    def is_there() -> bool:
+        return database().is_there() if url else catalog_file(root).exists()
+
     place: SharingPlace
     identity: Callable[[], str]
     if isinstance(storage, EmbeddedStorage):
@@ -71,7 +91,9 @@ def result_book(
     else:
         token = task_executor_token(configuration)
         place = ClusterSharingPlace(
-            storage, database.identity, lambda address, whose: read_root(address, token, whose)
+            storage,
+            lambda: database().identity(),
+            lambda address, whose: read_root(address, token, whose),
         )
         identity = place.identity
         program = this_program(storage.application, audience)
@@ -81,6 +103,5 @@ def result_book(
         is_here = isinstance(storage, EmbeddedStorage)
         return most.limit(kept, shutil.disk_usage(root).free) if is_here else most.bytes
 
-    catalog = Catalog(database, identity, environment, program, _LEASE_SECONDS)
     policy = SharingPolicy(audience, limit, access.unreadable, is_wanted, has_common_key)
-    return SharedResults(GuardedCatalog(catalog, _LEASE_SECONDS), place, policy)
+    return SharedResults(GuardedCatalog(opened, is_there, _LEASE_SECONDS), place, policy)

@@ -20,13 +20,16 @@ from holdfast.functions.type_information import TypeInformation
 from holdfast.functions.watermark_strategy import WatermarkStrategy
 from holdfast.graph.stream.execution_plan import ExecutionPlan
 from holdfast.graph.stream.transformations import SourceTransformation
-from holdfast.spark.streams.stream_sources import CollectionSource, TableSource, TextFileSource
+from holdfast.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pyspark.sql.classic.dataframe import DataFrame
     from typing_extensions import Self
 
     from holdfast.api.table import Table
+    from holdfast.spark.streams import stream_sources
+else:
+    stream_sources = LazyModule("holdfast.spark.streams.stream_sources")
 
 
 class StreamEnvironment:
@@ -36,9 +39,11 @@ class StreamEnvironment:
     """
 
     spark: SparkSession
-    _stream_program: StreamProgram
 
     if TYPE_CHECKING:
+
+        @property
+        def _stream_program(self) -> StreamProgram: ...
 
         def plain(self, table: Table, *, fresh: bool = False) -> DataFrame: ...
 
@@ -65,7 +70,9 @@ class StreamEnvironment:
             raise InvalidStreamArgumentError(
                 "from_collection()", collection, "records in a list or another iterable"
             )
-        return self._stream_of("from_collection()", CollectionSource(collection), "Collection")
+        return self._stream_of(
+            "from_collection()", stream_sources.CollectionSource(collection), "Collection"
+        )
 
     def from_source(
         self,
@@ -112,7 +119,8 @@ class StreamEnvironment:
         if isinstance(source, Source):
             return self._stream_of("from_source()", source, name)
         streams = [
-            self._stream_of("from_source()", TextFileSource(path), name) for path in source.paths
+            self._stream_of("from_source()", stream_sources.TextFileSource(path), name)
+            for path in source.paths
         ]
         return reduce(DataStream.union, streams)
 
@@ -140,7 +148,7 @@ class StreamEnvironment:
         path = check_text("read_text_file()", str(file_path))
         if str(charset_name).upper() not in ("UTF-8", "UTF8"):
             raise InvalidStreamArgumentError("read_text_file()", charset_name, "UTF-8")
-        return self._stream_of("read_text_file()", TextFileSource(path), "Text File")
+        return self._stream_of("read_text_file()", stream_sources.TextFileSource(path), "Text File")
 
     def from_data_stream(self, data_stream: DataStream, schema: StructType | str) -> Table:
         """Creates a table of a stream's records.
@@ -257,7 +265,9 @@ class StreamEnvironment:
 
     def to_data_stream(self, table: Table) -> DataStream:
         """The rows of a table as a stream, see `Table.to_data_stream`."""
-        return self._stream_of("to_data_stream()", TableSource(self.plain(table)), "Table")
+        return self._stream_of(
+            "to_data_stream()", stream_sources.TableSource(self.plain(table)), "Table"
+        )
 
     def _stream_of(self, method: str, source: object, name: str) -> DataStream:
         self._stream_program.check_open(method)

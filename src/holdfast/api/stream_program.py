@@ -19,11 +19,11 @@ from holdfast.errors import EnvironmentClosedError, NoSinksError, StreamNotShare
 from holdfast.graph.stream.execution_plan import ExecutionPlan
 from holdfast.graph.stream.transformations import CacheTransformation, SinkTransformation
 from holdfast.runtime.job_result import JobResult
-from holdfast.spark.streams.executor import StreamExecutor
 
 if TYPE_CHECKING:
     from holdfast.api.environment import Environment
     from holdfast.api.table import Table
+    from holdfast.spark.streams.executor import StreamExecutor
 
 
 class StreamProgram:

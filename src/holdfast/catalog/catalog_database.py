@@ -27,7 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE, is_in_directory
+from holdfast.catalog.catalog_file import is_catalog_file
+from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE
 from holdfast.catalog.schema import CATALOG
 from holdfast.errors import CatalogError, CatalogVersionError
 from holdfast.files.access_modes import PRIVATE, AccessModes, give_mode, make_shared
@@ -152,7 +153,7 @@ class CatalogDatabase:
 
 def _make_file(file: Path, modes: AccessModes) -> None:
     """Makes an empty one; lets others write to this user's, whose mode what lies beside it gets."""
-    is_there, is_ours = file.exists(), is_in_directory(file)
+    is_there, is_ours = file.exists(), is_catalog_file(file)
     if is_ours and not (is_there and modes.is_private):
         make_shared(file.parent, modes, modes.filling)
     if not is_there:

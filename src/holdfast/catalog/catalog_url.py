@@ -7,10 +7,10 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from holdfast.catalog.catalog_file import catalog_file
+
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
-_DIRECTORY = "catalog"
-_FILE = "catalog.db"
 CATALOG_URLS = "sqlite:////path/of/a/file or postgresql+psycopg://user@host/database"
 """What can be a catalog's URL, for people."""
 
@@ -21,13 +21,7 @@ def in_directory(root: Path) -> URL:
     >>> str(in_directory(Path("/tmp/kept")))
     'sqlite:////tmp/kept/catalog/catalog.db'
     """
-    # A database makes files beside itself, which users of one directory take over from each other.
-    return URL.create(SQLITE, database=str(root / _DIRECTORY / _FILE))
-
-
-def is_in_directory(file: Path) -> bool:
-    """Whether a database is one that `in_directory` gives."""
-    return file.name == _FILE and file.parent.name == _DIRECTORY
+    return URL.create(SQLITE, database=str(catalog_file(root)))
 
 
 def checked_url(url: str) -> str:

@@ -188,3 +188,18 @@ class InProduction:
     application: ApplicationID
     since: float
     expected: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a publication.
+
+    Attributes:
+        number: of the result's record; None where it was not admitted, for lack of room.
+        evicted: what had to go for it, whose files are now to be removed.
+        is_shared: whether it lies where it outlives its program.
+    """
+
+    number: int | None
+    evicted: tuple[CatalogedResult, ...] = ()
+    is_shared: bool = False

@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import Callable
 from threading import Event, Lock, Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.catalog.catalog import Catalog
 from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+
+if TYPE_CHECKING:
+    from holdfast.catalog.catalog import Catalog
 
 T = TypeVar("T")
 
@@ -25,12 +27,18 @@ class GuardedCatalog:
     A thread renews the program's lease for as long as it has been asked for anything.
 
     Args:
-        catalog: the catalog.
+        opened: makes the catalog, when it is asked for something.
+        is_there: whether there may be anything in it.
         lease_seconds: how long the program's lease is.
     """
 
-    def __init__(self, catalog: Catalog, lease_seconds: float) -> None:
-        self._catalog = catalog
+    def __init__(
+        self, opened: Callable[[], Catalog], is_there: Callable[[], bool], lease_seconds: float
+    ) -> None:
+        self._opened = opened
+        self._is_there = is_there
+        self._made: Catalog | None = None
+        self._making = Lock()
         self._look_after: Callable[[Catalog], None] = lambda catalog: None
         self._seconds = lease_seconds / _BEATS_IN_A_LEASE
         self._lock = Lock()
@@ -61,7 +69,7 @@ class GuardedCatalog:
             return otherwise
         try:
             self._begin()
-            return what(self._catalog)
+            return what(self._catalog())
         except ClaimFencedError:
             raise
         except CatalogError as error:
@@ -70,7 +78,7 @@ class GuardedCatalog:
 
     def is_there(self) -> bool:
         """Whether there may be anything in it; what isn't there isn't made for the question."""
-        return self._catalog.database.is_there()
+        return self._is_there()
 
     def close(self) -> None:
         """The program has ended. Does nothing the second time."""
@@ -81,10 +89,17 @@ class GuardedCatalog:
         if thread is not None:
             thread.join()
             try:
-                self._catalog.programs.leave()
+                self._catalog().programs.leave()
             except CatalogError as error:
                 logger.debug("can't leave the catalog, the lease will expire: %s", error)
-        self._catalog.database.close()
+        if self._made is not None:
+            self._made.database.close()
+
+    def _catalog(self) -> Catalog:
+        with self._making:
+            if self._made is None:
+                self._made = self._opened()
+            return self._made
 
     def _is_away(self) -> bool:
         return self._is_given_up or time.monotonic() < self._paused_until
@@ -105,7 +120,7 @@ class GuardedCatalog:
         with self._lock:
             if self._thread is not None or self._stopped.is_set():
                 return
-            self._catalog.programs.renew()
+            self._catalog().programs.renew()
             self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
             self._thread.start()
 

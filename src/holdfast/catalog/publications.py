@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from sqlalchemy import select, update
 
 from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope
 from holdfast.catalog.cataloged_result import (
     CatalogClaim,
-    CatalogedResult,
     ProducedResult,
     ProgramIdentity,
+    Published,
     ResultState,
 )
 from holdfast.catalog.claims import CatalogClaims
@@ -21,21 +20,6 @@ from holdfast.catalog.eviction import room_for
 from holdfast.catalog.recording import add_holder, describe, going, insert
 from holdfast.catalog.schema import RESULTS
 from holdfast.storage.column_statistics import ColumnStatistics
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What became of a publication.
-
-    Attributes:
-        number: of the result's record; None where it was not admitted, for lack of room.
-        evicted: what had to go for it, whose files are now to be removed.
-        is_shared: whether it lies where it outlives its program.
-    """
-
-    number: int | None
-    evicted: tuple[CatalogedResult, ...] = ()
-    is_shared: bool = False
 
 
 class CatalogPublications:

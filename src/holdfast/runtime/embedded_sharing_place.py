@@ -7,13 +7,13 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-
-import pyarrow
+from typing import TYPE_CHECKING
 
 from holdfast.catalog.audience import Audience
 from holdfast.errors import StorageError
 from holdfast.files.access_modes import give_mode
 from holdfast.ids import JobID
+from holdfast.lazy_module import LazyModule
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.sharing_place import how_it_differs
 from holdfast.storage.column_statistics import ColumnStatistics, column_statistics
@@ -23,6 +23,11 @@ from holdfast.storage.partition_checksums import replaced
 from holdfast.storage.partition_directory import how_changed
 from holdfast.storage.shared_directory import SharedDirectory, open_up
 from holdfast.taskexecutor.applications.application_directory import LOCK
+
+if TYPE_CHECKING:
+    import pyarrow
+else:
+    pyarrow = LazyModule("pyarrow")
 
 # Another user's rows are copied, which must not fill the disk.
 _SHARE_FOR_A_COPY = 0.5

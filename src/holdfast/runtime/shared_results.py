@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from holdfast.catalog.audience import Audience
-from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import (
     CatalogClaim,
     CatalogedResult,
@@ -17,12 +17,12 @@ from holdfast.catalog.cataloged_result import (
     MadeFrom,
     OfferedResult,
     ProducedResult,
+    Published,
 )
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.catalog.noted_uses import NotedUses
 from holdfast.catalog.patience import is_worth_waiting
-from holdfast.catalog.publications import Published
 from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
 from holdfast.errors import ClaimFencedError, StorageError
 from holdfast.ids import IntermediateDataSetID
@@ -40,6 +40,9 @@ from holdfast.runtime.sharing_place import SharingPlace
 from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.storage.sealed_batches import is_for_one_program
+
+if TYPE_CHECKING:
+    from holdfast.catalog.catalog import Catalog
 
 _POLL_SECONDS = 0.05
 _LONGEST_POLL_SECONDS = 0.5

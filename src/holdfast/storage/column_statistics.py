@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet
+from holdfast.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as parquet
+else:
+    parquet = LazyModule("pyarrow.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ def column_statistics(files: Iterable[str]) -> dict[str, ColumnStatistics]:
     """
     found: dict[str, list[Any]] = {}
     for file in files:
-        metadata = pyarrow.parquet.read_metadata(file)
+        metadata = parquet.read_metadata(file)
         for group in range(metadata.num_row_groups):
             row_group = metadata.row_group(group)
             for index in range(row_group.num_columns):

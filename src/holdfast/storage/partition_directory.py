@@ -8,9 +8,8 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow
-import pyarrow.parquet
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
@@ -18,10 +17,18 @@ from holdfast.errors import StorageError
 from holdfast.files.durable_files import write_atomically
 from holdfast.files.regular_file import text_of
 from holdfast.files.removal import remove_at_once
+from holdfast.lazy_module import LazyModule
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
 from holdfast.storage.partition_checksums import footer_checksum
 from holdfast.storage.partition_link import link_partition
 from holdfast.storage.partition_version import version_of
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet as parquet
+else:
+    pyarrow = LazyModule("pyarrow")
+    parquet = LazyModule("pyarrow.parquet")
 
 STAGING = "staging"
 DATASETS = "datasets"
@@ -155,7 +162,7 @@ def partition_in(file: Path, index: int) -> KeptPartition:
             index=index,
             file=file.name,
             bytes=status.st_size,
-            rows=pyarrow.parquet.read_metadata(opened).num_rows,
+            rows=parquet.read_metadata(opened).num_rows,
             version=version_of(status),
             footer=footer_checksum(opened),
         )

@@ -6,10 +6,10 @@ import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow
+from typing import TYPE_CHECKING
 
 from holdfast.errors import StorageError
+from holdfast.lazy_module import LazyModule
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
 from holdfast.storage.partition_directory import (
     DATASETS,
@@ -24,6 +24,11 @@ from holdfast.taskexecutor.outputs.staged_files import IN_PROGRESS, committed_fi
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.recovery_directory import TAKEN
 from holdfast.taskexecutor.recovery.shuffle_files import gather_shuffles
+
+if TYPE_CHECKING:
+    import pyarrow
+else:
+    pyarrow = LazyModule("pyarrow")
 
 PARTIAL = "partial"
 """Where outputs lie whose driver was lost before they were published."""
