@@ -90,6 +90,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "PlannedWrites": new_object(spark, "PlannedWrites"),
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
+        "InterruptedLog": new_object(spark, "InterruptedLog", "a reason that no error has"),
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
         ),

@@ -96,6 +96,34 @@ def test_an_error_is_shown_from_the_programs_first_line(program: Path) -> None:
     assert shown[-1] == "ValueError: as asked"
 
 
+INTERRUPTED = """
+import os, signal, time
+from pyspark.sql import SparkSession
+
+def first_row_interrupts(rows):
+    os.kill(DRIVER, signal.SIGINT)
+    time.sleep(60)
+    yield from rows
+
+if __name__ == "__main__":
+    spark = (
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    )
+    DRIVER = os.getpid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    spark.range(3).mapInPandas(first_row_interrupts, "id long").cache().count()
+"""
+
+
+def test_an_interrupt_is_shown_in_a_few_lines(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED, encoding="utf-8")
+    result = ran("-m", "holdfast", "interrupted.py", cwd=tmp_path)
+    assert result.returncode != 0 and "KeyboardInterrupt" in result.stderr
+    # Spark's own log of a killed task has a page of Java for each.
+    assert "\tat org.apache.spark" not in result.stderr
+    assert result.stderr.count("Traceback") <= 1
+
+
 def test_a_program_without_a_session_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "idle.py").write_text("print('idle')\n", encoding="utf-8")
     result = ran("-m", "holdfast", "idle.py", cwd=tmp_path)

@@ -37,11 +37,13 @@ LABEL = "holdfast.label"
 _STOP_MS = 10_000
 # A Python worker has two seconds to end after its task was killed.
 _TASKS_END_MS = 5_000
-# Py4J logs an interrupt with its traceback, twice, although it raises it.
+# Py4J logs an interrupt with its traceback, twice, although it raises it; and once more where a
+# handler of PySpark's has asked the JVM something in the middle of a call.
 _PY4J_SAYS = {
-    "root": "KeyboardInterrupt while sending command.",
-    "py4j.clientserver": "Exception occurred while shutting down connection",
+    "root": {"KeyboardInterrupt while sending command."},
+    "py4j.clientserver": {"Exception occurred while shutting down connection"},
 }
+_PY4J_SAYS_IN_HANDLERS = {"root": {"Exception while sending command."}}
 
 logger = logging.getLogger(__name__)
 
@@ -172,6 +174,7 @@ class Interruptible:
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         previous = self._previous or signal.default_int_handler
+        _here.in_handler = True
         try:
             previous(number, frame)
         except BaseException:
@@ -185,6 +188,8 @@ class Interruptible:
             # This thread's own connection may be in the middle of a call.
             threading.Thread(target=_cancel, args=[labels], daemon=True).start()
             raise
+        finally:
+            _here.in_handler = False
 
     def _resume(self) -> None:
         """A block inside is over: the jobs that follow are this one's again."""
@@ -198,6 +203,7 @@ class _Here(threading.local):
     def __init__(self) -> None:
         self.blocks: list[Interruptible] = []
         self.over: list[tuple[Any, str]] = []
+        self.in_handler = False
 
     def labels_over(self, jobs: Any) -> str:
         over, self.over = self.over, []
@@ -268,7 +274,12 @@ def _wait_for_tasks(block: Interruptible) -> None:
 
 
 def _is_to_be_seen(record: logging.LogRecord) -> bool:
-    return not _here.blocks or record.msg != _PY4J_SAYS.get(record.name)
+    if not _here.blocks:
+        return True
+    unseen = _PY4J_SAYS.get(record.name, set())
+    if _here.in_handler:
+        unseen = unseen | _PY4J_SAYS_IN_HANDLERS.get(record.name, set())
+    return record.msg not in unseen
 
 
 def _made(spark: SparkSession) -> Any:
@@ -281,6 +292,10 @@ def _made(spark: SparkSession) -> Any:
     except UnsupportedSparkError as error:
         logger.warning("interrupts don't cancel Spark jobs: %s", error)
         return None
+    try:
+        new_object(spark, "InterruptedLog", jobs.why())
+    except UnsupportedSparkError as error:
+        logger.debug("Spark logs errors of what was interrupted: %s", error)
     for name in _PY4J_SAYS:
         logging.getLogger(name).addFilter(_is_to_be_seen)
     return jobs

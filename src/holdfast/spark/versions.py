@@ -74,6 +74,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",
     "LabelledJobs": "measuring CPU times for the catalog",
+    "InterruptedLog": "leaving out of the log what Spark says of an interrupted job",
     "QueryRule": "reading results in SQL commands and libraries (attached sessions)",
     "PossibleParts": "passing over plans that nothing kept can be a part of",
     "StoredBySpark": "leaving to Spark what it has persisted itself",

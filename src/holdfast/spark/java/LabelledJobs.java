@@ -40,6 +40,11 @@ public final class LabelledJobs extends SparkListener {
         context.listenerBus().addToQueue(this, "holdfast");
     }
 
+    /** The reason that jobs are cancelled for. */
+    public String why() {
+        return WHY;
+    }
+
     /** From now on this thread's jobs have the label; `over`: labels that nobody asks for again. */
     public synchronized void begin(String label, String over) {
         forget(over);

@@ -1,0 +1,46 @@
+package holdfast;
+
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.Marker;
+import org.apache.logging.log4j.core.Filter;
+import org.apache.logging.log4j.core.Logger;
+import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.filter.AbstractFilter;
+import org.apache.logging.log4j.message.Message;
+
+/** Leaves out what Spark logs of errors that are but the end of what was interrupted in Python. */
+public final class InterruptedLog extends AbstractFilter {
+    static final int DEPTH = 8;
+    final String why;
+
+    /** @param why the reason that jobs are cancelled for, which their errors say */
+    public InterruptedLog(String why) {
+        this.why = why;
+        LoggerContext context = (LoggerContext) LogManager.getContext(false);
+        context.getConfiguration().addFilter(this);
+        context.updateLoggers();
+    }
+
+    public Filter.Result filter(
+            Logger logger, Level level, Marker marker, Object message, Throwable error) {
+        return isInterrupt(error) ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+    }
+
+    public Filter.Result filter(
+            Logger logger, Level level, Marker marker, Message message, Throwable error) {
+        return isInterrupt(error) ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+    }
+
+    boolean isInterrupt(Throwable error) {
+        Throwable each = error;
+        for (int depth = 0; each != null && depth < DEPTH; depth++) {
+            // A killed task's has no message, and yet shows the reason; who waits for it has none.
+            if (each instanceof InterruptedException || each.toString().contains(why)) {
+                return true;
+            }
+            each = each.getCause();
+        }
+        return false;
+    }
+}
