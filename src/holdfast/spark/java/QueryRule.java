@@ -2,20 +2,32 @@ package holdfast;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.function.BiFunction;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.unsafe.Platform;
+import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
 
 /** Asks what to run in the place of each query of a session, those inside of commands included. */
 public final class QueryRule extends Rule {
@@ -49,6 +61,13 @@ public final class QueryRule extends Rule {
             return replaced(plan, false);
         }
         boolean isExecuted = !isExplained();
+        if (plan instanceof RowLevelWrite) {
+            return rowLevel((RowLevelWrite) plan, isExecuted);
+        }
+        return withQueries(plan, isExecuted);
+    }
+
+    LogicalPlan withQueries(LogicalPlan plan, boolean isExecuted) {
         boolean isChanged = false;
         List queries = new ArrayList();
         Iterator each = plan.children().iterator();
@@ -61,10 +80,85 @@ public final class QueryRule extends Rule {
         if (!isChanged) {
             return plan;
         }
-        LogicalPlan command =
-                (LogicalPlan) plan.withNewChildren(CollectionConverters.asScala(queries).toSeq());
+        return withChildren(plan, queries);
+    }
+
+    static LogicalPlan withChildren(LogicalPlan plan, List children) {
+        LogicalPlan command = (LogicalPlan) plan.withNewChildren(seq(children));
         command.setAnalyzed();
         return command;
+    }
+
+    static Seq seq(List all) {
+        return CollectionConverters.asScala(all).toSeq();
+    }
+
+    /**
+     * What changes rows of a table, such as MERGE. It has its source twice: in its query, and in
+     * conditions on the table by which Spark finds the files that are concerned. Both have to read
+     * the same, so they are asked about as one plan, which nobody runs.
+     */
+    LogicalPlan rowLevel(RowLevelWrite write, boolean isExecuted) {
+        LogicalPlan plan = (LogicalPlan) write;
+        List conditions = new ArrayList();
+        LogicalPlan table = (LogicalPlan) write.originalTable();
+        Iterator each = plan.expressions().iterator();
+        while (each.hasNext()) {
+            Expression condition = (Expression) each.next();
+            if (SubqueryExpression.hasSubquery(condition)) {
+                conditions.add(condition);
+                table = new Filter(condition, table);
+            }
+        }
+        if (conditions.isEmpty()) {
+            return withQueries(plan, isExecuted);
+        }
+        LogicalPlan noColumns = new Project(seq(new ArrayList()), table);
+        LogicalPlan both =
+                new Join(
+                        write.query(), noColumns, LeftSemi$.MODULE$, Option.empty(),
+                        JoinHint.NONE());
+        both.setAnalyzed();
+        LogicalPlan instead = replaced(both, isExecuted);
+        if (instead == both) {
+            return plan;
+        }
+        Map replacements = replacements(conditions, instead);
+        if (replacements == null) {
+            return plan;
+        }
+        List queries = new ArrayList();
+        queries.add(((Join) instead).left());
+        return withChildren(
+                (LogicalPlan) plan.mapExpressions(new Replacements(replacements)), queries);
+    }
+
+    /** The conditions of a plan by those that they stand for; null where it hasn't all of them. */
+    static Map replacements(List conditions, LogicalPlan plan) {
+        Map found = new IdentityHashMap();
+        LogicalPlan node = plan instanceof Join ? ((Join) plan).right() : plan;
+        for (int index = conditions.size() - 1; index >= 0; index--) {
+            node = (LogicalPlan) node.children().head();
+            if (!(node instanceof Filter)) {
+                return null;
+            }
+            found.put(conditions.get(index), ((Filter) node).condition());
+        }
+        return found;
+    }
+
+    /** What stands in the place of some expressions. */
+    static final class Replacements extends AbstractFunction1 {
+        final Map replacements;
+
+        Replacements(Map replacements) {
+            this.replacements = replacements;
+        }
+
+        public Object apply(Object expression) {
+            Object instead = replacements.get(expression);
+            return instead == null ? expression : instead;
+        }
     }
 
     LogicalPlan replaced(LogicalPlan query, boolean isExecuted) {
