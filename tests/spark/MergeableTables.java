@@ -52,7 +52,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
 
 /**
- * A catalog of tables in the driver's memory that take MERGE, UPDATE and DELETE, as copy-on-write
+ * A catalog of tables in the driver's memory, by names in any case, that take MERGE, UPDATE and DELETE, as copy-on-write
  * tables do: rows with the same first column, a BIGINT, are a group, and groups are replaced.
  *
  * Tasks don't find classes that are compiled at run time, so theirs are those of Spark's own tables
@@ -87,19 +87,24 @@ public final class MergeableTables implements TableCatalog {
     }
 
     public Identifier[] listTables(String[] namespace) {
-        return (Identifier[]) tables.keySet().toArray(new Identifier[0]);
+        return new Identifier[0];
+    }
+
+    static String key(Identifier id) {
+        return id.name().toLowerCase();
     }
 
     public Table loadTable(Identifier id) throws NoSuchTableException {
-        if (!tables.containsKey(id)) {
+        Table table = (Table) tables.get(key(id));
+        if (table == null) {
             throw new NoSuchTableException(id);
         }
-        return (Table) tables.get(id);
+        return table;
     }
 
     public Table createTable(Identifier id, StructType schema, Transform[] by, Map properties) {
-        tables.put(id, new Grouped(id.toString(), schema));
-        return (Table) tables.get(id);
+        tables.put(key(id), new Grouped(id.toString(), schema));
+        return (Table) tables.get(key(id));
     }
 
     public Table alterTable(Identifier id, TableChange[] changes) {
@@ -107,7 +112,7 @@ public final class MergeableTables implements TableCatalog {
     }
 
     public boolean dropTable(Identifier id) {
-        return tables.remove(id) != null;
+        return tables.remove(key(id)) != null;
     }
 
     public void renameTable(Identifier from, Identifier to) {

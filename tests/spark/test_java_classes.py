@@ -20,6 +20,7 @@ from holdfast.spark import plan_reader
 from holdfast.spark.java_classes import new_object, object_of
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.source_versions import written_tables
 
 PAIR = """
 package holdfast;
@@ -83,7 +84,8 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "KeptFormat": new_object(spark, "KeptFormat"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
-        "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession),
+        "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark)),
+        "WrittenTables": written_tables(spark),
         "PossibleParts": new_object(spark, "PossibleParts"),
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),

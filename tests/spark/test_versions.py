@@ -110,7 +110,10 @@ def test_an_environment_looks(
     assert NEEDED_FOR["ScanSplits"] in caplog.text
 
 
-@pytest.mark.parametrize("name", sorted(NEEDED_FOR.keys() - {"PlanReader", "FileVersions"}))
+_ALL = {"PlanReader", "FileVersions", "WrittenTables"}
+
+
+@pytest.mark.parametrize("name", sorted(NEEDED_FOR.keys() - _ALL))
 def test_jobs_answer_without(
     probe: Probe, without: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

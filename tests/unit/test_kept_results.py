@@ -124,9 +124,21 @@ class ManagerMachine(RuleBasedStateMachine):
         """A handle comes to stand for another computation, if it stood for one before."""
         known = [each for handles in self.model.handles.values() for each in handles]
         handle = data.draw(st.sampled_from([*known, Handle()]))
-        self.manager.wanted.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
+        dropped = self.manager.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
         if handle in known:
             self.model.handles.setdefault(digest, {})[handle] = None
+        left = [
+            each
+            for each, handles in self.model.handles.items()
+            if each != digest and handles.pop(handle, True) is None and not handles
+        ]
+        for each in left:
+            del self.model.handles[each]
+        self._invalidated(
+            [each for each in self.model.kept if DATASETS[each.dataset_id] in left], dropped
+        )
+        for claim in self.model.claims.values():
+            claim.stale |= claim.claim.digest in left
 
     @rule(dataset_id=datasets)
     def claim(self, dataset_id: IntermediateDataSetID) -> None:
@@ -411,4 +423,4 @@ def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage)
     wanted.register(again, handle)
     wanted.follow(again, handle)
     assert wanted.find(DIGESTS[0]) is None
-    assert [each.digest for each in wanted.all()] == [DIGESTS[1]]
+    assert [each.digest for each in wanted.all()] == []

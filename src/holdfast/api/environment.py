@@ -700,9 +700,10 @@ class Environment(StreamEnvironment):
         """Releases what is kept of a table's computation, whoever has cached it."""
         if self._is_closed or not self._manager.wanted:
             return
-        digest = self._digest(table)
-        self._levels.pop(digest, None)
-        self._release(self._manager.uncache(digest))
+        held = self._manager.wanted.held_by(table)
+        for digest in {self._digest(table), *(each.digest for each in held)}:
+            self._levels.pop(digest, None)
+            self._release(self._manager.uncache(digest))
         table.is_cached = False
 
     def uncache_all(self) -> None:
@@ -810,10 +811,7 @@ class Environment(StreamEnvironment):
         try:
             query = self._stored_by_spark.fixed(self._bridge.query(table))
             if isinstance(table, CachedTable) and not self._manager.wanted.find(query.root.digest):
-                # A listing that was refreshed makes it another computation than when it was cached.
-                self._manager.wanted.follow(
-                    CachedComputation(query.root.digest, query, summarize(query.root)), table
-                )
+                self._follow(table, query)
             return JobRequest(name, query, query.root, session_inputs(self._plain))
         except PySparkException:
             raise
@@ -824,6 +822,16 @@ class Environment(StreamEnvironment):
                 exc_info=True,
             )
             return None
+
+    def _follow(self, table: CachedTable, query: Query) -> None:
+        """A listing that was refreshed, or a catalog's table that was written, makes a cached table
+        another computation than when it was cached."""
+        digest = query.root.digest
+        for held in self._manager.wanted.held_by(table):
+            if held.digest in self._levels:
+                self._levels[digest] = self._levels[held.digest]
+        computation = CachedComputation(digest, query, summarize(query.root))
+        self._release(self._manager.follow(computation, table))
 
     def _may_match(self, query: Any) -> bool:
         """Whether anything in a query may be kept, or wanted, which is known without reading it.

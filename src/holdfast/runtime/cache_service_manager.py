@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from holdfast.runtime.result_book import KeptResult, ResultBook
-from holdfast.runtime.wanted import Wanted
+from holdfast.runtime.wanted import CachedComputation, Wanted
 
 Q = TypeVar("Q")
 
@@ -59,6 +59,19 @@ class CacheServiceManager(Generic[Q]):
         """
         self.wanted.drop(digest)
         return self.results.invalidate(digest)
+
+    def follow(self, computation: CachedComputation[Q], handle: object) -> list[KeptResult]:
+        """Keeps what a handle now stands for, in the place of what it stood for before.
+
+        Args:
+            computation: which it now stands for.
+            handle: of who holds a CachedTable.
+
+        Returns:
+            what was dropped.
+        """
+        left = self.wanted.follow(computation, handle)
+        return [kept for each in left for kept in self.results.invalidate(each.digest)]
 
     def distrust(self, digest: str) -> None:
         """Drops whatever is kept of a computation, which is not to be kept any more.

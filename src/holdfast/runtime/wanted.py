@@ -63,13 +63,30 @@ class Wanted(Generic[Q]):
                 # Whoever wants it for longest has it for that long.
                 known.lifetime = longer(known.lifetime, computation.lifetime)
 
-    def follow(self, computation: CachedComputation[Q], handle: object) -> None:
-        """Registers what a handle now stands for, if it stood for another computation before."""
-        with self._lock:
-            held = [known for known in self._computations.values() if handle in known.handles]
-        if held:
-            computation.name = held[0].name
-            self.register(computation, handle)
+    def held_by(self, handle: object) -> list[CachedComputation[Q]]:
+        """The computations that somebody holds this handle on."""
+        return [known for known in self.all() if handle in known.handles]
+
+    def follow(
+        self, computation: CachedComputation[Q], handle: object
+    ) -> list[CachedComputation[Q]]:
+        """Registers what a handle now stands for, if it stood for another computation before.
+
+        Args:
+            computation: which it now stands for.
+            handle: nobody's, or of one who holds a CachedTable.
+
+        Returns:
+            what it stood for before and is kept no longer, as nobody else holds a handle on it.
+        """
+        held = [each for each in self.held_by(handle) if each.digest != computation.digest]
+        if not held:
+            return []
+        computation.name, computation.lifetime = held[-1].name, held[-1].lifetime
+        self.register(computation, handle)
+        for known in held:
+            self.release(known.digest, handle)
+        return [known for known in held if not known.handles]
 
     def find(self, digest: str) -> CachedComputation[Q] | None:
         """The computation with this digest, if it is to be kept."""

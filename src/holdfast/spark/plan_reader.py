@@ -27,7 +27,7 @@ from holdfast.plan.document import (
 )
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
-from holdfast.spark.source_versions import file_versions
+from holdfast.spark.source_versions import file_versions, written_tables
 
 # A longer answer is written in several pieces, and TCP's delayed acknowledgement costs 40 ms then.
 _PIECE = 8000
@@ -78,6 +78,7 @@ class PlanReader:
             ",".join(sorted(OUTPUT_FROM_FIELDS)),
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
             file_versions(spark),
+            written_tables(spark),
         )
 
     @staticmethod

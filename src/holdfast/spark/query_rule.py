@@ -11,6 +11,7 @@ from pyspark import java_gateway
 from pyspark.sql import SparkSession
 
 from holdfast.spark.java_classes import new_object
+from holdfast.spark.source_versions import written_tables
 
 
 class QueryRule:
@@ -29,7 +30,7 @@ class QueryRule:
         cast(Any, java_gateway).ensure_callback_server_started(
             cast(Any, spark.sparkContext)._gateway
         )
-        self._in_jvm = new_object(spark, "QueryRule", spark._jsparkSession)
+        self._in_jvm = new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark))
         self._in_jvm.start(_Asked(asked))
 
     def remove(self) -> None:

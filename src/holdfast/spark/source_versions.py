@@ -92,4 +92,19 @@ def file_versions(spark: SparkSession) -> Any:
     return _versions.of(spark)
 
 
+def written_tables(spark: SparkSession) -> Any:
+    """The JVM's `WrittenTables`: from a catalog's table to what tells its rows of now from others.
+
+    Args:
+        spark: any session of the JVM; attached ones say what their commands write.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
+    """
+    return _written.of(spark)
+
+
 _versions: PerContext[Any] = PerContext(lambda spark: new_object(spark, "FileVersions", _BETWEEN))
+_written: PerContext[Any] = PerContext(
+    lambda spark: new_object(spark, "WrittenTables", spark.sparkContext._jsc.sc())
+)

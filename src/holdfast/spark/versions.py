@@ -71,6 +71,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "FreshPlans": "keeping results",
     "KeptFormat": "reading results from local files",
     "FileVersions": "caching and finding results",
+    "WrittenTables": "caching and finding results",
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",
     "LabelledJobs": "measuring CPU times for the catalog",
@@ -87,7 +88,7 @@ NEEDED_FOR: Mapping[str, str] = {
 """What doesn't work without each of our Java classes."""
 
 # Without these, nothing does.
-_ALL = frozenset({"PlanReader", "FileVersions"})
+_ALL = frozenset({"PlanReader", "FileVersions", "WrittenTables"})
 
 
 def version_of(text: str) -> Version | None:

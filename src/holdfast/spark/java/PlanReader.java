@@ -42,6 +42,7 @@ import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.Metadata;
@@ -73,16 +74,20 @@ public final class PlanReader {
     final Set outputFromFields;
     final Set namedInputs;
     final Function fileTags;
+    final Function tableStates;
 
     /**
      * @param saltTag where a node's salt is, if it has been given one
      * @param outputFromFields classes of operators whose output follows from their arguments
      * @param namedInputs classes of operators that can observe how their inputs' columns are called
      * @param fileTags gives what tells versions of a listed file apart, beside length and time
+     * @param tableStates gives what tells the rows of a catalog's table apart that it has at times
      */
     public PlanReader(
-            TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags) {
+            TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags,
+            Function tableStates) {
         this.fileTags = fileTags;
+        this.tableStates = tableStates;
         this.saltTag = saltTag;
         this.outputFromFields = new HashSet(Arrays.asList(outputFromFields.split(",")));
         this.namedInputs = new HashSet(Arrays.asList(namedInputs.split(",")));
@@ -259,6 +264,10 @@ public final class PlanReader {
             values(node.productIterator(), ofOperator);
             out.append("],\"o\":[");
             values(node.otherCopyArgs().iterator(), ofOperator);
+            if (node instanceof DataSourceV2Relation) {
+                // It has no further lists.
+                value(reader.tableStates.apply(((DataSourceV2Relation) node).name()), ofOperator);
+            }
             out.append(']');
         }
 

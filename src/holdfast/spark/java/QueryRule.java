@@ -7,20 +7,27 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
+import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.unsafe.Platform;
 import scala.Option;
@@ -34,9 +41,15 @@ public final class QueryRule extends Rule {
     final SessionState state;
     volatile BiFunction asked;
     final SparkContext context;
+    final Consumer written;
     final ThreadLocal alone = new ThreadLocal();
 
-    public QueryRule(SparkSession session) {
+    /**
+     * @param session whose queries are looked at
+     * @param written given the names of tables that are about to be written
+     */
+    public QueryRule(SparkSession session, Consumer written) {
+        this.written = written;
         this.state = session.sessionState();
         this.context = session.sparkContext();
     }
@@ -53,10 +66,20 @@ public final class QueryRule extends Rule {
     }
 
     public TreeNode apply(TreeNode node) {
-        if (asked == null || alone.get() != null || !(node instanceof LogicalPlan)) {
+        if (asked == null || !(node instanceof LogicalPlan)) {
             return node;
         }
         LogicalPlan plan = (LogicalPlan) node;
+        LogicalPlan instead = alone.get() == null ? instead(plan) : plan;
+        String target = target(plan);
+        if (target != null && !isExplained()) {
+            // What it reads itself is of before.
+            written.accept(target);
+        }
+        return instead;
+    }
+
+    LogicalPlan instead(LogicalPlan plan) {
         if (!(plan instanceof Command)) {
             return replaced(plan, false);
         }
@@ -65,6 +88,28 @@ public final class QueryRule extends Rule {
             return rowLevel((RowLevelWrite) plan, isExecuted);
         }
         return withQueries(plan, isExecuted);
+    }
+
+    /** The name of the catalog's table that a command writes; null for other commands. */
+    static String target(LogicalPlan plan) {
+        if (plan instanceof V2WriteCommand) {
+            return ((V2WriteCommand) plan).table().name();
+        }
+        if (plan instanceof DeleteFromTable || plan instanceof TruncateTable) {
+            Object table = ((LogicalPlan) plan.children().head()).collectLeaves().head();
+            if (table instanceof NamedRelation) {
+                return ((NamedRelation) table).name();
+            }
+            if (table instanceof ResolvedTable) {
+                ResolvedTable resolved = (ResolvedTable) table;
+                return DataSourceV2Relation.create(
+                                resolved.table(),
+                                Option.apply(resolved.catalog()),
+                                Option.apply(resolved.identifier()))
+                        .name();
+            }
+        }
+        return null;
     }
 
     LogicalPlan withQueries(LogicalPlan plan, boolean isExecuted) {
