@@ -11,6 +11,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.classic.SparkSession;
@@ -47,9 +48,12 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStreamInputPartiti
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStreamReaderFactory$;
 import org.apache.spark.sql.execution.streaming.sources.MemoryWriterCommitMessage;
 import org.apache.spark.sql.execution.streaming.sources.MemoryWriterFactory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A catalog of tables in the driver's memory, by names in any case, that take MERGE, UPDATE and DELETE, as copy-on-write
@@ -59,10 +63,24 @@ import scala.Function1;
  * in memory.
  */
 public final class MergeableTables implements TableCatalog {
+    /** Older versions of Spark give tasks a column more, if a table has no metadata columns. */
+    static final boolean ADDS_OPERATION = addsOperation();
+
     final Map tables = new HashMap();
     String name;
 
     public MergeableTables() {}
+
+    static boolean addsOperation() {
+        String newer = "org.apache.spark.sql.execution.datasources.v2.DataWithProjection";
+        try {
+            Class.forName(
+                    newer + "WritingSparkTask", false, MemoryWriterFactory.class.getClassLoader());
+            return false;
+        } catch (ClassNotFoundException error) {
+            return true;
+        }
+    }
 
     /** Becomes a catalog of a session. */
     public void register(SparkSession session, String name) {
@@ -149,7 +167,7 @@ public final class MergeableTables implements TableCatalog {
         }
 
         public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-            return new Writing(this, info.schema(), null);
+            return new Writing(this, info.schema(), null, null);
         }
 
         public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
@@ -216,8 +234,14 @@ public final class MergeableTables implements TableCatalog {
         final Grouped table;
         final StructType schema;
         final Reading replaced;
+        final RowLevelOperation.Command command;
 
-        Writing(Grouped table, StructType schema, Reading replaced) {
+        Writing(
+                Grouped table,
+                StructType schema,
+                Reading replaced,
+                RowLevelOperation.Command command) {
+            this.command = command;
             this.table = table;
             this.schema = schema;
             this.replaced = replaced;
@@ -232,7 +256,19 @@ public final class MergeableTables implements TableCatalog {
         }
 
         public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-            return new MemoryWriterFactory(schema);
+            return new MemoryWriterFactory(sent());
+        }
+
+        /** Of what tasks are given to write. */
+        StructType sent() {
+            if (!ADDS_OPERATION || replaced == null || command == RowLevelOperation.Command.DELETE) {
+                return schema;
+            }
+            StructType sent = new StructType().add("operation", DataTypes.IntegerType);
+            for (int index = 0; index < schema.length(); index++) {
+                sent = sent.add(schema.fields()[index]);
+            }
+            return sent;
         }
 
         public void commit(WriterCommitMessage[] messages) {
@@ -240,8 +276,16 @@ public final class MergeableTables implements TableCatalog {
             if (replaced != null) {
                 all.removeAll(replaced.rows);
             }
-            Function1 inner = CatalystTypeConverters.createToCatalystConverter(schema);
-            UnsafeProjection flat = UnsafeProjection.create(schema);
+            Function1 inner = CatalystTypeConverters.createToCatalystConverter(sent());
+            // Without the operation.
+            int skipped = sent().length() - schema.length();
+            List columns = new ArrayList();
+            for (int index = 0; index < schema.length(); index++) {
+                DataType type = schema.fields()[index].dataType();
+                columns.add(new BoundReference(index + skipped, type, true));
+            }
+            UnsafeProjection flat =
+                    UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq());
             for (int index = 0; index < messages.length; index++) {
                 scala.collection.Iterator each =
                         ((MemoryWriterCommitMessage) messages[index]).data().iterator();
@@ -280,7 +324,7 @@ public final class MergeableTables implements TableCatalog {
         }
 
         public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-            return new Writing(table, info.schema(), read);
+            return new Writing(table, info.schema(), read, command);
         }
     }
 }
