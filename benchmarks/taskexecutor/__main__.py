@@ -12,10 +12,10 @@ from pathlib import Path
 from benchmarks import figure_report, tpch
 from benchmarks.cache.session import start
 from benchmarks.figure import Figure
-from benchmarks.taskexecutor import embedded, scan, serving, trackers
+from benchmarks.taskexecutor import embedded, lost, scan, serving, trackers
 from benchmarks.taskexecutor.processes import nginx_program
 
-_PARTS = ("serving", "scan", "trackers", "embedded")
+_PARTS = ("serving", "scan", "trackers", "embedded", "lost")
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
             figures += trackers.measure(arguments.partitions, arguments.executors)
         if "serving" in parts:
             figures += _serving(home, arguments.rounds)
-        if {"scan", "embedded"} & set(parts):
+        if {"scan", "embedded", "lost"} & set(parts):
             data = tpch.generate(arguments.output / "data", arguments.scale)
             figures += _on_spark(parts, home, data, arguments.rounds)
     figure_report.write(figures, arguments.output / "taskexecutor.json")
@@ -72,6 +72,10 @@ def _on_spark(parts: Sequence[str], home: Path, data: Path, rounds: int) -> list
                 # What is measured without the disk's share alone has a target.
                 target = 1.0 if kind == embedded.ALL_JOBS_AND_DISK else 0.02
                 figures.append(_ratio(what, pairs, target))
+        if "lost" in parts:
+            pairs = lost.measure(spark, home / "lost", data, rounds)
+            what = f"1 of {lost.PARTITIONS} partitions lost: time / producing all"
+            figures.append(_ratio(what, pairs, 0.25))
     finally:
         spark.stop()
     return figures

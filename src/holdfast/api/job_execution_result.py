@@ -29,8 +29,10 @@ class JobExecutionResult:
         persistent_result_partitions: the kept partitions that the job produced or read, with
             location, bytes and rows of each; and the datasets whose locations are incomplete.
         vertices: the outcome of each vertex: produced, read from cache, recovered, run; with
-            partitions, bytes, rows and attempts, and for recovered jobs the number of partitions
-            and map tasks that an earlier start had completed. The last one computed the answer.
+            partitions, bytes, rows and attempts, for recovered jobs the number of partitions
+            and map tasks that an earlier start had completed, and where some partitions of a
+            kept result were lost the number of those that were taken over. The last one computed
+            the answer.
         losses: kept data that was lost, each with the reason. The job was then resubmitted, and
             its caches recreated.
 
@@ -93,6 +95,12 @@ class JobExecutionResult:
                 yield f"{vertex.name}: {vertex.reason}"
             if vertex.kept_by is not None:
                 yield f"{vertex.name}: kept by {vertex.kept_by}"
+            if vertex.taken_over is not None and vertex.partitions is not None:
+                produced = vertex.partitions - vertex.taken_over
+                yield (
+                    f"{vertex.name}: {vertex.taken_over:,} partitions were taken over, "
+                    f"{produced:,} recomputed"
+                )
             if vertex.missed is not None:
                 yield f"{vertex.name}: a similar result was not read: {vertex.missed}"
             if vertex.recovered_tasks:

@@ -13,6 +13,7 @@ from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.partition_directory import note_hits
+from holdfast.storage.row_layout import Remainder
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -46,6 +47,18 @@ class EmbeddedStorage(TaskExecutorStorage):
         written: Sequence[WrittenPartition] | None = None,
     ) -> KeptDataSet:
         kept = super().publish(staged, description, written)
+        self._note_hits(kept)
+        return kept
+
+    def publish_completed(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None,
+        left: KeptDataSet,
+        remainder: Remainder,
+    ) -> KeptDataSet:
+        kept = super().publish_completed(staged, description, written, left, remainder)
         self._note_hits(kept)
         return kept
 

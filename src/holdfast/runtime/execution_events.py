@@ -43,6 +43,8 @@ class VertexProduced:
             what they write is not kept.
         run_subtasks: which subtasks have run; None: all.
         cpu_seconds: of all tasks of this run; None where that isn't known.
+        taken_over: how many of its partitions an earlier production had left, when others were
+            lost; None where all were produced.
     """
 
     dataset_id: IntermediateDataSetID
@@ -52,6 +54,7 @@ class VertexProduced:
     recovered_tasks: int | None = None
     run_subtasks: Sequence[int] | None = None
     cpu_seconds: float | None = None
+    taken_over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

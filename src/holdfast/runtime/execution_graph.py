@@ -51,6 +51,8 @@ class ExecutionVertex:
         recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
             start of this job had run them; None where what they write is not kept.
         cpu_seconds: of the tasks that produced its result; None where that isn't known.
+        taken_over: how many of its partitions had been kept before, and were still there when
+            others were lost; None where all were produced.
     """
 
     vertex_id: JobVertexID
@@ -67,6 +69,7 @@ class ExecutionVertex:
     recovered: int | None = None
     recovered_tasks: int | None = None
     cpu_seconds: float | None = None
+    taken_over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,9 @@ class ExecutionGraph:
                     dataset_id, kept, VertexOutcome.PRODUCED, event.recovered, event.recovered_tasks
                 )
                 self._vertices[dataset_id] = replace(
-                    self._vertices[dataset_id], cpu_seconds=event.cpu_seconds
+                    self._vertices[dataset_id],
+                    cpu_seconds=event.cpu_seconds,
+                    taken_over=event.taken_over,
                 )
             case VertexRecovered(dataset_id, kept):
                 partitions = len(kept.manifest.partitions)
@@ -239,4 +244,4 @@ class ExecutionGraph:
 
 
 def _without_partitions(vertex: ExecutionVertex) -> ExecutionVertex:
-    return replace(vertex, partitions=None, bytes=None, rows=None)
+    return replace(vertex, partitions=None, bytes=None, rows=None, taken_over=None)

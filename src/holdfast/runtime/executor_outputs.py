@@ -18,6 +18,7 @@ from holdfast.errors import (
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
+from holdfast.storage.intact_partitions import intact_partitions
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
 from holdfast.storage.partition_directory import damage
@@ -366,6 +367,33 @@ class ExecutorOutputs(Generic[Connection]):
                 if found is not None:
                     return found
         return None
+
+    def intact(self, kept: KeptDataSet) -> frozenset[int]:
+        """The indices of a dataset's partitions that are as they were published."""
+        if kept.name is None:
+            return frozenset()
+        if not self.spans_machines:
+            return intact_partitions(kept)
+        output = OutputID.parse(kept.name)
+        located = self.located(output)
+        good = {
+            connection.name
+            for connection in self.connections
+            if connection.name in located.values()
+            and all(
+                self._damage_on(connection, part) is None
+                for part in self._parts_on(connection.name, output)
+            )
+        }
+        return frozenset(index for index, name in located.items() if name in good)
+
+    def located(self, output: OutputID) -> dict[int, str]:
+        """By index the name of the executor that has it, for those partitions that are there."""
+        with self.lock:
+            try:
+                return self.tracker.locations(output)
+            except UnknownDataSetError:
+                return {}
 
     def _damage_on(self, connection: TaskExecutorConnection, output: OutputID) -> str | None:
         try:

@@ -31,6 +31,9 @@ class ExecutorStorage(IntermediateResultStorage, Generic[Connection]):
     def damage(self, kept: KeptDataSet) -> str | None:
         return self._outputs.damage(kept)
 
+    def intact(self, kept: KeptDataSet) -> frozenset[int]:
+        return self._outputs.intact(kept)
+
     def rewritten(self, kept: KeptDataSet) -> str | None:
         # A task executor of its own doesn't serve what isn't as it was published.
         return None if self.spans_machines else rewritten_since(kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -319,6 +319,7 @@ class JobMaster(Generic[Q, D]):
             with request.listeners.listening(job.execution):
                 yield job
         finally:
+            job.release_left()
             self._storage.end_job(job.run_id)
             self._handed_out.release_collected()
 
@@ -400,6 +401,9 @@ class _Job(Generic[Q, D]):
         self._settled: set[IntermediateDataSetID] = set()
         self._queries: dict[IntermediateDataSetID, Q] = {}
         self._in_the_book: dict[str, KeptResult] = {}
+        # What has lost partitions, so that the others are there to be taken over: once.
+        self._left: dict[IntermediateDataSetID, KeptResult] = {}
+        self._completed: set[IntermediateDataSetID] = set()
 
     @contextmanager
     def attempt(self, *, pinning: bool = False, hand_out: HandOut | None = None) -> Iterator[D]:
@@ -434,8 +438,30 @@ class _Job(Generic[Q, D]):
                     )
                     self._master._handed_out.hold(hand_out.name, stack.pop_all())
             except KeptDataLost as lost:
-                lease.drop(lost.damages)
+                self._set_aside(lost.damages, lease)
                 raise
+
+    def _set_aside(self, dataset_ids: Iterable[IntermediateDataSetID], lease: ReadingLease) -> None:
+        """Nobody gets these any more; what is left of them stays for as long as the job lasts."""
+        for result in lease.set_aside(dataset_ids):
+            before = self._left.get(result.dataset_id)
+            self._left[result.dataset_id] = result
+            if before is not None:
+                self._manager.results.release([before])
+
+    def _left_of(self, dataset_id: IntermediateDataSetID) -> KeptResult | None:
+        """What is left of a dataset; None where that has been tried once, and was lost again."""
+        if dataset_id in self._completed:
+            return None
+        left = self._left.get(dataset_id)
+        if left is not None:
+            self._completed.add(dataset_id)
+        return left
+
+    def release_left(self) -> None:
+        """What has lost partitions is not needed any more. Does nothing the second time."""
+        left, self._left = self._left, {}
+        self._manager.results.release(left.values())
 
     def _submit(self, lease: ReadingLease) -> None:
         """Makes the job graph; everything in it that is kept already is leased, and whole."""
@@ -449,7 +475,7 @@ class _Job(Generic[Q, D]):
             if damage is None:
                 return True
             damages[dataset_id] = damage
-            lease.drop([dataset_id])
+            self._set_aside([dataset_id], lease)
             return False
 
         generator = JobGraphGenerator(self.transformation, kept)
@@ -730,7 +756,7 @@ class _Job(Generic[Q, D]):
                 self._publish(VertexMissed(dataset_id, why))
         started = time.monotonic()
         try:
-            reading = _kept(lease)
+            reading, left = _kept(lease), self._left_of(dataset_id)
             production = Production(
                 self._queries[dataset_id],
                 self._request.inputs,
@@ -739,6 +765,7 @@ class _Job(Generic[Q, D]):
                 vertex.name,
                 self._reads(reading),
                 self._request.listeners,
+                None if left is None else left.kept,
             )
             with self._runner.watching(reading):
                 kept = self._runner.produce(production)
@@ -749,6 +776,9 @@ class _Job(Generic[Q, D]):
                 raise
             wanted = self._manager.wanted.find(claim.digest) is not None
             seconds = time.monotonic() - started
+            if left is not None:
+                # What it takes to produce all of it is what it is worth.
+                seconds = max(seconds, left.seconds)
             facts = self._facts(vertex.plan, dataset_id, asked, seconds, lease)
             result = lease.commit(claim, kept, wanted=wanted, facts=facts)
             self._settled.add(dataset_id)

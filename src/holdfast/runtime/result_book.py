@@ -308,6 +308,12 @@ class ReadingLease:
         self._results.evict(dropped)
         self._results.release(dropped)
 
+    def set_aside(self, dataset_ids: Iterable[IntermediateDataSetID]) -> list[KeptResult]:
+        """Like `drop`, but what is left of them stays until the caller gives them to `release`."""
+        dropped = [self._held.pop(each) for each in dataset_ids if each in self._held]
+        self._results.evict(dropped)
+        return dropped
+
     def release(self) -> None:
         """Ends the lease. Does nothing the second time."""
         held, self._held = self._held, {}

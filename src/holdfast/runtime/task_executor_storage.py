@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from holdfast.errors import LocationsIncompleteError, StorageError, TaskExecutorError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.runtime.executor_outputs import ExecutorOutputs
+from holdfast.runtime.completed_data_set import CompletedDataSet
+from holdfast.runtime.executor_outputs import ExecutorOutputs, Found
 from holdfast.runtime.executor_storage import ExecutorStorage
 from holdfast.runtime.heartbeats import Heartbeats
 from holdfast.runtime.lying_partition import LyingPartition
@@ -17,7 +19,9 @@ from holdfast.storage.intermediate_result_storage import (
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition
+from holdfast.storage.row_layout import Remainder
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
+from holdfast.taskexecutor.outputs.staged_files import committed_files
 from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 
 logger = logging.getLogger(__name__)
@@ -155,16 +159,76 @@ class TaskExecutorStorage(ExecutorStorage[TaskExecutorConnection]):
         staged: StagedDataSet,
         source: ApplicationID,
         there: Sequence[ResultPartitionID],
+        numbers: Sequence[int] | None = None,
     ) -> None:
         output = OutputID.parse(staged.name)
         try:
             connection.call(
                 lambda gateway: gateway.link_output(
-                    self.application, staged.job_id, output, source, there
+                    self.application, staged.job_id, output, source, there, numbers
                 )
             )
         except TaskExecutorError as error:
             raise LocationsIncompleteError(str(staged.dataset_id), str(error)) from error
+
+    def publish_completed(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None,
+        left: KeptDataSet,
+        remainder: Remainder,
+    ) -> KeptDataSet:
+        layout, name = left.manifest.dataset.layout, left.name
+        if layout is None or name is None:
+            raise StorageError(str(name), "it isn't known which rows its partitions hold")
+        made = _number_made(staged) if written is None else len(written)
+        whole = CompletedDataSet(left, layout, remainder, made)
+        found = self._finish_completed(staged, written, OutputID.parse(name), whole)
+        partitions = [each for there in found.values() for each in there]
+        wrong = whole.what_is_wrong(partitions)
+        if wrong is not None:
+            raise StorageError(name, f"its lost partitions can't be produced alone: {wrong}")
+        described = description.model_copy(
+            update={"layout": whole.new_layout({each.index for each in partitions})}
+        )
+        return self._outputs.publish(
+            staged, described, found, whole.number_of_partitions, may_be_recovered=False
+        )
+
+    def _finish_completed(
+        self,
+        staged: StagedDataSet,
+        written: Sequence[WrittenPartition] | None,
+        source: OutputID,
+        whole: CompletedDataSet,
+    ) -> Found:
+        """Has the executors link what they have of it, and take over what tasks have written."""
+        connections = {each.name: each for each in self._outputs.connections}
+        located = self._outputs.located(source)
+        taken: defaultdict[str, dict[int, KeptPartition]] = defaultdict(dict)
+        for number, partition in whole.taken.items():
+            taken[located.get(partition.index, "")][number] = partition
+        by_host = None if written is None else self._outputs.by_host(staged, written)
+        for name, there in taken.items():
+            connection = connections.get(name)
+            if connection is None:
+                raise StorageError(source.name, "some of what was left of it was lost since")
+            ids = [ResultPartitionID(source, each.index) for each in there.values()]
+            self._link(connection, staged, self.application, ids, list(there))
+            if by_host is not None:
+                host = connection.description.host
+                by_host.setdefault(connection, {}).update(
+                    (number, WrittenPartition(number, host, each.rows))
+                    for number, each in there.items()
+                )
+        if by_host is None:
+            return self._outputs.finish_all(staged, None, None)
+        number = whole.number_of_partitions
+        return {
+            connection: self._outputs.finish(connection, staged, there, number)
+            for connection, there in by_host.items()
+        }
 
     def discard(self, staged: StagedDataSet) -> None:
         self._outputs.give_up(staged.job_id, OutputID.parse(staged.name))
@@ -181,6 +245,11 @@ class TaskExecutorStorage(ExecutorStorage[TaskExecutorConnection]):
             self._heartbeats.stop()
         for connection in self._outputs.connections:
             connection.close()
+
+
+def _number_made(staged: StagedDataSet) -> int:
+    """How many tasks have written on this machine, as far as their files tell."""
+    return max(committed_files(staged.directory), default=-1) + 1
 
 
 def _connect(connections: Sequence[TaskExecutorConnection]) -> None:

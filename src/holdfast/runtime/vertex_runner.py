@@ -42,6 +42,8 @@ class Production(Generic[Q_co]):
         name: what it computes, for people.
         reads: what is read instead of being computed.
         listeners: hear what happens to it.
+        left: an earlier production of the dataset that has lost partitions, whose others may be
+            taken over.
     """
 
     query: Q_co
@@ -51,6 +53,7 @@ class Production(Generic[Q_co]):
     name: str
     reads: Reads
     listeners: ExecutionListeners
+    left: KeptDataSet | None = None
 
 
 class NotKeptError(Exception):

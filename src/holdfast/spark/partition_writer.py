@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.kept_schema import kept_fields
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.partition_reader import PARQUET, hadoop_path
 from holdfast.spark.seal_label import SEAL
+from holdfast.spark.write_commands import write_command
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
 
 POSITION_COLUMN = "holdfast_position"
@@ -113,7 +115,7 @@ class PartitionWriter:
         session: Any,
         description: DataSetDescription,
         location: str,
-    ) -> None:
+    ) -> Any:
         """Computes `plan` and writes its rows to a location.
 
         Args:
@@ -122,16 +124,31 @@ class PartitionWriter:
             description: how its columns are kept.
             location: the path of a directory that is empty on each machine that tasks run on.
 
+        Returns:
+            the JVM's physical plan of the write, as it has run; None where Spark doesn't show it.
+
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        jdf = JvmMembers.of(self._spark).of_rows(session, plan)
+        members = JvmMembers.of(self._spark)
+        jdf = members.of_rows(session, plan)
         dataframe = DataFrame(jdf, self._spark)
         options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
         writer = self._shaped(dataframe, description).write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
-        writer.option("compression", self.compression).format(PARQUET).save(hadoop_path(location))
+        writer = writer.option("compression", self.compression).format(PARQUET)
+        path = hadoop_path(location)
+        try:
+            command = write_command(dataframe.sparkSession, writer._jwrite, "save", path)
+        except UnsupportedSparkError:
+            command = None
+        if command is None:
+            writer.save(path)
+            return None
+        # It runs when its rows, which are none, are asked for.
+        run = members.of_rows(session, command).queryExecution().commandExecuted()
+        return run.commandPhysicalPlan()
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns

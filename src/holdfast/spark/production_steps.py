@@ -17,9 +17,14 @@ from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 class ProductionSteps:
     """How a plan becomes a kept dataset: all of it is written, and published by itself.
 
+    Attributes:
+        writes_everything: whether what is written is all of the dataset, by the query's own plan.
+
     Args:
         storage: where it is kept.
     """
+
+    writes_everything = True
 
     def __init__(self, storage: IntermediateResultStorage) -> None:
         self._storage = storage

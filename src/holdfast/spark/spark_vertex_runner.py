@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,10 +41,12 @@ from holdfast.spark.failures import (
 from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.job_description import described
+from holdfast.spark.partial_loss import LostPartitions
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.production_steps import ProductionSteps
+from holdfast.spark.row_layouts import executed_layout
 from holdfast.spark.session_settings import of_hadoop, session_inputs, session_under
 from holdfast.spark.source_versions import SourceVersions
 from holdfast.spark.written_partitions import WriteJob
@@ -53,6 +56,9 @@ from holdfast.storage.intermediate_result_storage import (
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.row_layout import RowLayout
+
+logger = logging.getLogger(__name__)
 
 Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
 """Another way of writing the partitions of a plan that reads nothing kept, on one machine: given
@@ -151,11 +157,41 @@ class SparkVertexRunner:
         """
         production.listeners.publish(VertexStarted(production.dataset_id, production.name))
         with measured_cpu(self._spark) as cpu_seconds:
-            kept = self.keep(production, write)
+            completed = self._completed(production)
+            kept = completed or self.keep(production, write)
             # A job that answers on the way still runs, and its tasks do more than that.
-            taken = cpu_seconds() if write is None else None
-        production.listeners.publish(VertexProduced(production.dataset_id, kept, cpu_seconds=taken))
+            taken = None if write or completed else cpu_seconds()
+        left = production.left
+        over = None if completed is None or left is None else taken_over(left, completed)
+        production.listeners.publish(
+            VertexProduced(production.dataset_id, kept, cpu_seconds=taken, taken_over=over)
+        )
         return kept
+
+    def _completed(self, production: Production[Query]) -> KeptDataSet | None:
+        """What is left of a dataset, with its lost partitions produced; None: all is to be."""
+        left = production.left
+        layout = None if left is None else left.manifest.dataset.layout
+        if left is None or layout is None or not is_distributed_alike(production.query.root):
+            return None
+        indices = [partition.index for partition in left.manifest.partitions]
+        remainder = layout.remainder(indices, self._storage.intact(left))
+        if remainder is None:
+            return None
+        steps = LostPartitions(
+            self._spark, self._storage, left, layout, remainder, _read(production)
+        )
+        try:
+            return self.keep(production, steps=steps)
+        except NotKeptError as error:
+            why = error.reason
+        except Exception as error:
+            if not self.may_be_answered(error):
+                raise
+            # Should the whole fail as well, its error is the one to be seen.
+            why = reason(error)
+        logger.info("%s is produced as a whole: %s", production.dataset_id, why)
+        return None
 
     def keep(
         self,
@@ -203,14 +239,17 @@ class SparkVertexRunner:
             return staged
         try:
             may_differ = read is query.plan and not self._storage.spans_machines
-            written = None
+            written = run = None
             with over_before_clearing():
                 if not (write and may_differ and self._written(write, plan, description, staged)):
-                    written = self._write(steps.written(plan), session, description, staged)
+                    run, written = self._write(steps.written(plan), session, description, staged)
             changed = self._sources.changed(query.root.source_files())
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
             self._check_settings(session, inputs)
+            if steps.writes_everything and run and is_distributed_alike(query.root):
+                layout = self._layout(run, session, description, production)
+                description = description.model_copy(update={"layout": layout})
             kept = steps.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)
@@ -260,15 +299,31 @@ class SparkVertexRunner:
 
     def _write(
         self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
-    ) -> tuple[WrittenPartition, ...] | None:
+    ) -> tuple[Any, tuple[WrittenPartition, ...] | None]:
+        """Gives the plan as it has run, and what the tasks say where the storage asks for it."""
         with described(self._spark, f"keeps {staged.dataset_id}: {description.computes}"):
             if not self._storage.spans_machines:
-                self._writer.write(plan, session, description, staged.location)
-                return None
+                return self._writer.write(plan, session, description, staged.location), None
             job = WriteJob(self._spark)
             with job.tagged():
-                self._writer.write(plan, session, description, staged.location)
-            return job.written()
+                run = self._writer.write(plan, session, description, staged.location)
+            return run, job.written()
+
+    def _layout(
+        self,
+        run: Any,
+        session: Any,
+        description: DataSetDescription,
+        production: Production[Query],
+    ) -> RowLayout | None:
+        if description.position_column is not None or description.seal is not None:
+            return None
+        try:
+            return executed_layout(self._spark, run, session, _read(production))
+        except (PySparkException, Py4JError) as error:
+            # It is there; should it be lost, all of it is produced again.
+            logger.debug("the layout of %s isn't known: %s", production.dataset_id, reason(error))
+            return None
 
     @contextmanager
     def answering(
@@ -384,6 +439,30 @@ def _remove_if_empty(directory: Path) -> None:
         # Not the directory that all applications share: that is the person's.
         for path in (directory, staging, staging.parent):
             path.rmdir()
+
+
+def is_distributed_alike(root: CanonicalNode) -> bool:
+    """Whether another run of a plan may give each partition the rows that it has.
+
+    What is observed is to be observed over all rows.
+    """
+    return not (root.layout_sensitive or root.ordered or root.all_doubts() or is_observed(root))
+
+
+def taken_over(left: KeptDataSet, completed: KeptDataSet) -> int:
+    """How many partitions of a dataset are those that were left of it."""
+    there = {(partition.version, partition.footer) for partition in left.manifest.partitions}
+    return sum(
+        (partition.version, partition.footer) in there
+        for partition in completed.manifest.partitions
+    )
+
+
+def _read(production: Production[Query]) -> tuple[KeptDataSet, ...]:
+    """The kept results that a production reads, or may read."""
+    root = production.query.root
+    below = (production.reads(node) for node in root.walk() if node is not root)
+    return tuple({id(kept): kept for kept in below if kept is not None}.values())
 
 
 def is_observed(root: CanonicalNode) -> bool:

@@ -80,6 +80,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "PossibleParts": "passing over plans that nothing kept can be a part of",
     "StoredBySpark": "leaving to Spark what it has persisted itself",
     "UncachedQueries": "verifying results",
+    "ExecutedLayouts": "producing lost partitions alone",
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",
     "RetainedShuffles": "recovering shuffles",

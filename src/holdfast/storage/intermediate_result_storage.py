@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.row_layout import Remainder
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,42 @@ class IntermediateResultStorage(ABC):
     @abstractmethod
     def damage(self, kept: KeptDataSet) -> str | None:
         """What is wrong with a dataset, told without reading rows."""
+
+    def intact(self, kept: KeptDataSet) -> frozenset[int]:
+        """The indices of a dataset's partitions that are as they were published.
+
+        Told without reading rows, but by more than `damage` goes by. Where the storage doesn't
+        know of partitions one by one, there are none.
+        """
+        return frozenset()
+
+    def publish_completed(
+        self,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        written: Sequence[WrittenPartition] | None,
+        left: KeptDataSet,
+        remainder: Remainder,
+    ) -> KeptDataSet:
+        """Makes what is left of a dataset visible together with what was written for the rest.
+
+        Like `publish`, in one atomic step. What is left stays where it is, too: its files have
+        second names, and no row is copied.
+
+        Args:
+            staged: the rows that were missing.
+            description: what it is.
+            written: what the tasks say, where the storage spans machines.
+            left: a dataset with a layout that has lost partitions.
+            remainder: what is left of it.
+
+        Raises:
+            LocationsIncompleteError: when the location of some partition can't be collected.
+            StorageError: when there are more rows than are missing, or fewer; when what is left
+                isn't as it was published any more; when it can't be published. It is then still to
+                be discarded.
+        """
+        raise StorageError(staged.location, "its partitions can't be taken over one by one")
 
     @abstractmethod
     def rewritten(self, kept: KeptDataSet) -> str | None:

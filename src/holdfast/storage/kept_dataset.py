@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from holdfast.storage.row_layout import RowLayout
+
 MANIFEST_NAME = "_manifest.json"
 
 
@@ -60,7 +62,7 @@ class KeptPartition(_Record):
 
 
 class DataSetDescription(_Record):
-    """What a dataset is, known before the first row of it is written.
+    """What a dataset is: all but its layout is known before the first row of it is written.
 
     Attributes:
         dataset_id: 64 hexadecimal digits, derived from the digest of the computation.
@@ -71,6 +73,7 @@ class DataSetDescription(_Record):
         filler_column: a column of the files that stands in where the computation has no column.
         seal: the label under which its rows are sealed, for the batches of a stream.
         spark_version: the version of Spark that computed it.
+        layout: which rows each partition holds; None where another run may say otherwise.
     """
 
     dataset_id: str
@@ -80,19 +83,20 @@ class DataSetDescription(_Record):
     filler_column: str | None = None
     seal: str | None = None
     spark_version: str
+    layout: RowLayout | None = None
 
 
 class Manifest(_Record):
     """What lies beside the partitions of a dataset, as `_manifest.json`.
 
     Attributes:
-        version: of this record's form.
+        version: of this record's form; what is of the one before has no layout.
         created: when the dataset was published, in ISO 8601.
         dataset: what it is.
         partitions: its partitions, by index.
     """
 
-    version: Literal[3] = 3
+    version: Literal[3, 4] = 4
     created: str
     dataset: DataSetDescription
     partitions: tuple[KeptPartition, ...]

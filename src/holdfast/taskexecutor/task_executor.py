@@ -319,10 +319,12 @@ class TaskExecutor:
         output: OutputID,
         source_application: ApplicationID,
         partitions: Sequence[ResultPartitionID],
+        numbers: Sequence[int] | None = None,
     ) -> None:
         own = self._of_active_job(application, job_id)
-        refuse_bad_links(output, partitions)
-        own.link(job_id, output, self._published(source_application, partitions))
+        indices = [each.index for each in partitions] if numbers is None else list(numbers)
+        refuse_bad_links(output, partitions, indices)
+        own.link(job_id, output, self._published(source_application, partitions), indices)
 
     def promote(
         self,

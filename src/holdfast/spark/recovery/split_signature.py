@@ -6,7 +6,7 @@ of the very same split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.partition_reader import hadoop_path
 from holdfast.spark.per_context import PerContext
-from holdfast.spark.recovery.streamed_scans import streamed_scans
+from holdfast.spark.recovery.streamed_scans import StreamedScans, streamed_scans
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _FILES = "spark.sql.files."
@@ -91,29 +91,67 @@ def split_of(
     # A start on other cores may broadcast other rows of a limit, or of a tie.
     if scans is None or (scans.broadcasts and layout_sensitive):
         return None
-    leaves = executed.collectLeaves()
-    partitions = [leaves.apply(leaf).inputRDD().filePartitions() for leaf in scans.leaves]
+    partitions = _file_partitions(executed, scans)
     parallelism = sum(each.size() for each in partitions)
     if parallelism == 0:
         return None
     # To ask a plan with broadcasts would be to run them.
     if not scans.broadcasts and execution.toRdd().getNumPartitions() != parallelism:
         return None
+    text, assignment = _dealt(splits, partitions, kept)
+    return Split(
+        text, parallelism, assignment, dealing(spark, session), scans.broadcasts, execution
+    )
+
+
+def executed_split(
+    spark: SparkSession, executed: Any, kept: Iterable[KeptDataSet] = ()
+) -> tuple[str, int] | None:
+    """The text and the number of tasks that `split_of` gives for a plan, once it has run.
+
+    Args:
+        spark: the session that has run it.
+        executed: the JVM's physical plan, as it was adapted at run time.
+        kept: datasets that it has read.
+
+    Returns:
+        None where something else than files has decided.
+    """
+    try:
+        splits = _splits.of(spark)
+    except UnsupportedSparkError:
+        return None
+    scans = streamed_scans(_operators(splits.operators(executed)))
+    if scans is None:
+        return None
+    partitions = _file_partitions(executed, scans)
+    parallelism = sum(each.size() for each in partitions)
+    return (_dealt(splits, partitions, kept)[0], parallelism) if parallelism else None
+
+
+def _file_partitions(executed: Any, scans: StreamedScans) -> list[Any]:
+    leaves = executed.collectLeaves()
+    return [leaves.apply(leaf).inputRDD().filePartitions() for leaf in scans.leaves]
+
+
+def _dealt(
+    splits: Any, partitions: Sequence[Any], kept: Iterable[KeptDataSet]
+) -> tuple[str, tuple[tuple[FileSplit, ...], ...]]:
+    """What tells a split from others, and by task what it reads."""
     places = _places(kept)
     dealt = [_named(splits.partitions(each), places) for each in partitions]
     assignment = tuple(partition for scan in dealt for partition in scan)
     told = tuple(tuple(tuple(map(astuple, partition)) for partition in scan) for scan in dealt)
-    return Split(
-        hash_parts(parallelism, told),
-        parallelism,
-        assignment,
-        _dealing(spark, session),
-        scans.broadcasts,
-        execution,
-    )
+    return hash_parts(len(assignment), told), assignment
 
 
-def _dealing(spark: SparkSession, session: Any) -> dict[str, str]:
+def dealing(spark: SparkSession, session: Any) -> dict[str, str]:
+    """The settings of Spark that decide how files are dealt to tasks.
+
+    Args:
+        spark: the session whose cores run them.
+        session: the JVM's session under whose settings they run.
+    """
     settings = session.conf()
     cores = settings.get(
         "spark.sql.leafNodeDefaultParallelism", str(spark.sparkContext.defaultParallelism)

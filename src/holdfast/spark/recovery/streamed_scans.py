@@ -9,7 +9,13 @@ _EXECUTION = "org.apache.spark.sql.execution."
 _SCAN = _EXECUTION + "FileSourceScanExec"
 _BROADCAST_JOIN = _EXECUTION + "joins.BroadcastHashJoinExec"
 _BROADCASTS = frozenset(
-    _EXECUTION + name for name in ("exchange.BroadcastExchangeExec", "exchange.ReusedExchangeExec")
+    _EXECUTION + name
+    for name in (
+        # Of a plan that has run.
+        "adaptive.BroadcastQueryStageExec",
+        "exchange.BroadcastExchangeExec",
+        "exchange.ReusedExchangeExec",
+    )
 )
 _SHUFFLE = _EXECUTION + "exchange.ShuffleExchangeExec"
 # Each of their partitions is made of one of their input's, whatever the other ones hold.

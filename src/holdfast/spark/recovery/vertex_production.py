@@ -44,6 +44,8 @@ class VertexProduction(ProductionSteps):
     Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1, 2 and 4.
     """
 
+    writes_everything = False
+
     def __init__(
         self,
         spark: SparkSession,

@@ -176,8 +176,20 @@ class ApplicationPartitions:
         if output.part is not None and number_of_partitions is not None:
             write_record(OutputRecord(number_of_partitions=number_of_partitions), output.directory)
 
-    def link(self, job_id: JobID, output_id: OutputID, found: Sequence[PublishedPartition]) -> None:
+    def link(
+        self,
+        job_id: JobID,
+        output_id: OutputID,
+        found: Sequence[PublishedPartition],
+        indices: Sequence[int],
+    ) -> None:
         """Takes partitions that are published elsewhere into an open output.
+
+        Args:
+            job_id: the job that keeps it.
+            output_id: which output.
+            found: the partitions.
+            indices: by which each is known in it.
 
         Raises:
             UnknownDataSetError: when the output is not open.
@@ -188,7 +200,7 @@ class ApplicationPartitions:
         with output.working:
             self._refuse_closed(output)
             refuse_part(output_id, output.part)
-            link_published(found, output.directory)
+            link_published(found, output.directory, indices)
 
     def fail(self, job_id: JobID, output_id: OutputID) -> bool:
         """Gives an output up that has not been promoted.

@@ -278,8 +278,9 @@ class TaskExecutorGateway(Protocol):
         output: OutputID,
         source_application: ApplicationID,
         partitions: Sequence[ResultPartitionID],
+        numbers: Sequence[Index] | None = None,
     ) -> None:
-        """Takes what lies here of another application's dataset into an open output.
+        """Takes what lies here of a published dataset into an open output.
 
         No row is copied: each side keeps what it has for as long as it wants, whatever becomes of
         the other. The output is still to be finished and promoted.
@@ -288,16 +289,19 @@ class TaskExecutorGateway(Protocol):
             application: whose output.
             job_id: the job that keeps it.
             output: which output.
-            source_application: whose partitions these are; a job's, that it is recovered from.
-            partitions: of outputs of that one, of the same dataset; each keeps its index.
+            source_application: whose partitions these are: another one's, a job's that it is
+                recovered from, or its own.
+            partitions: of outputs of that one, of the same dataset.
+            numbers: for each of them its index in the output; None: each keeps its own.
 
         Raises:
             UnknownJobError: when the job is not active.
             UnknownDataSetError: when the output is not open; when the other application is not
                 registered here, or one of its outputs has not been promoted, or is released.
             UnknownPartitionError: when one of the partitions does not lie here.
-            MalformedRequestError: when there are none, an index is given twice, a partition is of
-                another dataset, or the output makes a part of another one.
+            MalformedRequestError: when there are none, an index is given twice, numbers are given
+                for others, a partition is of another dataset, or the output makes a part of another
+                one.
             StorageError: when they aren't as they were published, or can't be linked.
 
         Source: FLIP-36, "Step 1: Execute JOB_1": what is cached outlives the job; FLIP-383: what

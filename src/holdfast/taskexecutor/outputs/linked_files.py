@@ -31,15 +31,26 @@ class PublishedPartition:
     partition: KeptPartition
 
 
-def refuse_bad_links(output: OutputID, partitions: Sequence[ResultPartitionID]) -> None:
+def refuse_bad_links(
+    output: OutputID, partitions: Sequence[ResultPartitionID], indices: Sequence[int]
+) -> None:
     """Sees to it that partitions of other outputs can be those of an output.
+
+    Args:
+        output: the output.
+        partitions: of the other ones.
+        indices: theirs in the output.
 
     Raises:
         MalformedRequestError: when there are none, one is given twice, or is of another dataset.
     """
     if not partitions:
         raise MalformedRequestError("link_output", "expected at least one partition")
-    if len({each.index for each in partitions}) != len(partitions):
+    if len(indices) != len(partitions):
+        raise MalformedRequestError(
+            "link_output", f"{len(indices)} numbers for {len(partitions)} partitions"
+        )
+    if len(set(indices)) != len(indices):
         raise MalformedRequestError("link_output", "duplicate partition")
     for each in partitions:
         if each.dataset_id != output.dataset_id:
@@ -58,12 +69,15 @@ def refuse_part(output: OutputID, part: OutputPart | None) -> None:
         raise MalformedRequestError("link_output", f"{output} makes a part of {part.of}")
 
 
-def link_published(found: Sequence[PublishedPartition], directory: Path) -> None:
+def link_published(
+    found: Sequence[PublishedPartition], directory: Path, indices: Sequence[int]
+) -> None:
     """Links partitions' files into a directory, all of them or none, named as tasks name theirs.
 
     Args:
         found: the partitions.
         directory: that of an open output.
+        indices: by which each is known there.
 
     Raises:
         StorageError: when one of them is gone or isn't as it was published, or can't be linked.
@@ -71,9 +85,9 @@ def link_published(found: Sequence[PublishedPartition], directory: Path) -> None
     name = uuid.uuid4().hex
     links: list[Path] = []
     try:
-        for each in found:
+        for each, index in zip(found, indices, strict=True):
             # What one dataset is made of may come from several outputs, each with its own names.
-            links.append(directory / f"part-{each.partition.index:05d}-{name}.parquet")
+            links.append(directory / f"part-{index:05d}-{name}.parquet")
             _link(each, links[-1])
     except (OSError, StorageError) as error:
         for link in links:
