@@ -31,6 +31,13 @@ def numbers(rows=4000, parts=8):
     )
 
 
+def grouped():
+    """As many partitions as a shuffle has, whatever their sizes."""
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    spark.conf.set("spark.sql.shuffle.partitions", "64")
+    return numbers().groupBy("w").agg(F.max("id").alias("id"))
+
+
 def rows(df):
     return sorted(tuple(row) for row in df.collect())
 

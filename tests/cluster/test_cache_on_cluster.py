@@ -145,6 +145,23 @@ def test_a_task_executor_started_again_empty_has_its_datasets_made_again(
     assert driver("rows(hot) == rows(numbers())")
 
 
+def test_of_a_shuffle_only_the_partitions_of_the_lost_task_executor_are_made_again(
+    cluster: LocalCluster, driver: Driver
+) -> None:
+    assert driver("remember('hot', grouped())")
+    lost, left = len(parts_on(cluster, 0)), len(parts_on(cluster, 1))
+    assert lost and left
+    cluster.restart_task_executor(0, empty=True)
+    # By the next heartbeats the driver has found it.
+    time.sleep(2)
+    assert driver("rows(hot) == rows(grouped())")
+    assert driver("outcomes()[0]") == "produced"
+    assert driver("env.last_job_result.vertices[0].taken_over") == left
+    assert driver("rows(hot) == rows(grouped())")
+    assert driver("outcomes()[0]") == "read from cache"
+    assert driver("hosts()") == ["127.0.0.2", "127.0.0.3"]
+
+
 def test_a_task_executor_that_hangs_is_done_without(cluster: LocalCluster, driver: Driver) -> None:
     assert driver("remember('hot', numbers())")
     cluster.workers[1].task_executor.pause()

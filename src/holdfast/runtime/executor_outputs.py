@@ -71,6 +71,7 @@ class ExecutorOutputs(Generic[Connection]):
         self.lock = Lock()
         self._hits: dict[OutputID, int] = {}
         self._parts: dict[OutputID, Mapping[str, Collection[OutputID]]] = {}
+        self._completable: set[OutputID] = set()
         self.connections = connect(self._came_back)
         for connection in self.connections:
             self.tracker.executor_registered(connection.name)
@@ -308,6 +309,8 @@ class ExecutorOutputs(Generic[Connection]):
                 )
             self.tracker.promote_job_partitions(job_id, ids)
             self._hits[output] = 1
+            if kept.manifest.dataset.layout is not None:
+                self._completable.add(output)
 
     def is_made_of(self, output: OutputID, parts: Mapping[str, Collection[OutputID]]) -> None:
         """A dataset that is known by one output lies in others, or in several.
@@ -342,6 +345,7 @@ class ExecutorOutputs(Generic[Connection]):
         with self.lock:
             holders = self.tracker.stop_tracking_and_release_cluster_outputs([output])
             self._hits.pop(output, None)
+            self._completable.discard(output)
         for connection in self.connections:
             if connection.name in holders:
                 self._release_on(connection, [output])
@@ -437,7 +441,10 @@ class ExecutorOutputs(Generic[Connection]):
                 for output in self.tracker.datasets_on(connection.name)
                 if not there.issuperset(self._parts_on(connection.name, output))
             }
-            released = self.tracker.stop_tracking_and_release_cluster_outputs(lost)
+            # Of these, those that are lost may be produced alone, and the others taken over.
+            completable = lost & self._completable
+            self.tracker.cluster_partitions_lost(connection.name, completable)
+            released = self.tracker.stop_tracking_and_release_cluster_outputs(lost - completable)
         if lost:
             logger.warning("task executor %s has lost %d datasets", connection.name, len(lost))
         for other in self.connections:

@@ -226,6 +226,29 @@ class JobMasterPartitionTracker:
                 self._forget(output)
         return to_release
 
+    def cluster_partitions_lost(self, executor_id: str, outputs: Iterable[OutputID]) -> None:
+        """An executor has lost what it held of outputs: they are incomplete, and the rest stays.
+
+        Args:
+            executor_id: which executor.
+            outputs: which outputs; what is unknown, or not promoted, is passed over.
+
+        Raises:
+            UnknownTaskExecutorError: when it is not registered.
+        """
+        number = self._executor(executor_id).number
+        for name in outputs:
+            output = self._outputs.get(name)
+            if output is None or not output.promoted:
+                continue
+            lost = [
+                index
+                for index, packed in output.cluster_partitions.items()
+                if packed >> PACKED_BITS == number
+            ]
+            for index in lost:
+                self._take_from_executor(output, output.cluster_partitions.pop(index))
+
     def locations(self, output: OutputID) -> dict[int, str]:
         """Where the partitions of an output lie.
 

@@ -184,6 +184,9 @@ class SparkVertexRunner:
         try:
             return self.keep(production, steps=steps)
         except NotKeptError as error:
+            if error.incomplete:
+                # Tasks ran where no task executor is, as they would again.
+                raise
             why = error.reason
         except Exception as error:
             if not self.may_be_answered(error):
