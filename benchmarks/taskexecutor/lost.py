@@ -15,9 +15,7 @@ from holdfast.cli.demo.tpch_story import tpch_story
 PARTITIONS = 16
 
 
-def measure(
-    spark: SparkSession, home: Path, data: Path, rounds: int
-) -> list[tuple[float, float]]:
+def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tuple[float, float]]:
     """The seconds of restoring the demo's join, one partition of which is lost, and of producing.
 
     Args:
