@@ -126,9 +126,22 @@ class PartitionWriter:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
         jdf = JvmMembers.of(self._spark).of_rows(session, plan)
-        dataframe = DataFrame(jdf, self._spark)
+        shaped = self._shaped(DataFrame(jdf, self._spark), description)
+        self.save(shaped, description, location)
+
+    def save(self, shaped: Any, description: DataSetDescription, location: str) -> None:
+        """Writes rows that have the columns of the files already.
+
+        Args:
+            shaped: a DataFrame, of a session under `WRITE_SETTINGS`.
+            description: how its columns are kept.
+            location: the path of a directory that is empty or not there.
+
+        Raises:
+            pyspark.errors.PySparkException: whatever the Spark job fails with.
+        """
         options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
-        writer = self._shaped(dataframe, description).write.mode("append")
+        writer = shaped.write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
         writer.option("compression", self.compression).format(PARQUET).save(hadoop_path(location))

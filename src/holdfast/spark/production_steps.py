@@ -24,6 +24,11 @@ class ProductionSteps:
     def __init__(self, storage: IntermediateResultStorage) -> None:
         self._storage = storage
 
+    @property
+    def may_merge(self) -> bool:
+        """Whether partitions that are small may be written together."""
+        return not self._storage.spans_machines
+
     def prepared(self, plan: Any) -> Any:
         """The plan to be run in place of the JVM's `plan`, with the same rows."""
         return plan

@@ -40,6 +40,7 @@ from holdfast.spark.failures import (
 from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.job_description import described
+from holdfast.spark.partition_merger import PartitionMerger
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
@@ -82,6 +83,7 @@ class SparkVertexRunner:
         self._storage = storage
         self._reader = PartitionReader(spark)
         self._writer = PartitionWriter(spark, compression)
+        self._merger = PartitionMerger(spark, self._writer)
         self._sources = SourceVersions(spark)
         self._live: Any = None
 
@@ -211,6 +213,9 @@ class SparkVertexRunner:
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
             self._check_settings(session, inputs)
+            # A stream's partitions are those of its subtasks.
+            if steps.may_merge and description.seal is None:
+                self._merger.merge(staged, description, inputs)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)

@@ -82,6 +82,11 @@ class VertexProduction(ProductionSteps):
         """How many partitions an earlier start had left."""
         return 0 if self._partial is None else len(self._partial.present)
 
+    @property
+    def may_merge(self) -> bool:
+        # A later start completes them by their indices.
+        return False
+
     def prepared(self, plan: Any) -> Any:
         return self._prepare(plan)
 
