@@ -32,7 +32,6 @@ _ODD = """
            timestamp_seconds(id * 100000 - 1000000000) AS ts,
            TIMESTAMP_NTZ'0001-01-01 00:00:00' + make_dt_interval(CAST(id AS INT)) AS ntz,
            date_add(DATE'0001-01-01', CAST(id AS INT)) AS dt,
-           make_ym_interval(CAST(id AS INT)) AS ym,
            array(id, NULL, 7L) AS a, array() AS e, map('k', id, 'l', NULL) AS m,
            named_struct('p', id, 'q', array(named_struct('r', id, 's', NULL))) AS st,
            IF(id % 2 = 0, NULL, named_struct('p', id)) AS maybe, NULL AS v,
