@@ -28,6 +28,12 @@ TINY_SPLITS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _many_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files stay as the tasks wrote them, as on a cluster: there are many to be read in order."""
+    monkeypatch.setattr("holdfast.storage.small_partitions.LEAST_SAVED", 1 << 30)
+
+
 def assert_read(env: Environment) -> None:
     assert env.last_job_result is not None
     assert [vertex.outcome for vertex in env.last_job_result.vertices] == READ
