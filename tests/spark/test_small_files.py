@@ -32,9 +32,9 @@ _ODD = """
            timestamp_seconds(id * 100000 - 1000000000) AS ts,
            TIMESTAMP_NTZ'0001-01-01 00:00:00' + make_dt_interval(CAST(id AS INT)) AS ntz,
            date_add(DATE'0001-01-01', CAST(id AS INT)) AS dt,
-           array(id, NULL, 7L) AS a, array() AS e, map('k', id, 'l', NULL) AS m,
+           array(id, NULL, 7L) AS a, map('k', id, 'l', NULL) AS m,
            named_struct('p', id, 'q', array(named_struct('r', id, 's', NULL))) AS st,
-           IF(id % 2 = 0, NULL, named_struct('p', id)) AS maybe, NULL AS v,
+           IF(id % 2 = 0, NULL, named_struct('p', id)) AS maybe,
            parse_json(concat('{"a": ', id, '}')) AS j, 'é' COLLATE UNICODE_CI AS c
     FROM range(0, 60, 1, 40)"""
 
