@@ -14,6 +14,8 @@ from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
+pytestmark = pytest.mark.usefixtures("many_small_files")
+
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 
 # Without it Spark merges small partitions, so that there is but one file.
@@ -26,12 +28,6 @@ TINY_SPLITS = {
     "spark.sql.files.maxPartitionBytes": "4k",
     "spark.sql.files.openCostInBytes": "0",
 }
-
-
-@pytest.fixture(autouse=True)
-def _many_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files stay as the tasks wrote them, as on a cluster: there are many to be read in order."""
-    monkeypatch.setattr("holdfast.storage.small_partitions.LEAST_SAVED", 1 << 30)
 
 
 def assert_read(env: Environment) -> None:
