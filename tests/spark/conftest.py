@@ -143,6 +143,12 @@ def interpreted(
         yield
 
 
+@pytest.fixture
+def many_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small partitions stay as the tasks wrote them, as on a cluster: there are many to be read."""
+    monkeypatch.setattr("holdfast.storage.small_partitions.LEAST_SAVED", 1 << 30)
+
+
 @pytest.fixture(scope="session")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The views `trips` and `riders`, and files of the same in a directory of their own."""

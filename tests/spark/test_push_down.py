@@ -15,6 +15,8 @@ from holdfast import Environment
 from holdfast.api.table import Table
 from tests.short_lived_jvm import NO_CODEGEN
 
+pytestmark = pytest.mark.usefixtures("many_small_files")
+
 LAYOUTS = {"unordered": "", "in one file": "1", "in a few files": "5", "in many files": "20"}
 
 

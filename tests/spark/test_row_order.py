@@ -14,6 +14,8 @@ from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
+pytestmark = pytest.mark.usefixtures("many_small_files")
+
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 
 # Without it Spark merges small partitions, so that there is but one file.

@@ -14,10 +14,10 @@ from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.seal_label import SEAL
-from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 # A session that says otherwise must not make a kept partition's loss look like fewer rows.
-_OPTIONS = {
+READ_OPTIONS = {
     "globPaths": "false",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
@@ -236,7 +236,7 @@ class PartitionReader:
             files.partitionSchema(),
             files.dataSchema(),
             files.bucketSpec(),
-            _formats.of(self._spark),
+            exact_format(self._spark),
             files.options(),
             files.sparkSession(),
         )
@@ -250,14 +250,14 @@ class PartitionReader:
 
     def _file_reader(self, kept: KeptDataSet, with_position: bool) -> Any:
         """Spark's reader of files with these columns; it is asked for their places alone."""
-        schema = json.dumps(_file_schema(kept, with_position))
+        schema = json.dumps(file_schema(kept.manifest.dataset, with_position=with_position))
         key = (schema, kept.manifest.dataset.seal is not None)
         with self._lock:
             reader = self._readers.get(key)
         if reader is None:
             reader = self._session(kept).read().format(PARQUET)
             reader = reader.schema(self._jvm.type_from_json(schema))
-            for option, value in _OPTIONS.items():
+            for option, value in READ_OPTIONS.items():
                 reader = reader.option(option, value)
             self._remember(self._readers, key, reader)
         return reader
@@ -280,6 +280,11 @@ class PartitionReader:
 
     def _project(self, columns: list[Any], child: Any) -> Any:
         return self._jvm.project(self._jvm.to_seq(columns), child)
+
+
+def exact_format(spark: SparkSession) -> Any:
+    """Reads kept files whatever settings say, see `java/KeptFormat.java`."""
+    return _formats.of(spark)
 
 
 _formats: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptFormat"))
@@ -317,9 +322,13 @@ def hadoop_path(place: str) -> str:
     return f"file:{place}" if place.startswith("/") else place
 
 
-def _file_schema(kept: KeptDataSet, with_position: bool) -> dict[str, Any]:
-    """The columns that a read asks for: Spark wants every one of them among its attributes."""
-    dataset = kept.manifest.dataset
+def file_schema(dataset: DataSetDescription, *, with_position: bool) -> dict[str, Any]:
+    """The columns that a read asks for, as Spark's JSON: every one of them is among its attributes.
+
+    Args:
+        dataset: what the files hold.
+        with_position: the place of each row is asked for as well.
+    """
     fields = [_field(column.kept_as, column.kept_type) for column in dataset.columns]
     if dataset.filler_column is not None:
         fields.append(_field(dataset.filler_column, "boolean"))

@@ -130,25 +130,45 @@ class PartitionWriter:
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        members = JvmMembers.of(self._spark)
-        jdf = members.of_rows(session, plan)
-        dataframe = DataFrame(jdf, self._spark)
+        jdf = JvmMembers.of(self._spark).of_rows(session, plan)
+        shaped = self._shaped(DataFrame(jdf, self._spark), description)
+        return self.save(shaped, session, description, location)
+
+    def save(
+        self, shaped: Any, session: Any, description: DataSetDescription, location: str
+    ) -> Any:
+        """Writes rows that have the columns of the files already.
+
+        Args:
+            shaped: a DataFrame.
+            session: the JVM's session that runs it.
+            description: how its columns are kept.
+            location: the path of a directory that is empty or not there.
+
+        Returns:
+            the JVM's physical plan that has run; None where Spark doesn't say.
+
+        Raises:
+            pyspark.errors.PySparkException: whatever the Spark job fails with.
+        """
         options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
-        writer = self._shaped(dataframe, description).write.mode("append")
+        writer = shaped.write.mode("append")
         for key, value in options.items():
             writer = writer.option(key, value)
         writer = writer.option("compression", self.compression).format(PARQUET)
         path = hadoop_path(location)
         try:
-            command = write_command(dataframe.sparkSession, writer._jwrite, "save", path)
+            command = write_command(
+                self._spark, writer._jwrite, "save", path, java_session=session
+            )
         except UnsupportedSparkError:
             command = None
         if command is None:
             writer.save(path)
             return None
         # It runs when its rows, which are none, are asked for.
-        run = members.of_rows(session, command).queryExecution().commandExecuted()
-        return run.commandPhysicalPlan()
+        run = JvmMembers.of(self._spark).of_rows(session, command).queryExecution()
+        return run.commandExecuted().commandPhysicalPlan()
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns

@@ -18,7 +18,8 @@ class ProductionSteps:
     """How a plan becomes a kept dataset: all of it is written, and published by itself.
 
     Attributes:
-        writes_everything: whether what is written is all of the dataset, by the query's own plan.
+        writes_everything: whether what is written is all of the dataset, by the query's own plan,
+            so that nobody knows its partitions by their indices yet.
 
     Args:
         storage: where it is kept.

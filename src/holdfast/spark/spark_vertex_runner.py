@@ -42,6 +42,7 @@ from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.job_description import described
 from holdfast.spark.partial_loss import LostPartitions
+from holdfast.spark.partition_merger import PartitionMerger
 from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
@@ -88,6 +89,7 @@ class SparkVertexRunner:
         self._storage = storage
         self._reader = PartitionReader(spark)
         self._writer = PartitionWriter(spark, compression)
+        self._merger = PartitionMerger(spark, self._writer)
         self._sources = SourceVersions(spark)
         self._live: Any = None
 
@@ -250,9 +252,8 @@ class SparkVertexRunner:
             if changed is not None:
                 raise NotKeptError(f"{changed} changed after it was listed")
             self._check_settings(session, inputs)
-            if steps.writes_everything and run and is_distributed_alike(query.root):
-                layout = self._layout(run, session, description, production)
-                description = description.model_copy(update={"layout": layout})
+            if steps.writes_everything:
+                description = self._known(run, session, staged, description, production)
             kept = steps.publish(staged, description, written)
         except BaseException as error:
             self._storage.discard(staged)
@@ -312,6 +313,30 @@ class SparkVertexRunner:
                 run = self._writer.write(plan, session, description, staged.location)
             return run, job.written()
 
+    def _known(
+        self,
+        plan: Any,
+        session: Any,
+        staged: StagedDataSet,
+        description: DataSetDescription,
+        production: Production[Query],
+    ) -> DataSetDescription:
+        """What is known of a result once its rows are written."""
+        layout = self._layout(plan, session, description, production)
+        described = description.model_copy(update={"layout": layout})
+        return self._merged(staged, described, production.inputs)
+
+    def _merged(
+        self, staged: StagedDataSet, description: DataSetDescription, inputs: SessionInputs
+    ) -> DataSetDescription:
+        """Merges small partitions; what is known of them then."""
+        # A stream's partitions are those of its subtasks.
+        if self._storage.spans_machines or description.seal is not None:
+            return description
+        groups = self._merger.merge(staged, description, inputs)
+        layout = None if description.layout is None else description.layout.merged(groups)
+        return description.model_copy(update={"layout": layout})
+
     def _layout(
         self,
         run: Any,
@@ -320,6 +345,8 @@ class SparkVertexRunner:
         production: Production[Query],
     ) -> RowLayout | None:
         if description.position_column is not None or description.seal is not None:
+            return None
+        if run is None or not is_distributed_alike(production.query.root):
             return None
         try:
             return executed_layout(self._spark, run, session, _read(production))

@@ -11,7 +11,13 @@ from holdfast.spark.per_context import PerContext
 from holdfast.spark.versions import NAMES_WRITE_COMMANDS, is_at_least
 
 
-def write_command(session: SparkSession, java_writer: Any, method: str, *arguments: Any) -> Any:
+def write_command(
+    session: SparkSession,
+    java_writer: Any,
+    method: str,
+    *arguments: Any,
+    java_session: Any = None,
+) -> Any:
     """The JVM's command of a writer's method, which isn't run; None if there is nothing to do.
 
     Args:
@@ -19,6 +25,7 @@ def write_command(session: SparkSession, java_writer: Any, method: str, *argumen
         java_writer: Spark's writer.
         method: its method, such as `save`.
         *arguments: of that method; None is left out.
+        java_session: the JVM's session that writes, where it isn't that of `session`.
 
     Raises:
         pyspark.errors.AnalysisException: when Spark rejects the write.
@@ -35,7 +42,8 @@ def write_command(session: SparkSession, java_writer: Any, method: str, *argumen
     array = gateway.new_array(jvm.java.lang.Object, len(given))
     for index, each in enumerate(given):
         array[index] = each
-    return _planned.of(session).command(session._jsparkSession, java_writer, method, array)
+    writes = java_session or session._jsparkSession
+    return _planned.of(session).command(writes, java_writer, method, array)
 
 
 _planned: PerContext[Any] = PerContext(lambda spark: new_object(spark, "PlannedWrites"))

@@ -42,7 +42,7 @@ class KeptPartition(_Record):
     """One result partition.
 
     Attributes:
-        index: which subtask wrote it.
+        index: which subtask wrote it; of several that were merged, the last one.
         file: its name beside the manifest.
         bytes: its size.
         rows: how many rows it holds.

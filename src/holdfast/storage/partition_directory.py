@@ -149,6 +149,17 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
     return tuple(partitions[index] for index in sorted(partitions))
 
 
+def partition_sizes(staged: Path) -> list[int]:
+    """The sizes of the files that Spark's writer left, by the index of their partitions."""
+    with os.scandir(staged) as entries:
+        found = [
+            (int(match[1]), entry.stat().st_size)
+            for entry in entries
+            if (match := _PART_FILE.fullmatch(entry.name))
+        ]
+    return [size for _, size in sorted(found)]
+
+
 def partition_in(file: Path, index: int) -> KeptPartition:
     """The partition in a file, whose footer says that it is whole.
 

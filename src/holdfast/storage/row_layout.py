@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,6 +96,25 @@ class RowLayout(_Record):
         left = files.difference(index for share in lost for index in share.partitions)
         slots = merged(each for share in lost for each in share.slots)
         return Remainder(tuple(sorted(left)), slots) if left and slots else None
+
+    def merged(self, groups: Iterable[Sequence[int]]) -> RowLayout:
+        """The layout after partitions were written together.
+
+        Args:
+            groups: the indices of those in one file each, which now has the last of them.
+
+        >>> shares = [Share(partitions=(i,), slots=((i, i + 1),)) for i in range(3)]
+        >>> layout = RowLayout(by=HashedRows(columns=(0,), slots=3), shares=tuple(shares))
+        >>> [(each.partitions, each.slots) for each in layout.merged([(0, 1)]).shares]
+        [((1,), ((0, 2),)), ((2,), ((2, 3),))]
+        """
+        holder = {index: group[-1] for group in groups for index in group}
+        together: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for share in self.shares:
+            now = tuple(sorted({holder.get(index, index) for index in share.partitions}))
+            together.setdefault(now, []).extend(share.slots)
+        shares = (Share(partitions=each, slots=merged(slots)) for each, slots in together.items())
+        return RowLayout(by=self.by, shares=tuple(shares))
 
     def completed(
         self, remainder: Remainder, numbers: Mapping[int, int], made: Iterable[Share]
