@@ -7,11 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import tpch
-from benchmarks.cache import keeping, planning, report
+from benchmarks import figure_report, tpch
+from benchmarks.cache import hits, keeping, planning, report
 from benchmarks.cache.session import start
 from benchmarks.cache.ways import all_ways
 from holdfast import Environment
+
+PARTS = ("keeping", "planning", "hits")
 
 
 def main() -> int:
@@ -20,10 +22,12 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
     parser.add_argument("--planning-rounds", type=int, default=15)
-    parser.add_argument("--only", choices=("keeping", "planning"))
+    parser.add_argument("--hit-rounds", type=int, default=25)
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--ways", help="names of ways, comma-separated; all by default")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
+    parts = PARTS if arguments.only is None else (arguments.only,)
     data = tpch.generate(arguments.output / "data", arguments.scale)
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary:
         home = Path(temporary).resolve()
@@ -32,19 +36,22 @@ def main() -> int:
             tpch.register(spark, data)
             timings: keeping.Timings = {}
             times: list[planning.PlanningTime] = []
-            if arguments.only != "planning":
+            if "keeping" in parts:
                 ways = all_ways(spark, home)
                 if arguments.ways:
                     ways = [way for way in ways if way.name in arguments.ways.split(",")]
                 timings = keeping.measure(
                     spark, ways, arguments.rounds, lambda text: print(text, file=sys.stderr)
                 )
-            if arguments.only != "keeping":
-                with Environment(
-                    spark, config={"intermediate-result-storage.directory": str(home / "kept")}
-                ) as environment:
+            config = {"intermediate-result-storage.directory": str(home / "kept")}
+            with Environment(spark, config=config) as environment:
+                if "planning" in parts:
                     times = planning.measure(spark, environment, arguments.planning_rounds)
-            report.write(timings, times, arguments.rounds, arguments.output, arguments.scale)
+                if "hits" in parts:
+                    figures = hits.measure(spark, environment, arguments.hit_rounds)
+                    figure_report.write(figures, arguments.output / "bench-hits.json")
+            if timings or times:
+                report.write(timings, times, arguments.rounds, arguments.output, arguments.scale)
         finally:
             spark.stop()
     return 0

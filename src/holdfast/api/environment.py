@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from types import TracebackType
@@ -85,6 +86,7 @@ from holdfast.spark.compatibility import check
 from holdfast.spark.failures import is_cancelled
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
+from holdfast.spark.known_plans import KnownPlans
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
@@ -215,6 +217,7 @@ class Environment(StreamEnvironment):
         self._stored_by_spark = StoredBySpark(plain, self.left_alone)
         self._possible_parts = PossibleParts(plain)
         self._unmatched: WeakKeyDictionary[Table, int] = WeakKeyDictionary()
+        self._known_plans = KnownPlans(self._bridge)
         runner = self._runner_over(self._storage)
         self._master: JobMaster[Query, DataFrame] = JobMaster(
             self._manager,
@@ -427,6 +430,7 @@ class Environment(StreamEnvironment):
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
+        self._known_plans.forget_runs()
         if self._queries is not None:
             self._queries.stop()
         if self._main is not self:
@@ -562,13 +566,24 @@ class Environment(StreamEnvironment):
         if request is None:
             return self._run_plain(table, name, action)
         jobs = self._master if self._recoverable is None else self._recoverable
+        if self._recoverable is None:
+            query = self._known_plans.repeatable(table, request.query, request.inputs)
+            request = replace(request, query=query)
+        run_as: list[ParentDataFrame] = []
+
+        def acting(dataframe: ParentDataFrame) -> T:
+            run_as.append(dataframe)
+            return action(dataframe)
+
         try:
             with self.left_alone():
-                answer, result = jobs.run(request, action, before_retry=before_retry)
+                answer, result = jobs.run(request, acting, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
         else:
             self._last_job_result = JobExecutionResult.of(result)
+            if request.query.last_run is not None:
+                request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
@@ -668,7 +683,7 @@ class Environment(StreamEnvironment):
             )
         stays = self.configuration.lifetime(lifetime)
         check_keepable(self._plain, table)
-        query = self._bridge.query(table)
+        query = self._known_plans.query(table)
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(
@@ -720,21 +735,21 @@ class Environment(StreamEnvironment):
         return self._levels.get(digest) if self._manager.wanted.find(digest) else None
 
     def _digest(self, table: Table) -> str:
-        return self._bridge.query(table).root.digest
+        return self._known_plans.query(table).root.digest
 
     def invalidate(self, table: Table) -> None:
         """Drops what is kept of a table's computation; the next job recomputes it."""
         if not self._is_closed:
-            self._release(self._manager.invalidate(self._bridge.query(table).root.digest))
+            self._release(self._manager.invalidate(self._digest(table)))
 
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
         if not self._is_closed:
-            digest = self._bridge.query(table).root.digest
-            self._release(self._manager.invalidate(digest, closing=table))
+            self._release(self._manager.invalidate(self._digest(table), closing=table))
 
     def _release(self, dropped: Iterable[KeptResult]) -> None:
         """Releases what has been invalidated, if only plans read it that nobody has any more."""
+        self._known_plans.forget_runs()
         self._master.release_collected(thorough=any(entry.readers for entry in dropped))
 
     def explain_kept(self, table: Table) -> str:
@@ -809,7 +824,7 @@ class Environment(StreamEnvironment):
         if self._is_closed or not self._may_match(table):
             return None
         try:
-            query = self._stored_by_spark.fixed(self._bridge.query(table))
+            query = self._stored_by_spark.fixed(self._known_plans.query(table))
             if isinstance(table, CachedTable) and not self._manager.wanted.find(query.root.digest):
                 self._follow(table, query)
             return JobRequest(name, query, query.root, session_inputs(self._plain))
@@ -840,16 +855,20 @@ class Environment(StreamEnvironment):
             query: a table, or an analyzed plan of the JVM.
         """
         wanted = self._manager.wanted
-        if self._recoverable is not None:
+        # What a cached table reads may have changed since it was cached.
+        if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
-        if self._manager.results.may_find(lambda digest: wanted.find(digest) is not None):
+        if isinstance(query, Table) and self._known_plans.has_run(query):
             return True
-        if not wanted:
-            return False
-        # What it reads may have changed since it was cached.
-        if isinstance(query, CachedTable):
-            return True
-        if isinstance(query, Table) and self._unmatched.get(query) == wanted.registrations:
+        return self._may_have_part_of(query) or self._manager.results.may_find(
+            lambda digest: wanted.find(digest) is not None
+        )
+
+    def _may_have_part_of(self, query: Any) -> bool:
+        """Whether anything that is wanted may be a part of a query."""
+        wanted = self._manager.wanted
+        is_known = isinstance(query, Table) and self._unmatched.get(query) == wanted.registrations
+        if not wanted or is_known:
             return False
         self._possible_parts.look_for({each.digest: each.query.plan for each in wanted.all()})
         return self._possible_parts.may_be_in(query)
@@ -862,6 +881,7 @@ class Environment(StreamEnvironment):
         nothing = len(vertices) == 1 and vertices[0].outcome is VertexOutcome.RUN
         if not nothing or self._recoverable is not None:
             return
+        self._known_plans.forget_run(table)
         # Below what Spark has persisted nothing is looked for, as long as that is so.
         if self._stored_by_spark.has_any():
             nothing = all(node.replaceable for node in request.root.walk())

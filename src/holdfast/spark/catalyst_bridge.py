@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,6 +15,7 @@ from holdfast.plan.canonicalizer import Canonicalizer
 from holdfast.plan.document import OperatorDocument
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.last_run import LastRun
 from holdfast.spark.plan_reader import PlanReader, PlanReading
 from holdfast.spark.python_functions import pickled_function_digest
 
@@ -28,12 +29,14 @@ class Query:
         plan: the analyzed plan in the JVM.
         reading: the way from the one's nodes to the other's.
         dataframe: whose plan it is, with what Spark has made of it; None for a plan alone.
+        last_run: what its last job was run as, for the next one; None where each is planned anew.
     """
 
     root: CanonicalNode
     plan: Any
     reading: PlanReading
     dataframe: DataFrame | None = None
+    last_run: LastRun | None = None
 
 
 Identified = Callable[[PlanReading], list[OperatorDocument]]
@@ -57,8 +60,17 @@ class CatalystBridge:
 
     def query(self, dataframe: DataFrame) -> Query:
         """Reads a DataFrame's plan. Runs nothing."""
-        query = self.read(dataframe._jdf.queryExecution().analyzed())
-        return replace(query, dataframe=DataFrame(dataframe._jdf, self._spark))
+        reading = PlanReader.of(self._spark).read_of(dataframe)
+        root = self.canonical(reading, reading.operators)
+        return Query(root, reading.node(0), reading, DataFrame(dataframe._jdf, self._spark))
+
+    def is_still(self, query: Query) -> bool:
+        """Whether a query would be read the same again, so that its canonical plan is what it was.
+
+        Args:
+            query: whose reading says all, see `PlanReading`.
+        """
+        return PlanReader.of(self._spark).is_still(query.reading)
 
     def read(
         self, plan: Any, identified: Identified | None = None, *, as_written: bool = False

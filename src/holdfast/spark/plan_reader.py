@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.plan.document import (
     NAMED_INPUT_OPERATORS,
@@ -31,6 +32,8 @@ from holdfast.spark.source_versions import file_versions, written_tables
 
 # A longer answer is written in several pieces, and TCP's delayed acknowledgement costs 40 ms then.
 _PIECE = 8000
+# No text of a user has it: there, quotation marks are escaped.
+_PYTHON = '{"python":"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,21 @@ class PlanReading:
 
     Attributes:
         operators: the plan's operators in pre-order, subqueries nested inside expressions.
+        says_all: what is made of them follows from them alone; not so where there are Python
+            functions in them, which may refer to modules that change.
     """
 
     operators: list[OperatorDocument]
+    says_all: bool
     _reading: Any
+    _nodes: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def node(self, handle: int) -> Any:
         """The JVM's `LogicalPlan` that the operator with this handle was read from."""
-        return self._reading.node(handle)
+        node = self._nodes.get(handle)
+        if node is None:
+            node = self._nodes[handle] = self._reading.node(handle)
+        return node
 
     def each(self, function: Any) -> str:
         """What a function of the JVM says of each node, by handle and separated by commas.
@@ -89,9 +99,35 @@ class PlanReader:
     def read(self, plan: Any) -> PlanReading:
         """Reads `plan`, a resolved `LogicalPlan` in the JVM."""
         with self.unsalted():
-            reading = self._reader.read(plan)
-        text = "".join(iter(lambda: reading.take(_PIECE), ""))
-        return PlanReading(nested(json.loads(text)), reading)
+            return _taken(self._reader.read(plan))
+
+    def read_of(self, dataframe: DataFrame) -> PlanReading:
+        """Reads the analyzed plan of a DataFrame."""
+        with self.unsalted():
+            return _taken(self._reader.readDataset(dataframe._jdf))
+
+    def is_still(self, reading: PlanReading) -> bool:
+        """Whether a plan that has been read would be read the same again.
+
+        Args:
+            reading: of the plan.
+        """
+        with self.unsalted():
+            return bool(self._reader.isStill(reading._reading))
+
+    def inputs(self, session: Any, known: Collection[str]) -> tuple[str, list[dict[str, str]]]:
+        """What a session's queries depend on beside their plans.
+
+        Args:
+            session: the JVM's.
+            known: digests that have been returned before.
+
+        Returns:
+            the digest of this; and unless that is known, what is set, what is in effect whether
+            set or not, and what this program has set for Hadoop, but for its file systems.
+        """
+        digest, _, text = str(self._reader.inputs(session, " ".join(known))).partition(" ")
+        return digest, json.loads(text) if text else []
 
     @contextmanager
     def unsalted(self) -> Iterator[None]:
@@ -102,11 +138,6 @@ class PlanReader:
     def texts(self, texts: Any) -> dict[str, str]:
         """The texts of a Scala map from texts to texts."""
         found: dict[str, str] = json.loads(self._reader.texts(texts))
-        return found
-
-    def hadoop_texts(self, configuration: Any) -> dict[str, str]:
-        """What this program has set in a Hadoop configuration, but for its file systems."""
-        found: dict[str, str] = json.loads(self._reader.hadoopTexts(configuration))
         return found
 
     def salt(self, node: Any) -> str:
@@ -121,6 +152,14 @@ class PlanReader:
             salt = uuid.uuid4().hex
             node.setTagValue(self.salt_tag, salt)
             return salt
+
+
+def _taken(reading: Any) -> PlanReading:
+    pieces: list[str] = []
+    while not pieces or pieces[-1][0] == "+":
+        pieces.append(str(reading.take(_PIECE)))
+    text = "".join(piece[1:] for piece in pieces)
+    return PlanReading(nested(json.loads(text)), _PYTHON not in text, reading)
 
 
 _readers = PerContext(PlanReader)

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
 
 # In effect whether set or not; no setting of Spark's is called like that.
-_ANSI, _CASE, _ZONE = "ansi", "case sensitive", "time zone"
-_IN_EFFECT = frozenset({_ANSI, _CASE, _ZONE})
+_ZONE = "time zone"
+_IN_EFFECT = frozenset({"ansi", "case sensitive", _ZONE})
 _HADOOP = "hadoop: "
+# Sessions of one program may take turns.
+_REMEMBERED = 8
 
 
 def session_inputs(spark: SparkSession) -> SessionInputs:
-    """The settings that `spark`'s queries run under at this moment."""
-    # A copy, as another thread may change a setting between two looks at them.
-    settings = spark._jsparkSession.sessionState().conf().clone()
-    inputs = _counted(spark, settings)
-    inputs[_ANSI] = str(settings.ansiEnabled())
-    inputs[_CASE] = str(settings.caseSensitiveAnalysis())
-    inputs[_ZONE] = settings.sessionLocalTimeZone()
-    # All sessions share it, and readers of files see it.
-    configuration = spark.sparkContext._jsc.hadoopConfiguration()
-    of_hadoop = PlanReader.of(spark).hadoop_texts(configuration)
-    inputs |= {_HADOOP + key: value for key, value in of_hadoop.items()}
-    return SessionInputs(spark.version, inputs)
+    """The settings that `spark`'s queries run under at this moment.
+
+    The same object, as long as they are the same.
+    """
+    return _known_inputs.of(spark).of(spark)
+
+
+class _KnownInputs:
+    """Settings that sessions of one context have been found to have."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._reader = PlanReader.of(spark)
+        self._lock = Lock()
+        self._by_digest: OrderedDict[str, SessionInputs] = OrderedDict()
+
+    def of(self, spark: SparkSession) -> SessionInputs:
+        with self._lock:
+            known = dict(self._by_digest)
+        digest, found = self._reader.inputs(spark._jsparkSession, known)
+        inputs = known.get(digest) or _session_inputs(spark.version, *found)
+        with self._lock:
+            self._by_digest[digest] = inputs
+            self._by_digest.move_to_end(digest)
+            while len(self._by_digest) > _REMEMBERED:
+                self._by_digest.popitem(last=False)
+        return inputs
+
+
+_known_inputs = PerContext(_KnownInputs)
+
+
+def _session_inputs(
+    version: str, everything: dict[str, str], in_effect: dict[str, str], hadoop: dict[str, str]
+) -> SessionInputs:
+    of_hadoop = {_HADOOP + key: value for key, value in hadoop.items()}
+    return SessionInputs(version, _counted(everything) | in_effect | of_hadoop)
 
 
 def of_hadoop(inputs: SessionInputs) -> dict[str, str]:
@@ -51,7 +80,7 @@ def session_under(
     session = spark._jsparkSession.cloneSession()
     _interrupted_with(spark, session)
     settings = session.sessionState().conf()
-    found = _counted(spark, settings)
+    found = _counted(PlanReader.of(spark).texts(settings.getAllConfs()))
     wanted = {
         key: value
         for key, value in inputs.settings.items()
@@ -85,9 +114,8 @@ def _interrupted_with(spark: SparkSession, copied: Any) -> None:
         copied.managedJobTags().get().put("holdfast", tag)
 
 
-def _counted(spark: SparkSession, settings: Any) -> dict[str, str]:
+def _counted(everything: Mapping[str, str]) -> dict[str, str]:
     """What is set, of what results may depend on."""
-    everything = PlanReader.of(spark).texts(settings.getAllConfs())
     return {
         key: value
         for key, value in everything.items()

@@ -17,7 +17,7 @@ from holdfast.errors import LocationsIncompleteError, StorageError, UnsupportedS
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
-from holdfast.plan.substitution import examine
+from holdfast.plan.substitution import Match, examine
 from holdfast.plan.terms import digests
 from holdfast.runtime.execution_events import VertexProduced, VertexStarted
 from holdfast.runtime.vertex_runner import (
@@ -99,7 +99,18 @@ class SparkVertexRunner:
         Raises:
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
-        return self._substituted(query, root, reads, self._reader)
+
+        def made() -> DataFrame:
+            return self._substituted(query, root, reads, self._reader)
+
+        matches = [] if query.last_run is None else _matches(root, reads)
+        if query.last_run is None or not matches or any(each.in_barrier for each, _ in matches):
+            return made()
+        read = tuple(
+            (each.node.handle, kept.name, kept.directories, kept.manifest.created)
+            for each, kept in matches
+        )
+        return query.last_run.lend(read, made)
 
     def handed_out(
         self, query: Query, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm
@@ -425,10 +436,7 @@ class SparkVertexRunner:
         whole_files: PartitionReader | None = None
         # Some of Spark's rules for subqueries fail over a union that no user has written.
         one_scan = one_scan or any(node.subqueries for node in root.walk())
-        for match in examine(root, lambda node: reads(node) is not None, below_root=below_root):
-            kept = reads(match.node)
-            if kept is None or match.obstacle is not None:
-                continue
+        for match, kept in _matches(root, reads, below_root=below_root):
             if match.in_barrier:
                 self._check_barrier(kept)
                 whole_files = whole_files or reader.of_whole_files()
@@ -460,6 +468,18 @@ class SparkVertexRunner:
             raise SubstitutionRefusedError(
                 f"a barrier stage over {len(indices)} kept partitions has only {slots} slots"
             )
+
+
+def _matches(
+    root: CanonicalNode, reads: Reads, *, below_root: bool = False
+) -> list[tuple[Match, KeptDataSet]]:
+    """The nodes that are read instead of being computed, and what is read for each."""
+    found = [
+        (match, reads(match.node))
+        for match in examine(root, lambda node: reads(node) is not None, below_root=below_root)
+        if match.obstacle is None
+    ]
+    return [(match, kept) for match, kept in found if kept is not None]
 
 
 def _remove_if_empty(directory: Path) -> None:

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
@@ -41,8 +42,11 @@ import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.Metadata;
@@ -94,13 +98,62 @@ public final class PlanReader {
     }
 
     public Reading read(LogicalPlan plan) {
+        Walk walk = walked(plan);
+        return new Reading(walk.out, walk.nodes);
+    }
+
+    /** The analyzed plan of a Dataset, like `read`. */
+    public Reading readDataset(Dataset dataset) {
+        return read(dataset.queryExecution().analyzed());
+    }
+
+    /** Whether a plan would be read as it has been: listings of files may have been refreshed. */
+    public boolean isStill(Reading reading) {
+        Walk walk = walked((LogicalPlan) reading.nodes.get(0));
+        return Arrays.equals(reading.digest, digestOf(walk.out));
+    }
+
+    Walk walked(LogicalPlan plan) {
         Walk walk = new Walk(this);
         try {
             walk.operators(plan);
         } catch (Exception error) {
             throw unreadable(error);
         }
-        return new Reading(walk.out, walk.nodes);
+        return walk;
+    }
+
+    static byte[] digestOf(CharSequence text) {
+        try {
+            // Two bytes for each char, as UTF-8 has one mark for all surrogates that are alone.
+            byte[] bytes = text.toString().getBytes(StandardCharsets.UTF_16LE);
+            return MessageDigest.getInstance("SHA-256").digest(bytes);
+        } catch (java.security.NoSuchAlgorithmException error) {
+            throw unreadable(error);
+        }
+    }
+
+    /**
+     * What a session's queries depend on beside their plans: a digest, and after a blank three JSON
+     * objects, in a list: what is set, what is in effect whether set or not, and what is set for
+     * Hadoop.
+     *
+     * @param known digests that the caller knows already: of one of these the digest is all
+     */
+    public String inputs(SparkSession session, String known) {
+        // A copy, as another thread may change a setting between two looks at them.
+        SQLConf settings = session.sessionState().conf().clone();
+        Walk walk = new Walk(this);
+        walk.out.append('[').append(texts(settings.getAllConfs()));
+        walk.out.append(",{\"ansi\":\"").append(settings.ansiEnabled());
+        walk.out.append("\",\"case sensitive\":\"").append(settings.caseSensitiveAnalysis());
+        walk.out.append("\",\"time zone\":");
+        walk.quoted(settings.sessionLocalTimeZone());
+        // All sessions share it, and readers of files see it.
+        Configuration shared = session.sparkContext().hadoopConfiguration();
+        walk.out.append("},").append(hadoopTexts(shared)).append(']');
+        String digest = Base64.getEncoder().encodeToString(digestOf(walk.out));
+        return known.contains(digest) ? digest : digest + ' ' + walk.out;
     }
 
     /** The texts of a map as a JSON object, whatever characters they have. */
@@ -152,25 +205,32 @@ public final class PlanReader {
     /** A plan as text, with the way back to its nodes. */
     public static final class Reading {
         final List nodes;
+        final byte[] digest;
         StringBuilder text;
         int taken = 0;
 
         Reading(StringBuilder text, List nodes) {
             this.text = text;
             this.nodes = nodes;
+            this.digest = digestOf(text);
         }
 
-        /** The next part of the text, of at most some length; an empty one after its end. */
+        /** The next part of the text, of at most some length, after a `+`; the last after a `.`. */
         public String take(int length) {
             int start = taken;
             taken = Math.min(text.length(), start + length);
-            String part = text.substring(start, taken);
-            if (part.isEmpty()) {
-                // Readings are kept for their nodes.
-                text = new StringBuilder();
-                taken = 0;
+            // Half a pair of surrogates would become a mark that stands for any.
+            if (taken < text.length() && Character.isHighSurrogate(text.charAt(taken - 1))) {
+                taken--;
             }
-            return part;
+            String part = text.substring(start, taken);
+            if (taken < text.length()) {
+                return '+' + part;
+            }
+            // Readings are kept for their nodes.
+            text = new StringBuilder();
+            taken = 0;
+            return '.' + part;
         }
 
         public Object node(int handle) {

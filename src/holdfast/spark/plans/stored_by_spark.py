@@ -39,7 +39,7 @@ class StoredBySpark:
         """The query in which nothing is replaced below what Spark has stored.
 
         Args:
-            query: any query of the session.
+            query: any query of the session; the same object comes back where nothing is stored.
         """
         if not self.has_any():
             return query
@@ -50,7 +50,7 @@ class StoredBySpark:
                     self._is_stored = new_object(self._spark, "StoredBySpark", session)
                 except UnsupportedSparkError:
                     # Then a persisted plan may be computed from what is kept below it.
-                    return query
+                    return replace(query)
             stored = query.reading.each(self._is_stored).split(",")
         handles = {handle for handle, is_stored in enumerate(stored) if is_stored == "true"}
         return replace(query, root=with_fixed_parts(query.root, handles))
