@@ -158,9 +158,7 @@ class PartitionWriter:
         writer = writer.option("compression", self.compression).format(PARQUET)
         path = hadoop_path(location)
         try:
-            command = write_command(
-                self._spark, writer._jwrite, "save", path, java_session=session
-            )
+            command = write_command(self._spark, writer._jwrite, "save", path, java_session=session)
         except UnsupportedSparkError:
             command = None
         if command is None:
