@@ -18,6 +18,8 @@ from holdfast import Environment
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark import plan_reader
 from holdfast.spark.java_classes import new_object, object_of
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.partition_reader import exact_format
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.source_versions import written_tables
@@ -92,6 +94,10 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "PlannedWrites": new_object(spark, "PlannedWrites"),
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
+        "ExecutedLayouts": new_object(spark, "ExecutedLayouts"),
+        "GroupedFiles": new_object(
+            spark, "GroupedFiles", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
+        ),
         "InterruptedLog": new_object(spark, "InterruptedLog", "a reason that no error has"),
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
