@@ -26,13 +26,13 @@ def outcomes(env: Environment) -> list[VertexOutcome]:
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The plans that are read."""
     read: list[Any] = []
-    whole = CatalystBridge.canonical
+    whole = CatalystBridge.read
 
-    def counted(self: CatalystBridge, reading: Any, *args: Any, **kwargs: Any) -> Any:
-        read.append(reading)
-        return whole(self, reading, *args, **kwargs)
+    def counted(self: CatalystBridge, plan: Any, *args: Any, **kwargs: Any) -> Any:
+        read.append(plan)
+        return whole(self, plan, *args, **kwargs)
 
-    monkeypatch.setattr(CatalystBridge, "canonical", counted)
+    monkeypatch.setattr(CatalystBridge, "read", counted)
     return read
 
 

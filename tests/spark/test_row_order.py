@@ -258,28 +258,6 @@ def test_a_small_unordered_result_is_shown_as_spark_shows_it(
     assert hot.tail(3) == df.tail(3)
 
 
-@pytest.mark.parametrize(("upwards", "scans"), [(False, 1), (True, 4)])
-def test_files_that_spark_reads_in_their_order_are_read_together(
-    spark: SparkSession, env: Environment, upwards: bool, scans: int
-) -> None:
-    """A plan of several scans takes longer to plan, and to run."""
-    df = spark.range(0, 4000, 1, 4)
-    share = F.spark_partition_id() if upwards else 3 - F.spark_partition_id()
-    df = df.select("id", F.sha2(F.col("id").cast("string"), 256).alias("w"))
-    hot = keep(env, df.where((F.col("id") % 1000 <= 100 + 200 * share) & (F.col("id") >= 0)))
-    sizes = [path.stat().st_size for path in _parts(env)]
-    assert len(sizes) == 4
-    assert sizes == sorted(sizes, reverse=not upwards)
-    rows = hot.collect()
-    assert_read(env)
-    assert rows == env.plain(hot).collect()
-    scanned: list[str] = []
-    env.run_action(
-        hot, "scans", lambda df: scanned.append(str(df._jdf.queryExecution().optimizedPlan()))
-    )
-    assert scanned[0].count("Relation [") == scans
-
-
 def test_rows_are_equal_where_order_is_not_defined(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:

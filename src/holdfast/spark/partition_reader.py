@@ -160,9 +160,9 @@ class PartitionReader:
 
     def _fresh_attributes(self, kept: KeptDataSet, attributes: Any, places: list[int]) -> Any:
         """The files' columns without the position, under ids of their own."""
-        # The files of some partitions tell as much as those of all, and have been listed before.
+        # The files of one partition tell as much as those of all, and have been listed before.
         few = 1 < len(kept.manifest.partitions) <= _FILES_IN_A_ROW
-        files = _in_turn(kept)[0] if few else kept.directories
+        files = kept.locations[:1] if few else kept.directories
         output = self._relation(kept, files).newInstance().output()
         if kept.manifest.dataset.filler_column is not None:
             return self._jvm.to_seq([output.apply(0)])
@@ -196,13 +196,11 @@ class PartitionReader:
 
     def _one_after_the_other(self, kept: KeptDataSet, attributes: Any) -> Any:
         reads: list[Any] = []
-        for files in _in_turn(kept):
-            relation = self._relation(kept, files)
+        for location in kept.locations:
+            relation = self._relation(kept, (location,))
             read = self._logical_relation(relation.relation(), attributes)
             reads.append(read if not reads else read.newInstance())
-        return (
-            reads[0] if len(reads) == 1 else self._jvm.union(self._jvm.to_seq(reads), False, False)
-        )
+        return self._jvm.union(self._jvm.to_seq(reads), False, False)
 
     def _sorted(self, kept: KeptDataSet, attributes: Any) -> Any:
         relation = self._relation(kept, kept.directories, with_position=True)
@@ -308,25 +306,6 @@ def reading_session(spark: SparkSession, *, whole_files: bool) -> Any:
 def _set_whole_files(session: Any) -> None:
     for key, value in _SETTINGS_OF_WHOLE_FILES.items():
         session.conf().set(key, value)
-
-
-def _in_turn(kept: KeptDataSet) -> list[tuple[str, ...]]:
-    """The files in their order, those together that one scan reads in it.
-
-    Of whole files Spark starts with the largest. It splits them as settings say, so that an order
-    that has been promised isn't left to that.
-    """
-    dataset = kept.manifest.dataset
-    if dataset.position_column is not None or dataset.seal is not None:
-        return [(location,) for location in kept.locations]
-    together: list[list[str]] = []
-    last = -1
-    for partition, location in zip(kept.manifest.partitions, kept.locations, strict=True):
-        if partition.bytes > last:
-            together.append([])
-        together[-1].append(location)
-        last = partition.bytes
-    return [tuple(files) for files in together]
 
 
 def _places(kept: KeptDataSet, identities: tuple[str, ...]) -> list[int]:
