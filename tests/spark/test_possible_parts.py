@@ -26,13 +26,13 @@ def outcomes(env: Environment) -> list[VertexOutcome]:
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The plans that are read."""
     read: list[Any] = []
-    whole = CatalystBridge.read
+    whole = CatalystBridge.canonical
 
-    def counted(self: CatalystBridge, plan: Any, *args: Any, **kwargs: Any) -> Any:
-        read.append(plan)
-        return whole(self, plan, *args, **kwargs)
+    def counted(self: CatalystBridge, reading: Any, *args: Any, **kwargs: Any) -> Any:
+        read.append(reading)
+        return whole(self, reading, *args, **kwargs)
 
-    monkeypatch.setattr(CatalystBridge, "read", counted)
+    monkeypatch.setattr(CatalystBridge, "canonical", counted)
     return read
 
 
