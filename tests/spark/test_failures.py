@@ -239,7 +239,6 @@ def test_data_lost_before_a_job_is_computed_again(
     assert staged(env) == []
 
 
-@pytest.mark.usefixtures("many_small_files")
 def test_a_file_of_another_dataset_in_the_place_of_one_is_not_read(
     spark: SparkSession, env: Environment, warnings: Callable[[], list[str]]
 ) -> None:
@@ -328,7 +327,6 @@ def test_a_thread_may_delete_everything_while_a_job_runs(
     assert location(env).exists()
 
 
-@pytest.mark.usefixtures("many_small_files")
 def test_a_file_replaced_while_a_job_runs_is_not_read(
     spark: SparkSession, env: Environment
 ) -> None:
