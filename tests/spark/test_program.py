@@ -192,6 +192,11 @@ class Notebook:
         )
 
 
+def results(shown: list[dict[str, Any]]) -> list[str]:
+    """The values among what a cell has shown."""
+    return [each["data"]["text/plain"] for each in shown if each["type"] == "execute_result"]
+
+
 @pytest.fixture
 def notebook(tmp_path: Path) -> Iterator[tuple[Any, Notebook]]:
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=ENVIRONMENT)
@@ -221,8 +226,7 @@ def test_a_notebook_shows_progress_and_its_stop_button_stops_the_job(
     )
     shown = cells.outputs(cells.begin(slow.format(1.5)))
     assert "tasks" in str(shown)
-    results = [each for each in shown if each["type"] == "execute_result"]
-    assert [each["data"]["text/plain"] for each in results] == ["8"]
+    assert results(shown) == ["8"]
     before = time.monotonic()
     cell = cells.begin(slow.format(60))
     while "tasks" not in str(cells.client.get_iopub_msg(timeout=60)["content"]):
@@ -230,6 +234,7 @@ def test_a_notebook_shows_progress_and_its_stop_button_stops_the_job(
     manager.interrupt_kernel()
     errors = [each for each in cells.outputs(cell) if each["type"] == "error"]
     assert [each["ename"] for each in errors] == ["KeyboardInterrupt"]
-    assert cells.text("spark.range(3).count()").strip() == "3"
+    # A job that a busy machine makes slow is shown, too.
+    assert results(cells.outputs(cells.begin("spark.range(3).count()"))) == ["3"]
     assert time.monotonic() - before < 55
     assert "produced" in cells.text("%holdfast") or "run" in cells.text("%holdfast")
