@@ -91,10 +91,14 @@ class World:
         return Start(self.gateway, self.leave, self.job_id, epoch)
 
     def link(
-        self, source: ApplicationID, partitions: list[ResultPartitionID], output: OutputID = KEPT
+        self,
+        source: ApplicationID,
+        partitions: list[ResultPartitionID],
+        output: OutputID = KEPT,
+        numbers: list[int] | None = None,
     ) -> None:
         app = self.app
-        self.gateway.link_output(app.application, app.job_id, output, source, partitions)
+        self.gateway.link_output(app.application, app.job_id, output, source, partitions, numbers)
 
     def promote(self, *indices: int) -> tuple[KeptPartition, ...]:
         kept = self.app.finish(KEPT, list(indices), 9)
@@ -145,6 +149,20 @@ def test_what_is_linked_outlives_what_it_was_linked_from(world: World) -> None:
     world.gateway.unregister_application(start.application)
     assert world.damage() is None
     assert world.app.outputs() == [KEPT]
+
+
+def test_what_is_linked_may_have_other_numbers(world: World) -> None:
+    start = world.begin(1)
+    start.keep(ONE, 0, 3)
+    start.keep(REST_OF_ONE, 0)
+    staged = world.app.open(KEPT)
+    world.leave(staged, 0, rows=1, name=KEPT.attempt)
+    taken = [*ids(ONE, 0, 3), *ids(REST_OF_ONE, 0)]
+    world.link(start.application, taken, numbers=[7, 2, 5])
+    kept = world.promote(0, 2, 5, 7)
+    assert [(each.index, each.rows) for each in kept] == [(0, 1), (2, 3), (5, 3), (7, 3)]
+    world.gateway.unregister_application(start.application)
+    assert world.damage() is None
 
 
 def test_what_it_was_linked_from_outlives_it(world: World) -> None:
@@ -212,14 +230,19 @@ def test_what_can_not_be_one_output_is_refused(world: World) -> None:
     staged = world.app.open(KEPT)
     elsewhere = output_of("2")
     world.app.open(elsewhere)
-    for output, partitions in (
-        (KEPT, []),
-        (KEPT, ids(ONE, 0, 0)),
-        (KEPT, [*ids(ONE, 1), *ids(REST_OF_ONE, 1)]),
-        (elsewhere, ids(ONE, 0)),
-    ):
+    refused: list[tuple[OutputID, list[ResultPartitionID], list[int] | None]] = [
+        (KEPT, [], None),
+        (KEPT, ids(ONE, 0, 0), None),
+        (KEPT, [*ids(ONE, 1), *ids(REST_OF_ONE, 1)], None),
+        (elsewhere, ids(ONE, 0), None),
+        (KEPT, ids(ONE, 0, 1), [4]),
+        (KEPT, ids(ONE, 0, 1), [4, 4]),
+        # Its rows would come twice.
+        (KEPT, ids(ONE, 0, 0), [4, 5]),
+    ]
+    for output, partitions, numbers in refused:
         with pytest.raises(MalformedRequestError):
-            world.link(start.application, partitions, output)
+            world.link(start.application, partitions, output, numbers)
     # Its partitions count by the tasks that make them.
     part = OutputPart.missing_of(ONE, [2], 3)
     gateway, missing = world.gateway, output_of("1", "11111111")

@@ -471,3 +471,18 @@ class Machine(RuleBasedStateMachine):
 
 TestTrackerInWhateverOrder: Any = Machine.TestCase
 TestTrackerInWhateverOrder.settings = settings(max_examples=5 * settings().max_examples)
+
+
+def test_what_an_executor_has_lost_leaves_the_rest(tracker: JobMasterPartitionTracker) -> None:
+    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
+    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
+    track(tracker, JOB, ANOTHER_ATTEMPT, {0: LEFT, 1: RIGHT, 2: RIGHT})
+    tracker.cluster_partitions_lost(LEFT, OUTPUTS)
+    assert tracker.locations(OUTPUT) == {1: RIGHT}
+    assert not tracker.is_complete(OUTPUT)
+    # It belongs to its job, which hasn't finished it.
+    assert tracker.locations(ANOTHER_ATTEMPT) == {0: LEFT, 1: RIGHT, 2: RIGHT}
+    assert tracker.datasets_on(LEFT) == {ANOTHER_ATTEMPT}
+    assert tracker.stop_tracking_and_release_cluster_outputs([OUTPUT]) == {RIGHT: [OUTPUT]}
+    with pytest.raises(UnknownTaskExecutorError):
+        tracker.cluster_partitions_lost("nowhere", [OUTPUT])

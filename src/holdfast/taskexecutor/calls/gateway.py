@@ -299,9 +299,9 @@ class TaskExecutorGateway(Protocol):
             UnknownDataSetError: when the output is not open; when the other application is not
                 registered here, or one of its outputs has not been promoted, or is released.
             UnknownPartitionError: when one of the partitions does not lie here.
-            MalformedRequestError: when there are none, an index is given twice, numbers are given
-                for others, a partition is of another dataset, or the output makes a part of another
-                one.
+            MalformedRequestError: when there are none, a partition or an index is given twice,
+                there aren't as many numbers, a partition is of another dataset, or the output makes
+                a part of another one.
             StorageError: when they aren't as they were published, or can't be linked.
 
         Source: FLIP-36, "Step 1: Execute JOB_1": what is cached outlives the job; FLIP-383: what

@@ -50,7 +50,7 @@ def refuse_bad_links(
         raise MalformedRequestError(
             "link_output", f"{len(indices)} numbers for {len(partitions)} partitions"
         )
-    if len(set(indices)) != len(indices):
+    if len(set(indices)) != len(indices) or len(set(partitions)) != len(partitions):
         raise MalformedRequestError("link_output", "duplicate partition")
     for each in partitions:
         if each.dataset_id != output.dataset_id:
