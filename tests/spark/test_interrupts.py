@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 import holdfast
 from holdfast import Environment, Table, VertexOutcome
 from holdfast.api.table_session import plain_session
+from holdfast.spark.java_classes import new_object
 
 PATIENCE = 100.0
 READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
@@ -268,3 +269,37 @@ def test_a_command_in_sql_is_interrupted(
         (tmp_path / "gate").touch()
         holdfast.detach(session)
         signal.signal(signal.SIGINT, before)
+
+
+def test_only_what_an_interrupt_ends_is_left_out_of_the_log(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    log = new_object(spark, "InterruptedLog", "a reason")
+    waits, other = jvm.java.lang.InterruptedException(), jvm.java.lang.RuntimeException("other")
+    ours = jvm.java.lang.RuntimeException("job 3 cancelled: a reason")
+
+    def left_out(error: Any) -> bool:
+        return str(log.filter(None, None, None, "said", error)) == "DENY"
+
+    assert [left_out(each) for each in (waits, other, ours, None)] == [True, False, True, False]
+    assert left_out(jvm.java.lang.RuntimeException("around it", waits))
+    # Somebody else may interrupt threads, too: a stream that is stopped, say.
+    gateway: Any = spark.sparkContext._gateway
+    waits.setStackTrace(gateway.new_array(jvm.java.lang.StackTraceElement, 0))
+    assert not left_out(waits)
+
+
+def test_a_context_leaves_no_filter_of_the_log_behind(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+
+    def filters() -> int:
+        there = (
+            jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration().getFilter()
+        )
+        if "CompositeFilter" not in str(there.getClass().getName()):
+            return 1
+        names = [str(each.getClass().getName()) for each in there.getFiltersArray()]
+        return names.count("holdfast.InterruptedLog")
+
+    for reason in ("a reason", "another"):
+        new_object(spark, "InterruptedLog", reason)
+        assert filters() == 1

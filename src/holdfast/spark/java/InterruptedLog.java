@@ -6,19 +6,35 @@ import org.apache.logging.log4j.Marker;
 import org.apache.logging.log4j.core.Filter;
 import org.apache.logging.log4j.core.Logger;
 import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
+import org.apache.logging.log4j.core.filter.CompositeFilter;
 import org.apache.logging.log4j.message.Message;
 
 /** Leaves out what Spark logs of errors that are but the end of what was interrupted in Python. */
 public final class InterruptedLog extends AbstractFilter {
     static final int DEPTH = 8;
+    static final String CALLS = "py4j.";
     final String why;
 
     /** @param why the reason that jobs are cancelled for, which their errors say */
     public InterruptedLog(String why) {
         this.why = why;
         LoggerContext context = (LoggerContext) LogManager.getContext(false);
-        context.getConfiguration().addFilter(this);
+        Configuration configuration = context.getConfiguration();
+        Filter there = configuration.getFilter();
+        // A Spark context of before has left one behind.
+        Filter[] filters =
+                there instanceof CompositeFilter
+                        ? ((CompositeFilter) there).getFiltersArray()
+                        : new Filter[] {there};
+        for (int index = 0; index < filters.length; index++) {
+            Filter each = filters[index];
+            if (each != null && each.getClass().getName().equals(getClass().getName())) {
+                configuration.removeFilter(each);
+            }
+        }
+        configuration.addFilter(this);
         context.updateLoggers();
     }
 
@@ -36,11 +52,23 @@ public final class InterruptedLog extends AbstractFilter {
         Throwable each = error;
         for (int depth = 0; each != null && depth < DEPTH; depth++) {
             // A killed task's has no message, and yet shows the reason; who waits for it has none.
-            if (each instanceof InterruptedException || each.toString().contains(why)) {
+            if (each.toString().contains(why)
+                    || each instanceof InterruptedException && isCall(each)) {
                 return true;
             }
             each = each.getCause();
         }
         return false;
     }
+
+    /** Whether it has ended a call from Python: Py4J interrupts those that Python gives up. */
+    boolean isCall(Throwable interrupt) {
+        StackTraceElement[] stack = interrupt.getStackTrace();
+        boolean found = false;
+        for (int index = 0; index < stack.length && !found; index++) {
+            found = stack[index].getClassName().startsWith(CALLS);
+        }
+        return found;
+    }
 }
+
