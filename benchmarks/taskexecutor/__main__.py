@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks import figure_report, tpch
@@ -15,7 +17,7 @@ from benchmarks.figure import Figure
 from benchmarks.taskexecutor import embedded, lost, scan, serving, trackers
 from benchmarks.taskexecutor.processes import nginx_program
 
-_PARTS = ("serving", "scan", "trackers", "embedded", "lost")
+_PARTS = ("serving", "scan", "trackers", "embedded", "lost", "lost-on-cluster")
 
 
 def main() -> int:
@@ -37,9 +39,12 @@ def main() -> int:
             figures += trackers.measure(arguments.partitions, arguments.executors)
         if "serving" in parts:
             figures += _serving(home, arguments.rounds)
-        if {"scan", "embedded", "lost"} & set(parts):
+        if {"scan", "embedded", "lost", "lost-on-cluster"} & set(parts):
             data = tpch.generate(arguments.output / "data", arguments.scale)
-            figures += _on_spark(parts, home, data, arguments.rounds)
+            if {"scan", "embedded", "lost"} & set(parts):
+                figures += _on_spark(parts, home, data, arguments.rounds)
+            if "lost-on-cluster" in parts:
+                figures += _on_cluster(home, data, arguments.rounds)
     figure_report.write(figures, arguments.output / "taskexecutor.json")
     return 0
 
@@ -79,6 +84,13 @@ def _on_spark(parts: Sequence[str], home: Path, data: Path, rounds: int) -> list
     finally:
         spark.stop()
     return figures
+
+
+def _on_cluster(home: Path, data: Path, rounds: int) -> list[Figure]:
+    alone = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=alone) as pool:
+        pairs = pool.submit(lost.measure_on_cluster, home / "cluster", data, rounds).result()
+    return [_ratio("one of two task executors lost: time / producing all", pairs, 0.65)]
 
 
 def _ratio(what: str, pairs: Sequence[tuple[float, float]], target: float) -> Figure:

@@ -1,4 +1,4 @@
-"""What it takes to restore a kept result of which a partition is lost."""
+"""What it takes to restore a kept result of which a partition, or an executor's share, is lost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from holdfast import Environment
 from holdfast.api.cached_table import CachedTable
 from holdfast.cli.demo.parquet_folder import tables_of
 from holdfast.cli.demo.tpch_story import tpch_story
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
 
 PARTITIONS = 16
+# Their heartbeats tell the driver what is lost.
+_UNTIL_FOUND_S = 2.5
+_MEMORY = "3g"
 
 
 def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tuple[float, float]]:
@@ -24,8 +28,7 @@ def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tu
         data: where TPC-H's tables lie.
         rounds: how many count; one more runs before them.
     """
-    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", str(PARTITIONS))
-    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64k")
+    _split(spark)
     story = tpch_story("TPC-H", tables_of(data))
     pairs = []
     with Environment(spark, {"intermediate-result-storage.directory": str(home)}) as environment:
@@ -38,6 +41,52 @@ def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tu
                 pairs.append((restored, produced))
             environment.invalidate_all()
     return pairs
+
+
+def measure_on_cluster(home: Path, data: Path, rounds: int) -> list[tuple[float, float]]:
+    """The same where one of two task executors has lost all that it held.
+
+    There is one session to a process: this is to be called in one of its own.
+
+    Args:
+        home: for the cluster.
+        data: where TPC-H's tables lie.
+        rounds: how many count; one more runs before them.
+    """
+    story = tpch_story("TPC-H", tables_of(data))
+    pairs = []
+    # A node's path for what is kept is the same on both, and the nodes' cores are this machine's.
+    with LocalCluster(home, memory=_MEMORY) as cluster:
+        spark = cluster.session(
+            {"spark.driver.memory": _MEMORY, "spark.shuffle.reduceLocality.enabled": "false"}
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+        _split(spark)
+        options = {
+            "taskexecutor.addresses": ",".join(cluster.task_executor_addresses),
+            "taskexecutor.token-file": str(cluster.token_file),
+            "heartbeat.interval": "1 s",
+            "heartbeat.timeout": "60 s",
+        }
+        with Environment(spark, options) as environment:
+            for number in range(rounds + 1):
+                kept = story.build(environment).cache()  # type: ignore[operator]
+                produced = _seconds(kept)
+                cluster.restart_task_executor(number % 2, empty=True)
+                time.sleep(_UNTIL_FOUND_S)
+                restored = _seconds(kept)
+                result = environment.last_job_result
+                assert result is not None and result.vertices[0].taken_over, result
+                if number > 0:
+                    pairs.append((restored, produced))
+                environment.invalidate_all()
+        spark.stop()
+    return pairs
+
+
+def _split(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", str(PARTITIONS))
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64k")
 
 
 def _seconds(kept: CachedTable) -> float:

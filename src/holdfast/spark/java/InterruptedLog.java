@@ -71,4 +71,3 @@ public final class InterruptedLog extends AbstractFilter {
         return found;
     }
 }
-
