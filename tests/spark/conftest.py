@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -143,10 +145,32 @@ def interpreted(
         yield
 
 
+@pytest.fixture(scope="module")
+def a_task_for_each_file(
+    settings: Callable[[Mapping[str, str]], AbstractContextManager[None]],
+) -> Iterator[None]:
+    """No task reads several files, however small they are."""
+    with settings({"spark.sql.files.openCostInBytes": "128m"}):
+        yield
+
+
 @pytest.fixture
 def many_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small partitions stay as the tasks wrote them, as on a cluster: there are many to be read."""
     monkeypatch.setattr("holdfast.storage.small_partitions.LEAST_SAVED", 1 << 30)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of 256 KB, or of what it is parametrized with."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    size = getattr(request, "param", "256k")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "ScanSplits": new_object(spark, "ScanSplits", "a", "b", "c"),
         "FileListings": new_object(spark, "FileListings", "a"),
         "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag),
-        "KeptFormat": new_object(spark, "KeptFormat"),
+        "KeptFormat": new_object(spark, "KeptFormat", True),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
         "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark)),
@@ -95,6 +95,9 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
         "ExecutedLayouts": new_object(spark, "ExecutedLayouts"),
+        "FilesInOrder": new_object(
+            spark, "FilesInOrder", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
+        ),
         "GroupedFiles": new_object(
             spark, "GroupedFiles", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
         ),

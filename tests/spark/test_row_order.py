@@ -87,6 +87,30 @@ def test_every_way_to_get_rows_keeps_the_order(
         assert_read(env)
 
 
+@pytest.mark.parametrize("layout", [FEW_FILES, MANY_FILES], ids=["a few files", "many files"])
+def test_files_that_are_too_large_for_one_task_each_are_read_in_order(
+    spark: SparkSession,
+    env: Environment,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: dict[str, str],
+) -> None:
+    monkeypatch.setattr("holdfast.spark.partition_reader._READ_WHOLE", 1)
+    with settings({**layout, **TINY_SPLITS}):
+        hot = keep(env, shuffled(spark).orderBy(F.desc("k")))
+        expected = list(range(399, -1, -1))
+        assert [row.k for row in hot.collect()] == expected
+        assert [row.k for row in hot.limit(30).collect()] == expected[:30]
+        assert [row.k for row in hot.tail(12)] == expected[-12:]
+        assert_read(env)
+        # What is handed out is one scan, sorted by the rows' places.
+        handed_out = hot.to_dataframe()
+        assert [row.k for row in handed_out.collect()] == expected
+        plan = str(handed_out._jdf.queryExecution().executedPlan())
+        assert "holdfast_position" in plan and plan.count("FileScan parquet") == 1
+        assert hot.rdd.map(lambda row: row.k).collect() == expected
+
+
 @pytest.mark.parametrize("union", ["true", "false"])
 def test_an_order_survives_a_partitioning_aware_union(
     spark: SparkSession, env: Environment, settings: Any, union: str
@@ -256,6 +280,110 @@ def test_a_small_unordered_result_is_shown_as_spark_shows_it(
     assert_read(env)
     assert hot.collect() == df.collect()
     assert hot.tail(3) == df.tail(3)
+
+
+SHARES = {
+    "upwards": lambda share: share,
+    "downwards": lambda share: 19 - share,
+    "up and down": lambda share: (share * 7) % 20,
+}
+
+
+@pytest.mark.parametrize("share", SHARES.values(), ids=SHARES.keys())
+@pytest.mark.parametrize("split", [{}, TINY_SPLITS], ids=["packed", "split"])
+def test_files_of_any_sizes_are_read_in_their_order_by_one_scan(
+    spark: SparkSession, env: Environment, settings: Any, share: Any, split: dict[str, str]
+) -> None:
+    df = spark.range(0, 4000, 1, 20)
+    grows = share(F.spark_partition_id())
+    df = df.select("id", F.sha2(F.col("id").cast("string"), 256).alias("w"))
+    hot = keep(env, df.where((F.col("id") % 200 <= 10 + 9 * grows) & (F.col("id") >= 0)))
+    sizes = [path.stat().st_size for path in _parts(env)]
+    assert len(sizes) == 20 and len(set(sizes)) > 10
+    with settings(split):
+        rows = hot.collect()
+        assert_read(env)
+        assert rows == env.plain(hot).collect()
+        assert hot.where("id % 3 = 0").tail(5) == env.plain(hot).where("id % 3 = 0").tail(5)
+        read: list[DataFrame] = []
+        env.run_action(hot, "looks", read.append)
+    assert str(read[0]._jdf.queryExecution().optimizedPlan()).count("Relation [") == 1
+
+
+def test_small_files_are_read_by_as_many_tasks_as_their_bytes_ask_for(
+    spark: SparkSession, env: Environment
+) -> None:
+    hot = keep(env, spark.range(0, 1000, 1, 60))
+    assert files(env) == 60
+    read: list[int] = []
+    env.run_action(hot, "counts", lambda df: read.append(df._jdf.rdd().getNumPartitions()))
+    assert 0 < read[0] <= spark.sparkContext.defaultParallelism + 1
+    assert_read(env)
+
+
+def test_an_rdd_has_the_partitions_that_were_kept_in_their_order(
+    spark: SparkSession, env: Environment
+) -> None:
+    df = spark.range(0, 100, 1, 4).where("id < 2 OR id BETWEEN 30 AND 49 OR id > 60")
+    hot = keep(env, df)
+    assert files(env) == 4
+    assert hot.rdd.glom().collect() == df.rdd.glom().collect()
+    assert_read(env)
+
+
+ODD = """
+SELECT CASE WHEN id % 4 = 0 THEN NULL ELSE named_struct('a', id, 'A b', array(-0.0D, NULL)) END s,
+       map(id, CASE WHEN id % 3 = 0 THEN DOUBLE('NaN') ELSE -0.0D END) AS m,
+       CASE WHEN id % 2 = 0 THEN -0.0F ELSE 0.0F END AS `x`, id AS x,
+       unhex('00ff') AS b, CAST(id AS DECIMAL(38, 7)) AS d, repeat('é', CAST(id AS INT)) AS t
+FROM range(0, 60, 1, 7)
+"""
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        lambda t: t,
+        lambda t: t.select("m", "s.a"),
+        lambda t: t.select(),
+        lambda t: t.where("s IS NULL OR t > 'é'"),
+        lambda t: t.where("false"),
+    ],
+    ids=["all", "some", "no columns", "filtered", "nothing"],
+)
+def test_odd_values_are_read_in_the_order_of_their_files(
+    spark: SparkSession, env: Environment, narrow: Step
+) -> None:
+    hot = keep(env, spark.sql(ODD))
+    assert files(env) == 7
+    rows = list(map(repr, narrow(hot).collect()))
+    assert_read(env)
+    assert rows == list(map(repr, narrow(spark.sql(ODD)).collect()))
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "noise"])
+def test_a_file_that_is_lost_is_noticed_by_the_task_that_reads_it_with_others(
+    spark: SparkSession, env: Environment, damage: str
+) -> None:
+    df = spark.range(0, 600, 1, 6)
+    hot = keep(env, df)
+    paths = _parts(env)
+
+    def lose(table: DataFrame) -> list[Row]:
+        status = paths[4].stat()
+        if damage == "gone":
+            paths[4].unlink()
+        else:
+            noise = status.st_size if damage == "noise" else 100
+            paths[4].write_bytes(b"x" * noise)
+            paths[4].with_name(f".{paths[4].name}.crc").unlink(missing_ok=True)
+        return table.collect()
+
+    again: list[Any] = [lose, DataFrame.collect]
+    rows = env.run_action(hot, "loses", lambda table: again.pop(0)(table))
+    assert rows == df.collect()
+    assert env.last_job_result is not None
+    assert len(env.last_job_result.losses) == 1
 
 
 def test_rows_are_equal_where_order_is_not_defined(

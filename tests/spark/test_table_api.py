@@ -1187,6 +1187,7 @@ def test_a_table_is_written_again_when_kept_data_are_lost(
         assert spark.table(tables[0]).count() == (8 if mode == "append" else 4)
 
 
+@pytest.mark.usefixtures("a_task_for_each_file")
 @pytest.mark.parametrize("mode", ["error", "ignore", "append"])
 def test_a_write_is_not_repeated_over_the_rows_of_its_first_attempt(
     mode: str, spark: SparkSession, losing: LosingEnvironment, tmp_path: Path

@@ -42,9 +42,12 @@ _REMEMBERED = 256
 # By its short name it could be the second version of it, whose plans have another form.
 PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 
+# A result that has no order by its plan is still shown as Spark shows it, while it is small.
+_SMALL = 4 << 20
+# A file that one task alone reads; most have one group of rows, which no two tasks could share.
+_READ_WHOLE = 32 << 20
 # Reading one file after the other keeps the order of rows, at the price of a longer plan.
 _FILES_IN_A_ROW = 16
-_SMALL = 4 * 1024 * 1024
 
 
 _SEAL_ALONE = frozenset({SEAL})
@@ -65,9 +68,12 @@ class PartitionReader:
     Args:
         spark: the session that reads.
         session: the JVM's session for the scans of one plan; that of `spark` unless told.
+        whole_files: whether the settings of that session have tasks read one partition each.
     """
 
-    def __init__(self, spark: SparkSession, session: Any = None) -> None:
+    def __init__(
+        self, spark: SparkSession, session: Any = None, *, whole_files: bool = False
+    ) -> None:
         self._spark = spark
         self._own_session = session
         self._jvm = JvmMembers.of(spark)
@@ -75,13 +81,16 @@ class PartitionReader:
         self._readers: OrderedDict[Any, Any] = OrderedDict()
         self._lock = Lock()
         self._session_of_batches: Any = None
+        self._whole_files = whole_files
 
     def of_whole_files(self) -> PartitionReader:
         """A reader whose tasks each read one partition, all of it; this one, where it is made for
         one plan alone."""
         if self._own_session is None:
-            return PartitionReader(self._spark, reading_session(self._spark, whole_files=True))
+            session = reading_session(self._spark, whole_files=True)
+            return PartitionReader(self._spark, session, whole_files=True)
         _set_whole_files(self._own_session)
+        self._whole_files = True
         return self
 
     def plan(
@@ -160,10 +169,9 @@ class PartitionReader:
 
     def _fresh_attributes(self, kept: KeptDataSet, attributes: Any, places: list[int]) -> Any:
         """The files' columns without the position, under ids of their own."""
-        # The files of one partition tell as much as those of all, and have been listed before.
-        few = 1 < len(kept.manifest.partitions) <= _FILES_IN_A_ROW
-        files = kept.locations[:1] if few else kept.directories
-        output = self._relation(kept, files).newInstance().output()
+        in_order = self._is_read_in_order(kept)
+        relation = self._in_order(kept) if in_order else self._relation(kept, kept.directories)
+        output = relation.newInstance().output()
         if kept.manifest.dataset.filler_column is not None:
             return self._jvm.to_seq([output.apply(0)])
         fresh = []
@@ -184,15 +192,43 @@ class PartitionReader:
     def _ordered(self, kept: KeptDataSet, attributes: Any, one_scan: bool) -> Any:
         """Reads `attributes`, in the order of the kept rows where that has been promised."""
         partitions = kept.manifest.partitions
+        if self._is_read_in_order(kept):
+            return self._logical_relation(self._in_order(kept).relation(), attributes)
         promised = kept.manifest.dataset.position_column is not None
-        few = 1 < len(partitions) <= _FILES_IN_A_ROW
-        is_stream = kept.manifest.dataset.seal is not None
-        if few and not one_scan and (promised or is_stream or kept.bytes <= _SMALL):
+        if promised and not one_scan and 1 < len(partitions) <= _FILES_IN_A_ROW:
             return self._one_after_the_other(kept, attributes)
         if promised and len(partitions) > 1:
             return self._sorted(kept, attributes)
         relation = self._relation(kept, kept.directories)
         return self._logical_relation(relation.relation(), attributes)
+
+    def _is_read_in_order(self, kept: KeptDataSet) -> bool:
+        """Whether one scan reads the files in their order, none of them by several tasks."""
+        dataset, partitions = kept.manifest.dataset, kept.manifest.partitions
+        if len(partitions) < 2:
+            return False
+        if self._whole_files or dataset.seal is not None:
+            return True
+        if dataset.position_column is not None:
+            return max(each.bytes for each in partitions) <= _READ_WHOLE
+        return kept.bytes <= _SMALL
+
+    def _in_order(self, kept: KeptDataSet) -> Any:
+        """Spark's relation over the files in their order, see `java/FilesInOrder.java`."""
+        key = (kept.directories, "in order")
+        with self._lock:
+            if key in self._relations:
+                self._relations.move_to_end(key)
+                return self._relations[key]
+        columns = json.dumps(file_schema(kept.manifest.dataset, with_position=False))
+        relation = _files_in_order.of(self._spark).relation(
+            self._session(kept),
+            self._jvm.type_from_json(columns).asNullable(),
+            "\n".join(map(hadoop_path, kept.directories)),
+            "\n".join(map(hadoop_path, kept.locations)),
+        )
+        self._remember(self._relations, key, relation)
+        return relation
 
     def _one_after_the_other(self, kept: KeptDataSet, attributes: Any) -> Any:
         reads: list[Any] = []
@@ -287,7 +323,15 @@ def exact_format(spark: SparkSession) -> Any:
     return _formats.of(spark)
 
 
-_formats: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptFormat"))
+_formats: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptFormat", True))
+
+
+def _made(spark: SparkSession) -> Any:
+    options = JvmMembers.of(spark).to_scala_map(READ_OPTIONS)
+    return new_object(spark, "FilesInOrder", new_object(spark, "KeptFormat", False), options)
+
+
+_files_in_order: PerContext[Any] = PerContext(_made)
 
 
 def reading_session(spark: SparkSession, *, whole_files: bool) -> Any:

@@ -121,7 +121,8 @@ class SparkVertexRunner:
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
         # Whatever is made of a scan, an RDD as well, holds the session that it has been made in.
-        session = reading_session(self._spark, whole_files=form is HandOutForm.RDD)
+        whole_files = form is HandOutForm.RDD
+        session = reading_session(self._spark, whole_files=whole_files)
         if self._live is None:
             try:
                 self._live = new_object(self._spark, "CollectedObjects")
@@ -129,7 +130,7 @@ class SparkVertexRunner:
                 # What it reads could be removed too early, or never.
                 raise SubstitutionRefusedError(str(error)) from error
         self._live.watch(session, name)
-        reader = PartitionReader(self._spark, session)
+        reader = PartitionReader(self._spark, session, whole_files=whole_files)
         # Some of Spark's rules fail over a union that no user has written, as barrier stages do.
         one_scan = form is not HandOutForm.ROWS
         return self._substituted(query, root, reads, reader, one_scan=one_scan)

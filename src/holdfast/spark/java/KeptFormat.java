@@ -1,6 +1,7 @@
 package holdfast;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.sources.Filter;
@@ -30,7 +31,16 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class KeptFormat extends ParquetFileFormat {
     static final String FIELD_ID = "spark.sql.parquet.fieldId.read.";
 
-    public KeptFormat() {}
+    final boolean splits;
+
+    /** @param splits whether several tasks may read one file */
+    public KeptFormat(Boolean splits) {
+        this.splits = splits.booleanValue();
+    }
+
+    public boolean isSplitable(SparkSession session, Map options, Path path) {
+        return splits && super.isSplitable(session, options, path);
+    }
 
     public Function1 buildReaderWithPartitionValues(
             SparkSession session,
