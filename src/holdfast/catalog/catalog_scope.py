@@ -18,6 +18,9 @@ _SUPERUSER = "root"
 THE_CATALOG = ""
 """Which holder the catalog is itself."""
 
+Moment = float | ColumnElement[float]
+"""By the database's clock, in seconds since 1970; or what stands for it in a query."""
+
 
 class CatalogScope:
     """Which rows of a catalog are a program's business.
@@ -134,7 +137,7 @@ class CatalogScope:
         )
 
 
-def is_held(now: float) -> ColumnElement[bool]:
+def is_held(now: Moment) -> ColumnElement[bool]:
     """The results that somebody holds: a program that lives, or the catalog for a while yet."""
     by_the_catalog = exists().where(
         HOLDERS.c.result == RESULTS.c.number,
@@ -144,7 +147,7 @@ def is_held(now: float) -> ColumnElement[bool]:
     return or_(is_held_by_program(now), by_the_catalog)
 
 
-def is_held_by_program(now: float) -> ColumnElement[bool]:
+def is_held_by_program(now: Moment) -> ColumnElement[bool]:
     """The results that a program that lives holds."""
     return exists().where(
         HOLDERS.c.result == RESULTS.c.number,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
+from typing import Any
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Float, Select, bindparam, or_, select
 
 from holdfast.catalog.catalog_scope import CatalogScope, is_held
 from holdfast.catalog.cataloged_result import (
@@ -49,19 +51,25 @@ class CatalogSearch:
             return {}
         with self._scope.database.reading() as connection:
             now = self._scope.database.now(connection)
-            rows = connection.execute(
-                select(RESULTS, MANIFESTS)
-                .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
-                .where(
-                    RESULTS.c.dataset_id.in_([each.hex for each in dataset_ids]),
-                    *self._scope.offered(),
-                    is_held(now),
-                )
-                # What stays longer comes later, and is the one that is taken.
-                .order_by(RESULTS.c.is_shared, RESULTS.c.number)
-            ).all()
+            asked = {"now": now, "datasets": [each.hex for each in dataset_ids]}
+            rows = connection.execute(self._offered, asked).all()
         found = filter(None, map(offered_in, rows))
         return {each.result.dataset_id: each for each in found}
+
+    @cached_property
+    def _offered(self) -> Select[Any]:
+        """Made once: to put it together takes longer than to run it, and each job does."""
+        return (
+            select(RESULTS, MANIFESTS)
+            .join(MANIFESTS, MANIFESTS.c.result == RESULTS.c.number)
+            .where(
+                RESULTS.c.dataset_id.in_(bindparam("datasets", expanding=True)),
+                *self._scope.offered(),
+                is_held(bindparam("now", type_=Float)),
+            )
+            # What stays longer comes later, and is the one that is taken.
+            .order_by(RESULTS.c.is_shared, RESULTS.c.number)
+        )
 
     def is_empty(self) -> bool:
         """Whether there is nothing that this program could read of others."""
