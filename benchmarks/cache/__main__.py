@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import figure_report, tpch
-from benchmarks.cache import hits, keeping, planning, report
+from benchmarks.cache import hits, keeping, planning, report, small_files
 from benchmarks.cache.session import start
 from benchmarks.cache.ways import all_ways
 from holdfast import Environment
 
-PARTS = ("keeping", "planning", "hits")
+PARTS = ("keeping", "planning", "hits", "small-files")
 
 
 def main() -> int:
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
     parser.add_argument("--planning-rounds", type=int, default=15)
     parser.add_argument("--hit-rounds", type=int, default=25)
+    parser.add_argument("--small-file-rounds", type=int, default=3)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--ways", help="names of ways, comma-separated; all by default")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
@@ -50,6 +51,11 @@ def main() -> int:
                 if "hits" in parts:
                     figures = hits.measure(spark, environment, arguments.hit_rounds)
                     figure_report.write(figures, arguments.output / "bench-hits.json")
+                if "small-files" in parts:
+                    figures = small_files.measure(
+                        spark, environment, home / "by-hand", arguments.small_file_rounds
+                    )
+                    figure_report.write(figures, arguments.output / "bench-small-files.json")
             if timings or times:
                 report.write(timings, times, arguments.rounds, arguments.output, arguments.scale)
         finally:

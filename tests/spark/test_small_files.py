@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -17,9 +18,11 @@ from holdfast import Environment
 from holdfast.api.cached_table import CachedTable
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.spark import partition_merger
 from holdfast.spark.partition_merger import PartitionMerger
 from holdfast.spark.partition_writer import PartitionWriter, describe
 from holdfast.spark.session_settings import session_inputs
+from holdfast.storage import merged_partitions
 from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.partition_directory import found_partitions
 
@@ -235,6 +238,98 @@ def test_what_was_kept_in_many_files_is_read_in_few_tasks(
     assert _partitions(env) == 100
     assert Counter(hot.collect()) == Counter(spark.range(600).collect())
     assert hot.select(F.spark_partition_id()).distinct().count() <= 4
+
+
+def test_a_large_file_is_read_by_several_tasks(
+    env: Environment, spark: SparkSession, settings: Any
+) -> None:
+    noise = F.sha2(F.col("id").cast("string"), 512)
+    with settings({"parquet.block.size": "100000", "spark.sql.files.maxPartitionBytes": "200000"}):
+        hot = _kept(env, spark.range(0, 20_000, 1, 1).select("id", noise.alias("w")))
+        assert _partitions(env) == 1
+        read: list[int] = []
+        env.run_action(hot, "counts", lambda df: read.append(df._jdf.rdd().getNumPartitions()))
+        assert read[0] > 2
+        assert hot.select("id").distinct().count() == 20_000
+
+
+MOMENTS = {
+    "before it begins": (PartitionMerger, "_write"),
+    "when it is written": (partition_merger, "_written"),
+    "when it takes their place": (partition_merger, "put_in_place"),
+    "when half of it has": (merged_partitions, "_checksums"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS.keys())
+def test_an_interrupt_while_merging_leaves_nothing(
+    env: Environment,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: tuple[Any, str],
+) -> None:
+    where, name = moment
+    step, calls = getattr(where, name), []
+
+    def interrupted(*args: Any) -> Any:
+        calls.append(name)
+        # Of the checks for the files' checksums the fourth is in the middle.
+        if len(calls) == (4 if name == "_checksums" else 1):
+            raise KeyboardInterrupt
+        return step(*args)
+
+    df = spark.range(0, 100, 1, MANY).toDF("k")
+    hot = env.from_dataframe(df).cache()
+    with monkeypatch.context() as patched:
+        patched.setattr(where, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hot.count()
+    assert calls
+    assert _left(tmp_path / "kept") == []
+    assert env.list_cached()[0].location is None
+    assert hot.collect() == df.collect()
+    assert VertexOutcome.PRODUCED in _outcomes(env)
+    assert hot.collect() == df.collect()
+    assert VertexOutcome.READ in _outcomes(env)
+    assert _partitions(env) == 1
+
+
+@pytest.mark.parametrize("small_disk", ["2m"], indirect=True)
+@pytest.mark.parametrize("ends", [True, False], ids=["for a moment", "from then on"])
+def test_a_disk_that_is_full_when_they_are_merged(
+    spark: SparkSession, small_disk: Path, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    write = PartitionMerger._write
+
+    def without_room(*args: Any) -> None:
+        rest = small_disk / "rest"
+        with rest.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(1024)):
+                pass
+        try:
+            write(*args)
+        finally:
+            if ends:
+                rest.unlink()
+
+    monkeypatch.setattr(PartitionMerger, "_write", without_room)
+    df = spark.range(0, 100, 1, MANY).toDF("k")
+    config = {"intermediate-result-storage.directory": str(small_disk / "kept")}
+    with Environment(spark, config) as env:
+        hot = env.from_dataframe(df).cache()
+        assert hot.collect() == df.collect()
+        kept = VertexOutcome.PRODUCED if ends else VertexOutcome.NOT_KEPT
+        assert _outcomes(env)[0] is kept
+        assert not (small_disk / "rest").exists() or not ends
+        assert _left(small_disk / "kept") == []
+        assert list(small_disk.rglob("_merged")) == []
+        assert len(list(small_disk.rglob("part-*.parquet"))) == (MANY if ends else 0)
+        assert hot.collect() == df.collect()
+
+
+def _left(root: Path) -> list[Path]:
+    return list(root.glob("application-*/staging/*"))
 
 
 def test_merging_is_named_in_sparks_ui(env: Environment, spark: SparkSession) -> None:

@@ -36,10 +36,12 @@ from pathlib import Path
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.storage.kept_dataset import DataSetDescription
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.storage.merged_partitions import put_in_place
+from holdfast.storage.partition_directory import found_partitions
 import pyarrow.parquet
 
 root, parquet = Path(sys.argv[1]), Path(sys.argv[2])
-killed, partitions = int(sys.argv[3]), int(sys.argv[4])
+killed, partitions, merges = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "merges"
 dataset_id = IntermediateDataSetID("1" * 64)
 job_id = JobID("2" * 32)
 description = DataSetDescription(
@@ -54,6 +56,14 @@ def keep_for_ever(told):
         staged = storage.stage(job_id, dataset_id)
         for index in range(partitions):
             shutil.copyfile(parquet, staged.directory / f"part-{index:05}-x-c000.zstd.parquet")
+        if merges:
+            merged = staged.directory / "_merged" / "part-00000-y-c000.zstd.parquet"
+            merged.parent.mkdir()
+            pyarrow.parquet.write_table(
+                pyarrow.concat_tables([pyarrow.parquet.read_table(parquet)] * partitions), merged
+            )
+            put_in_place([merged], [found_partitions(staged.directory)], staged.directory)
+            merged.parent.rmdir()
         kept.append(storage.publish(staged, description))
         os.write(told, b".")
         if len(kept) > 2:
@@ -91,28 +101,29 @@ def publish(storage: EmbeddedStorage) -> KeptDataSet:
     return storage.publish(staged, DESCRIPTION)
 
 
+@pytest.mark.parametrize("merges", [False, True], ids=["as written", "merges"])
 def test_whatever_a_killed_process_has_published_is_whole(
-    storage: EmbeddedStorage, tmp_path: Path
+    storage: EmbeddedStorage, tmp_path: Path, merges: bool
 ) -> None:
     parquet = tmp_path / "some.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2, 3]}), parquet)
     root = tmp_path / "root"
-    subprocess.run(
-        [sys.executable, "-c", _KILLER, str(root), str(parquet), str(KILLED), str(PARTITIONS)],
-        check=True,
-        timeout=120,
-    )
+    arguments = [str(root), str(parquet), str(KILLED), str(PARTITIONS)]
+    how = "merges" if merges else "as written"
+    subprocess.run([sys.executable, "-c", _KILLER, *arguments, how], check=True, timeout=120)
+    indices = [PARTITIONS - 1] if merges else list(range(PARTITIONS))
+    rows = [1, 2, 3] * (PARTITIONS if merges else 1)
     for number in range(KILLED):
         visible = list((root / f"killed-{number}" / "datasets").glob("[!.]*"))
         assert len(visible) >= 2
         for directory in visible:
             manifest = Manifest.model_validate_json((directory / MANIFEST_NAME).read_text())
-            assert [each.index for each in manifest.partitions] == list(range(PARTITIONS))
+            assert [each.index for each in manifest.partitions] == indices
             kept = KeptDataSet(directories=(str(directory),), manifest=manifest)
             assert storage.damage(kept) is None
             for partition in manifest.partitions:
                 read = pyarrow.parquet.read_table(directory / partition.file)
-                assert (read.num_rows, read["c0"].to_pylist()) == (partition.rows, [1, 2, 3])
+                assert (read.num_rows, read["c0"].to_pylist()) == (partition.rows, rows)
 
 
 _ENDING = """
