@@ -14,8 +14,8 @@ from benchmarks import tpch
 from benchmarks.figure import Figure
 from benchmarks.recovery.session import recovering
 
-MEDIAN_TARGET = 1.15
-WORST_TARGET = 1.5
+MEDIAN_TARGET = 1.10
+WORST_TARGET = 1.4
 
 
 def measure(

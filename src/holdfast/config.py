@@ -313,6 +313,15 @@ JOB_RECOVERY_MIN_VERTEX_INPUT = ConfigOption[int](
     "`64 mb`",
     "Minimum input size of a part of a job for its result to be kept until the job ends.",
 )
+JOB_RECOVERY_TASK_TIME = ConfigOption[timedelta](
+    "execution.batch.job-recovery.task-time",
+    parse_duration,
+    "a duration, such as 500 ms",
+    lambda: timedelta(milliseconds=250),
+    "`250 ms`",
+    "How long a task of a recoverable job is expected to take at most; it is given less data "
+    "accordingly. With 0, tasks are those of Spark.",
+)
 EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "job-event.store.write-buffer.size",
     parse_positive_memory_size,
@@ -365,6 +374,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     COORDINATOR_SNAPSHOT_MIN_PAUSE,
     JOB_RECOVERY_RETENTION,
     JOB_RECOVERY_MIN_VERTEX_INPUT,
+    JOB_RECOVERY_TASK_TIME,
     EVENT_STORE_WRITE_BUFFER_SIZE,
     EVENT_STORE_FLUSH_INTERVAL,
     HIGH_AVAILABILITY_STORAGE_DIR,

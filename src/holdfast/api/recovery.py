@@ -16,6 +16,7 @@ from holdfast.config import (
     JOB_RECOVERY_AFTER_ERRORS,
     JOB_RECOVERY_ENABLED,
     JOB_RECOVERY_MIN_VERTEX_INPUT,
+    JOB_RECOVERY_TASK_TIME,
     PIPELINE_NAME,
     Configuration,
 )
@@ -98,5 +99,6 @@ def recoverable_jobs(
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         after_errors=configuration.get(JOB_RECOVERY_AFTER_ERRORS),
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
+        task_time=configuration.get(JOB_RECOVERY_TASK_TIME),
     )
     return RecoverableJobs(engine, master, storage_of, records, settings)

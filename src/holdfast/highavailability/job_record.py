@@ -80,6 +80,8 @@ class JobRecord(BaseModel):
         vertices: how far each got, by the hexadecimal id of its dataset.
         shuffles: where on the driver's machine it is kept what the map tasks of the job's shuffles
             write; None where that isn't kept.
+        dealing: the settings of the engine by which the job's first start has dealt its data to
+            tasks; None where it has left that to the engine.
         sources_epoch: of the start that wrote what the sources are; None when none did.
         sources: the sources as the job's first start listed them, in a form of whoever reads them;
             not in the record's own file, since it may be large.
@@ -106,6 +108,7 @@ class JobRecord(BaseModel):
     task_executors: tuple[str, ...] = ()
     vertices: Mapping[str, VertexProgress] = Field(default_factory=dict)
     shuffles: str | None = None
+    dealing: Mapping[str, str] | None = None
     sources_epoch: int | None = None
     sources: JsonValue = Field(default=None, exclude=True)
 

@@ -170,6 +170,7 @@ class JobStart:
                 "epoch": epoch,
                 "vertices": {},
                 "shuffles": None,
+                "dealing": None,
                 "sources": None,
                 "sources_epoch": None,
             }
@@ -185,6 +186,7 @@ class JobStart:
         task_executors: Collection[str] | None = None,
         vertices: Mapping[str, VertexProgress] | None = None,
         shuffles: Path | None = None,
+        dealing: Mapping[str, str] | None = None,
         sources: JsonValue = None,
     ) -> bool:
         """Records more about the job. What is None stays as it is.
@@ -194,6 +196,7 @@ class JobStart:
             task_executors: the names of all that may hold partitions of it.
             vertices: how far each got, by the hexadecimal id of its dataset; all of them.
             shuffles: where it is kept what the map tasks of the job's shuffles write.
+            dealing: the settings by which the job's data is dealt to tasks.
             sources: what the job reads, in a form of whoever gives it.
 
         Returns:
@@ -207,6 +210,7 @@ class JobStart:
             "task_executors": None if task_executors is None else tuple(sorted(task_executors)),
             "vertices": None if vertices is None else dict(vertices),
             "shuffles": None if shuffles is None else str(shuffles),
+            "dealing": None if dealing is None else dict(dealing),
             "sources": sources,
         }
         changes = {name: value for name, value in given.items() if value is not None}

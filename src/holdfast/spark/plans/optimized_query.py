@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.graph.plan_cuts import CutLimits, Facts, choose_cuts, is_worth_retaining
+from holdfast.graph.task_sizes import PlanEffort, plan_effort
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -52,11 +53,13 @@ class CutQuery:
         query: an optimized query.
         cuts: its cuts, lower ones before those above them.
         retains: what its shuffles write is worth keeping.
+        effort: what it reads and does.
     """
 
     query: Query
     cuts: tuple[Cut, ...]
     retains: bool
+    effort: PlanEffort
 
 
 class OptimizedQueries:
@@ -117,7 +120,8 @@ class OptimizedQueries:
             query = self.of(plan, inputs, kept)
             facts = SizeEstimates(self._spark, query).facts
             cuts = tuple(self._cuts(query, facts, limits))
-            return CutQuery(query, cuts, is_worth_retaining(query.root, facts, limits))
+            retains = is_worth_retaining(query.root, facts, limits)
+            return CutQuery(query, cuts, retains, plan_effort(query.root, facts))
         except PySparkException:
             raise
         except Exception:

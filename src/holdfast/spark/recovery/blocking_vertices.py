@@ -31,6 +31,7 @@ from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError, Productio
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.optimized_query import Cut
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
+from holdfast.spark.recovery.task_dealing import TaskDealing
 from holdfast.spark.recovery.vertex_production import VertexProduction
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -50,6 +51,7 @@ class BlockingVertices:
         shuffles: keeps what their shuffles write; None where that can't be kept.
         check: raises when a newer start of the job has taken over.
         listeners: hear what happens to the vertices.
+        dealing: by which settings their data is dealt to tasks.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
@@ -64,6 +66,7 @@ class BlockingVertices:
         shuffles: RetainedShuffles | None,
         check: Callable[[], None],
         listeners: ExecutionListeners,
+        dealing: TaskDealing,
     ) -> None:
         self._spark = spark
         self._runner = runner
@@ -73,6 +76,7 @@ class BlockingVertices:
         self._shuffles = shuffles
         self._check = check
         self.listeners = listeners
+        self._dealing = dealing
         self._kept: dict[IntermediateDataSetID, KeptDataSet] = {}
         self.losses = 0
 
@@ -135,13 +139,18 @@ class BlockingVertices:
         return kept
 
     def run(
-        self, production: Production[Query], prepare: Callable[[Any], Any] = lambda plan: plan
+        self,
+        production: Production[Query],
+        prepare: Callable[[Any], Any] = lambda plan: plan,
+        *,
+        stays: bool = False,
     ) -> KeptDataSet:
         """Runs a vertex.
 
         Args:
             production: what it computes, whosever job it is of.
             prepare: cuts the JVM's plan of it further.
+            stays: whether the result is kept beyond the job.
 
         Returns:
             where its result lies.
@@ -158,6 +167,8 @@ class BlockingVertices:
             retained = self._shuffles.query(
                 dataset_id.hex, self._kept.values(), query.reading.operators
             )
+        root, dealing = query.root, self._dealing
+        dealt = dealing.of_kept(root) if stays else dealing.of_vertex(root)
         steps = VertexProduction(
             self._spark,
             self._storage,
@@ -167,8 +178,8 @@ class BlockingVertices:
             dataset_id,
             self._kept.values,
             prepare,
-            {} if retained is None else retained.settings,
-            query.root.layout_sensitive,
+            dealt if retained is None else {**dealt, **retained.settings},
+            root.layout_sensitive,
         )
         try:
             with self.watching():

@@ -312,7 +312,9 @@ class RecoverableJobs:
         vertices = recoverable.start.identity.vertices
         if planned is not None and not (vertices or has_left or self._retains(planned)):
             return restored, self._master
-        runner = recoverable.runner(self._engine, self._queries, restored, planned)
+        runner = recoverable.runner(
+            self._engine, self._queries, restored, planned, written=bool(sinks)
+        )
         if runner is None:
             return restored, self._master
         return restored, self._master.with_runner(lambda _: runner)

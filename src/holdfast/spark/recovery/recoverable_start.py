@@ -35,6 +35,7 @@ from holdfast.spark.recovery.recovery_settings import RecoverySettings
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from holdfast.spark.recovery.run_inputs import RunInputs
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
+from holdfast.spark.recovery.task_dealing import TaskDealing, task_dealing
 
 logger = logging.getLogger(__name__)
 
@@ -146,6 +147,8 @@ class RecoverableStart:
         queries: OptimizedQueries,
         request: JobRequest[Query],
         planned: PlannedCuts | None,
+        *,
+        written: bool,
     ) -> RecoveringVertexRunner | None:
         """The engine that reads what earlier starts have left; None where nothing can be kept.
 
@@ -154,6 +157,7 @@ class RecoverableStart:
             queries: reads what Spark is about to run.
             request: the job.
             planned: where its query is cut, if that is known.
+            written: whether the answer's rows go to a sink.
 
         Raises:
             StaleEpochError: when a newer start of the job has taken over.
@@ -172,7 +176,9 @@ class RecoverableStart:
             )
             return None
         self._shuffles = RetainedShuffles.of(engine.spark, self._storage.shuffle_directory())
+        dealing = self._dealing(engine, request, planned)
         self.start.update(
+            dealing=dealing.settings,
             task_executors=self._storage.known_executors,
             shuffles=None if self._shuffles is None else self._shuffles.directory,
         )
@@ -196,6 +202,7 @@ class RecoverableStart:
             self._shuffles,
             self.start.check,
             request.listeners,
+            dealing,
         )
         return RecoveringVertexRunner(
             engine,
@@ -206,7 +213,21 @@ class RecoverableStart:
             request.inputs,
             self._settings.limits,
             planned,
+            dealing,
+            written,
         )
+
+    def _dealing(
+        self, engine: JobEngine, request: JobRequest[Query], planned: PlannedCuts | None
+    ) -> TaskDealing:
+        """By which settings the job's data is dealt to tasks: those of its first start."""
+        if planned is None:
+            return TaskDealing()
+        effort = planned.cut.effort
+        previous = self.start.previous
+        if previous is not None and previous.dealing is not None:
+            return TaskDealing(previous.dealing, effort.files_make_partitions)
+        return task_dealing(engine.spark, request.inputs, effort, self._settings.task_time)
 
     def end(self, status: JobStatus, *, keep_record: bool) -> bool:
         """The job has ended: nothing of it is to be recovered, and its partitions go.

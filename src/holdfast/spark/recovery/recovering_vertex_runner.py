@@ -25,6 +25,7 @@ from holdfast.spark.recovery.blocking_vertices import BlockingVertices
 from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.retained_shuffles import RetainedQuery, RetainedShuffles
+from holdfast.spark.recovery.task_dealing import TaskDealing
 from holdfast.spark.spark_vertex_runner import is_observed
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -49,6 +50,8 @@ class RecoveringVertexRunner:
         inputs: the settings that the job runs under.
         limits: where plans are worth cutting; None where they are not cut.
         planned: where the job's own query is cut, if that is known.
+        dealing: by which settings the answer's data is dealt to tasks.
+        written: as many files are written as the answer has partitions.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
@@ -63,6 +66,8 @@ class RecoveringVertexRunner:
         inputs: SessionInputs,
         limits: CutLimits | None,
         planned: PlannedCuts | None,
+        dealing: TaskDealing,
+        written: bool,
     ) -> None:
         self._runner = engine.runner
         self._shared_with = engine.storage
@@ -75,6 +80,8 @@ class RecoveringVertexRunner:
         self._inputs = inputs
         self._limits = limits
         self._planned = planned
+        self._dealing = dealing
+        self._written = written
 
     def substituted(self, query: Query, root: CanonicalNode, reads: Reads) -> DataFrame:
         """The query with everything kept read instead of computed, and cut into vertices.
@@ -104,7 +111,7 @@ class RecoveringVertexRunner:
 
         kept = self._vertices.available(production.dataset_id)
         if kept is None:
-            kept = self._vertices.run(replace(production, reads=noted), prepare)
+            kept = self._vertices.run(replace(production, reads=noted), prepare, stays=True)
         try:
             return self._storage.link_into(kept, self._shared_with, production.job_id)
         except LocationsIncompleteError as error:
@@ -142,7 +149,8 @@ class RecoveringVertexRunner:
             self._inputs.dataset_digest(root), kept, query.reading.operators
         )
         try:
-            retaining = self._shuffles.over(frame, answer, self._inputs)
+            dealt = self._dealing.of_answer(root, written=self._written)
+            retaining = self._shuffles.over(frame, answer, self._inputs, dealt)
         except Py4JError:
             logger.warning("can't retain the shuffle files of a job", exc_info=True)
             return frame

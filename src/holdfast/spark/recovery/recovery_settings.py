@@ -19,6 +19,7 @@ class RecoverySettings:
         flush_interval: `job-event.store.write-buffer.flush-interval`.
         after_errors: `execution.batch.job-recovery.after-errors`.
         snapshot_min_pause: `execution.batch.job-recovery.operator-coordinator-snapshot.min-pause`.
+        task_time: `execution.batch.job-recovery.task-time`.
     """
 
     name: str | None
@@ -27,3 +28,4 @@ class RecoverySettings:
     flush_interval: timedelta
     after_errors: bool
     snapshot_min_pause: timedelta
+    task_time: timedelta

@@ -133,18 +133,25 @@ class RetainedShuffles:
         value = f"{self._id} {next(self._numbers)} {scope} {self._format}"
         return RetainedQuery({_KEY: value}, self._job)
 
-    def over(self, frame: DataFrame, query: RetainedQuery, inputs: SessionInputs) -> DataFrame:
+    def over(
+        self,
+        frame: DataFrame,
+        query: RetainedQuery,
+        inputs: SessionInputs,
+        dealing: Mapping[str, str] | None = None,
+    ) -> DataFrame:
         """The same as `frame`, with the shuffles of the query.
 
         Args:
             frame: what to run.
             query: what its shuffles are kept as.
             inputs: the settings that it runs under.
+            dealing: those by which its data is dealt to tasks instead.
 
         Raises:
             Py4JError: when the plan can't be copied.
         """
-        session = session_under(self._spark, inputs, query.settings)
+        session = session_under(self._spark, inputs, {**(dealing or {}), **query.settings})
         plan = frame._jdf.queryExecution().analyzed()
         analyzed = self._fresh.copied(plan, session)
         return DataFrame(JvmMembers.of(self._spark).of_rows(session, analyzed), self._spark)

@@ -1,0 +1,119 @@
+"""How much of a plan's data one task goes through, so that whoever kills tasks loses little.
+
+Spark gives each task so many bytes, whatever it does with them. A job that starts again runs the
+tasks again that hadn't ended, so their time counts: it is estimated by the plan's work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.graph.plan_cuts import MIB, Facts
+from holdfast.plan.canonical_plan import CanonicalNode
+
+_LIMITS = frozenset({"GlobalLimit", "LocalLimit"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEffort:
+    """What a plan reads, and what it does with it.
+
+    Attributes:
+        read: bytes of the files that it reads.
+        work: all of its work, to which a byte that is read adds at least 1.
+        files_make_partitions: how its files are split shows in its result's partitions, as no
+            shuffle lies between.
+    """
+
+    read: int
+    work: int
+    files_make_partitions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRates:
+    """What one core does in a second.
+
+    Attributes:
+        work: of a plan's work, in bytes; TPC-H's queries come to 60 to 150 MiB.
+        shuffled: of what shuffles have written, in bytes.
+        least: bytes below which no task is made smaller: to start one costs milliseconds.
+    """
+
+    work: int = 64 * MIB
+    shuffled: int = 32 * MIB
+    least: int = 4 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSizes:
+    """What a task goes through.
+
+    Attributes:
+        files: bytes of files.
+        shuffled: bytes of what shuffles have written.
+    """
+
+    files: int
+    shuffled: int
+
+
+def plan_effort(root: CanonicalNode, facts: Facts) -> PlanEffort:
+    """What a plan reads and does.
+
+    Args:
+        root: a canonical plan, as the engine is about to run it.
+        facts: sizes and efforts; the work of a node without inputs is the bytes that it reads.
+    """
+    nodes = {node.digest: node for node in root.walk()}.values()
+    read = sum(facts(node).work for node in nodes if not node.children)
+    return PlanEffort(
+        read=read,
+        work=max(read, sum(facts(node).work for node in nodes)),
+        files_make_partitions=_files_make_partitions(root, facts),
+    )
+
+
+def task_sizes(effort: PlanEffort, seconds: float, rates: TaskRates | None = None) -> TaskSizes:
+    """What a task goes through that is expected to take no longer than that.
+
+    Args:
+        effort: of its plan: the more work there is for each byte, the fewer bytes.
+        seconds: how long a task may take.
+        rates: what a core does in a second.
+
+    >>> task_sizes(PlanEffort(100 * MIB, 200 * MIB, False), seconds=1)
+    TaskSizes(files=33554432, shuffled=33554432)
+    """
+    rates = rates or TaskRates()
+    part = effort.read / effort.work if effort.work else 1.0
+    return TaskSizes(
+        files=max(rates.least, int(seconds * rates.work * part)),
+        shuffled=max(rates.least, int(seconds * rates.shuffled)),
+    )
+
+
+def may_be_split_anew(root: CanonicalNode) -> bool:
+    """Whether a plan's rows are those that its user may expect, however it is dealt to tasks.
+
+    Of rows in an order a limit takes the first ones, however that is; where several come last
+    together, Spark itself takes any.
+
+    Args:
+        root: a canonical plan.
+    """
+    while root.operator in _LIMITS and root.ordered:
+        root = root.children[0]
+    return not root.layout_sensitive
+
+
+def _files_make_partitions(root: CanonicalNode, facts: Facts) -> bool:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if facts(node).shuffles:
+            continue
+        if not node.children and facts(node).work:
+            return True
+        waiting.extend(node.children)
+    return False

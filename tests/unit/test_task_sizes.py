@@ -1,0 +1,111 @@
+"""How much of a plan's data one task goes through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.graph.plan_cuts import MIB, NodeFacts
+from holdfast.graph.task_sizes import (
+    PlanEffort,
+    TaskRates,
+    may_be_split_anew,
+    plan_effort,
+    task_sizes,
+)
+from holdfast.plan.canonical_plan import CanonicalNode
+
+BYTES = st.integers(0, 1 << 50)
+SECONDS = st.floats(0.001, 3600)
+RATES = TaskRates()
+
+
+def node(
+    operator: str, *children: CanonicalNode, ordered: bool = False, sensitive: bool = False
+) -> CanonicalNode:
+    digest = f"{operator}({[each.digest for each in children]})"
+    sensitive = sensitive or any(each.layout_sensitive for each in children)
+    return CanonicalNode(operator, digest, children, (), 0, (0,), ordered, 0, sensitive)
+
+
+def efforts() -> st.SearchStrategy[PlanEffort]:
+    return st.builds(
+        lambda read, more, shows: PlanEffort(read, read + more, shows),
+        st.integers(1, 1 << 50),
+        BYTES,
+        st.booleans(),
+    )
+
+
+@given(efforts(), SECONDS)
+def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float) -> None:
+    sizes = task_sizes(effort, seconds)
+    if sizes.files > RATES.least:
+        work = sizes.files * effort.work / max(1, effort.read)
+        assert work / RATES.work <= seconds * 1.000001
+    if sizes.shuffled > RATES.least:
+        assert sizes.shuffled / RATES.shuffled <= seconds
+    assert min(sizes.files, sizes.shuffled) >= RATES.least
+
+
+@given(efforts(), SECONDS, BYTES)
+def test_more_work_for_the_same_bytes_makes_no_task_larger(
+    effort: PlanEffort, seconds: float, more: int
+) -> None:
+    harder = replace(effort, work=effort.work + more)
+    assert task_sizes(harder, seconds).files <= task_sizes(effort, seconds).files
+
+
+@given(efforts(), SECONDS, SECONDS)
+def test_more_time_makes_no_task_smaller(effort: PlanEffort, one: float, other: float) -> None:
+    short, long = (task_sizes(effort, seconds) for seconds in sorted((one, other)))
+    assert short.files <= long.files
+    assert short.shuffled <= long.shuffled
+
+
+def test_a_plan_s_effort_counts_what_stands_in_it_twice_once() -> None:
+    facts = {
+        "Files": NodeFacts(10 * MIB, work=100 * MIB),
+        "Aggregate": NodeFacts(MIB, work=50 * MIB, shuffles=True),
+        "Union": NodeFacts(2 * MIB),
+    }
+    group = node("Aggregate", node("Files"))
+    effort = plan_effort(node("Union", group, group), lambda each: facts[each.operator])
+    assert effort == PlanEffort(100 * MIB, 150 * MIB, False)
+
+
+@pytest.mark.parametrize(
+    ("shuffles", "shows"), [((), True), (("Join",), False), (("Below",), True)], ids=str
+)
+def test_files_show_in_partitions_where_no_shuffle_lies_between(
+    shuffles: tuple[str, ...], shows: bool
+) -> None:
+    def facts(each: CanonicalNode) -> NodeFacts:
+        work = 1 if not each.children else 0
+        return NodeFacts(1, work=work, shuffles=each.operator in shuffles)
+
+    root = node("Project", node("Join", node("Below", node("Files")), node("More files")))
+    assert plan_effort(root, facts).files_make_partitions is shows
+
+
+def test_rows_that_tell_their_tasks_are_left_in_them() -> None:
+    assert may_be_split_anew(node("Aggregate", node("Files")))
+    assert not may_be_split_anew(node("Aggregate", node("Project", node("Files"), sensitive=True)))
+
+
+def test_the_first_of_rows_in_an_order_are_those_of_any_split() -> None:
+    ordered = node("Sort", node("Files"), ordered=True)
+
+    def limited(below: CanonicalNode, ordered: bool) -> CanonicalNode:
+        local = node("LocalLimit", below, ordered=ordered, sensitive=True)
+        return node("GlobalLimit", local, ordered=ordered, sensitive=True)
+
+    assert may_be_split_anew(limited(ordered, True))
+    assert not may_be_split_anew(limited(node("Files"), False))
+    drawn = node("Sort", node("Sample", node("Files"), sensitive=True), ordered=True)
+    assert not may_be_split_anew(limited(drawn, True))
+    # What stands above may tell its task, which can't be seen from there.
+    assert not may_be_split_anew(node("Project", limited(ordered, True), ordered=True))
