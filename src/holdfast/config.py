@@ -316,9 +316,9 @@ JOB_RECOVERY_MIN_VERTEX_INPUT = ConfigOption[int](
 JOB_RECOVERY_TASK_TIME = ConfigOption[timedelta](
     "execution.batch.job-recovery.task-time",
     parse_duration,
-    "a duration, such as 500 ms",
-    lambda: timedelta(milliseconds=250),
-    "`250 ms`",
+    "a duration, such as 1 s",
+    lambda: timedelta(seconds=1),
+    "`1 s`",
     "How long a task of a recoverable job is expected to take at most; it is given less data "
     "accordingly. With 0, tasks are those of Spark.",
 )

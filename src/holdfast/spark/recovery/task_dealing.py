@@ -16,9 +16,14 @@ from holdfast.spark.session_settings import session_under
 
 _FILES = "spark.sql.files."
 _MOST_OF_FILES = _FILES + "maxPartitionBytes"
+_COST_OF_FILE = _FILES + "openCostInBytes"
+_SMALL_FILES = 32
 _MOST_SHUFFLED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 # By what Spark called it before.
 _MOST_SHUFFLED_ONCE = "spark.sql.adaptive.shuffle.targetPostShuffleInputSize"
+_SHUFFLED_TO = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+# By default, each map task of a shuffle to 200 partitions or fewer writes a file for each of them.
+_MANY = 256
 _SPARK_S_MOST = {_MOST_OF_FILES: 128 << 20, _MOST_SHUFFLED: 64 << 20}
 
 
@@ -46,12 +51,12 @@ class TaskDealing:
         return dict(self.settings) if _may_be_dealt_anew(root) else {}
 
     def of_kept(self, root: CanonicalNode) -> dict[str, str]:
-        """Those for what stays, so that it has no more partitions than its files ask for.
+        """Those for what stays: a shuffle's rows are in as few partitions as Spark puts them in.
 
         Args:
             root: what is kept.
         """
-        return self._of_files() if _may_be_dealt_anew(root) else {}
+        return self._of_map_tasks() if _may_be_dealt_anew(root) else {}
 
     def of_answer(self, root: CanonicalNode, *, written: bool) -> dict[str, str]:
         """Those for the job's answer.
@@ -64,10 +69,10 @@ class TaskDealing:
             return {}
         if not written:
             return dict(self.settings)
-        return {} if self.shows else self._of_files()
+        return {} if self.shows else self._of_map_tasks()
 
-    def _of_files(self) -> dict[str, str]:
-        return {key: value for key, value in self.settings.items() if key.startswith(_FILES)}
+    def _of_map_tasks(self) -> dict[str, str]:
+        return {key: value for key, value in self.settings.items() if key != _MOST_SHUFFLED}
 
 
 def task_dealing(
@@ -86,11 +91,17 @@ def task_dealing(
         return TaskDealing()
     sizes = task_sizes(effort, seconds)
     settings: dict[str, str] = {}
-    if sizes.files < _SPARK_S_MOST[_MOST_OF_FILES] and _MOST_OF_FILES not in inputs.settings:
+    given = inputs.settings.keys()
+    if sizes.files < _SPARK_S_MOST[_MOST_OF_FILES] and _MOST_OF_FILES not in given:
         # With the number of cores, by which Spark goes as well: the next start may have others.
         settings |= dealing(spark, session_under(spark, inputs))
         settings[_MOST_OF_FILES] = str(sizes.files)
-    if sizes.shuffled < _SPARK_S_MOST[_MOST_SHUFFLED] and inputs.settings.keys().isdisjoint(
+        if _COST_OF_FILE not in given:
+            # A task reads as many small files as one of Spark's does.
+            settings[_COST_OF_FILE] = str(sizes.files // _SMALL_FILES)
+        if given.isdisjoint((_SHUFFLED_TO, "spark.sql.shuffle.partitions")):
+            settings[_SHUFFLED_TO] = str(_MANY)
+    if sizes.shuffled < _SPARK_S_MOST[_MOST_SHUFFLED] and given.isdisjoint(
         (_MOST_SHUFFLED, _MOST_SHUFFLED_ONCE)
     ):
         settings[_MOST_SHUFFLED] = str(sizes.shuffled)
