@@ -51,7 +51,7 @@ def config(home: Path) -> dict[str, Any]:
 def totals(spark: Any, path: str) -> DataFrame:
     # Work that takes its time.
     hashed = F.col("w")
-    for _ in range(6):
+    for _ in range(12):
         hashed = F.sha2(hashed, 512)
     read = spark.read.parquet(path).withColumn("h", hashed)
     totals: DataFrame = read.groupBy("k").agg(F.count("*").alias("n"), F.max("h").alias("m"))
@@ -60,6 +60,7 @@ def totals(spark: Any, path: str) -> DataFrame:
 
 KILLED = """
 import json, os, signal, sys, threading, time
+from contextlib import suppress
 from pathlib import Path
 from pyspark.sql import SparkSession
 from holdfast import Environment
@@ -68,8 +69,13 @@ from tests.spark.test_task_dealing import config, totals
 spark = SparkSession.builder.master("local[2]").config(map=json.loads(sys.argv[1])).getOrCreate()
 home = Path(sys.argv[2])
 
+def ended():
+    with suppress(OSError):
+        return len(list((home / "store").rglob("shuffles/*/*.index")))
+    return 0
+
 def die():
-    while len(list((home / "store").rglob("shuffles/*/*.index"))) < 3:
+    while ended() < 3:
         time.sleep(0.005)
     os.killpg(0, signal.SIGKILL)
 

@@ -52,6 +52,17 @@ class FreshPlans:
         with self._reader.unsalted():
             return self._in_jvm.copied(plan, session)
 
+    def dealt(self, plan: Any, owner: Any, session: Any) -> Any:
+        """A copy whose files are dealt to tasks by the settings of another session. Runs nothing.
+
+        Args:
+            plan: the JVM's plan.
+            owner: the JVM's session that it is of.
+            session: the JVM's session that is to run it.
+        """
+        with self._reader.unsalted():
+            return self._in_jvm.dealt(plan, owner, session)
+
     def detached(self, plan: Any, owner: Any, session: Any) -> Any:
         """A copy that depends on no other session, and on nothing that Spark has cached.
 

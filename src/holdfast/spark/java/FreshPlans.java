@@ -55,7 +55,17 @@ public final class FreshPlans {
 
     /** The same plan, with nothing made of settings yet, for a session like the one it is of. */
     public LogicalPlan copied(LogicalPlan plan, SparkSession session) {
-        return new Copy(this, null, session).of(plan);
+        return new Copy(this, null, null, session).of(plan);
+    }
+
+    /**
+     * The same plan, whose files are read under the settings of a session of its own.
+     *
+     * @param owner the session that the plan is of
+     * @param session the one that is to run it
+     */
+    public LogicalPlan dealt(LogicalPlan plan, SparkSession owner, SparkSession session) {
+        return new Copy(this, null, owner, session).of(plan);
     }
 
     /**
@@ -69,7 +79,7 @@ public final class FreshPlans {
      * @param session the one that is to run it
      */
     public LogicalPlan detached(LogicalPlan plan, SparkSession owner, SparkSession session) {
-        return new Copy(this, owner, session).of(plan);
+        return new Copy(this, owner, owner, session).of(plan);
     }
 
     /** Whether a part of a plan can be run by itself: it refers to no definition outside of it. */
@@ -129,15 +139,20 @@ public final class FreshPlans {
     static final class Copy {
         final FreshPlans plans;
         final SparkSession owner;
+        final SparkSession reader;
         final SparkSession session;
         final IdentityHashMap done = new IdentityHashMap();
         final IdentityHashMap salted = new IdentityHashMap();
         final IdentityHashMap unmarked = new IdentityHashMap();
 
-        /** @param owner null where nothing is detached */
-        Copy(FreshPlans plans, SparkSession owner, SparkSession session) {
+        /**
+         * @param owner null where nothing is detached
+         * @param reader null where files are read under the settings that they are read under
+         */
+        Copy(FreshPlans plans, SparkSession owner, SparkSession reader, SparkSession session) {
             this.plans = plans;
             this.owner = owner;
+            this.reader = reader;
             this.session = session;
         }
 
@@ -293,7 +308,7 @@ public final class FreshPlans {
 
         /** Files are read under the settings of the session that a relation holds. */
         Object relation(Object value) {
-            if (owner == null || !(value instanceof HadoopFsRelation)) {
+            if (reader == null || !(value instanceof HadoopFsRelation)) {
                 return value;
             }
             HadoopFsRelation files = (HadoopFsRelation) value;
@@ -303,8 +318,8 @@ public final class FreshPlans {
                     files.dataSchema(),
                     files.bucketSpec(),
                     files.fileFormat(),
-                    (Map) files.options().updated(plans.mark, "true"),
-                    files.sparkSession() == owner ? session : files.sparkSession());
+                    owner == null ? files.options() : (Map) files.options().updated(plans.mark, "true"),
+                    files.sparkSession() == reader ? session : files.sparkSession());
         }
 
         /** A leaf that Spark's cache has not seen; the optimizer takes out what is added to it. */

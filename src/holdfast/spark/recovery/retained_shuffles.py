@@ -153,7 +153,10 @@ class RetainedShuffles:
         """
         session = session_under(self._spark, inputs, {**(dealing or {}), **query.settings})
         plan = frame._jdf.queryExecution().analyzed()
-        analyzed = self._fresh.copied(plan, session)
+        if dealing:
+            analyzed = self._fresh.dealt(plan, self._spark._jsparkSession, session)
+        else:
+            analyzed = self._fresh.copied(plan, session)
         return DataFrame(JvmMembers.of(self._spark).of_rows(session, analyzed), self._spark)
 
     def close(self) -> None:
