@@ -11,6 +11,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.substitution import find_matches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.optimized_query import OptimizedQueries
+from holdfast.spark.session_settings import session_inputs
 
 
 def checkpointed(spark: SparkSession, text: str) -> DataFrame:
@@ -22,7 +23,7 @@ def checkpointed(spark: SparkSession, text: str) -> DataFrame:
     """
     bridge = CatalystBridge(spark, "by hand")
     analyzed = spark.sql(text)._jdf.queryExecution().analyzed()
-    cut_query = OptimizedQueries(spark, bridge).cut(analyzed, CutLimits())
+    cut_query = OptimizedQueries(spark, bridge).cut(analyzed, session_inputs(spark), CutLimits())
     assert cut_query is not None
     made: dict[str, Any] = {}
 
