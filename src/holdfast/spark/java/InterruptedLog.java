@@ -30,7 +30,7 @@ public final class InterruptedLog extends AbstractFilter {
                         : new Filter[] {there};
         for (int index = 0; index < filters.length; index++) {
             Filter each = filters[index];
-            if (each != null && each.getClass().getName().equals(getClass().getName())) {
+            if (each != null && each.getClass().getSimpleName().equals(getClass().getSimpleName())) {
                 configuration.removeFilter(each);
             }
         }
