@@ -67,6 +67,23 @@ def test_it_outlives_the_files(hot: Table, env: Environment, name: str) -> None:
     assert hot.count() == 100
 
 
+def test_what_was_dropped_is_removed_with_the_cache(
+    env: Environment, hot: Table, tmp_path: Path
+) -> None:
+    # Handles of the JVM's objects are dropped in cycles, which Python may not collect for long.
+    gc.disable()
+    try:
+        hot.where("id >= 0").to_dataframe()._jdf.queryExecution().toString()
+        hot.count()
+        env.invalidate_all()
+        deadline = time.monotonic() + EVENTUALLY_SECONDS
+        while list((tmp_path / "kept").rglob("*.parquet")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        gc.enable()
+
+
 def test_it_reads_rather_than_computes(env: Environment, spark: SparkSession, tally: Tally) -> None:
     counted = spark.udf.register("counted", tally.counting(lambda value: value), "long")
     hot = env.from_dataframe(spark.range(10).select(counted("id").alias("id"))).cache()

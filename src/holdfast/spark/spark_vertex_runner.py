@@ -31,6 +31,7 @@ from holdfast.runtime.vertex_runner import (
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.cpu_times import measured_cpu
+from holdfast.spark.dropped_handles import tell_of_dropped_handles
 from holdfast.spark.failures import (
     broken_seals,
     is_cancelled,
@@ -137,7 +138,11 @@ class SparkVertexRunner:
 
     def collected(self, thorough: bool) -> list[str]:
         """The names of handed-out plans that nobody has any more; each one once."""
-        return [] if self._live is None else str(self._live.gone(thorough)).split()
+        if self._live is None:
+            return []
+        if thorough:
+            tell_of_dropped_handles(self._spark)
+        return str(self._live.gone(thorough)).split()
 
     def _substituted(
         self,
