@@ -45,7 +45,7 @@ def test_each_row_comes_once(layout: RowLayout, files: set[int], intact: set[int
     assert lost
     made = Share(partitions=(0,), slots=found.slots)
     numbers = {index: place for place, index in enumerate(found.partitions, 1)}
-    whole = layout.completed(found, numbers, [made])
+    whole = layout.completed(numbers, [made])
     # Slots whose partitions never had a file have no rows.
     with_files = [share for share in layout.shares if set(share.partitions) & set(kept)]
     assert slots_of(list(whole.shares)) == slots_of(with_files)

@@ -65,7 +65,7 @@ class CompletedDataSet:
             indices: the new numbers of the partitions that have a file.
         """
         numbers = {was.index: number for number, was in self.taken.items()}
-        return self.layout.completed(self.remainder, numbers, self._shares(indices))
+        return self.layout.completed(numbers, self._shares(indices))
 
     def _shares(self, indices: Collection[int]) -> list[Share]:
         new = tuple(sorted(index for index in indices if index < self.made))

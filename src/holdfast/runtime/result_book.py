@@ -304,9 +304,7 @@ class ReadingLease:
 
     def drop(self, dataset_ids: Iterable[IntermediateDataSetID]) -> None:
         """Ends the lease of datasets that turned out to be damaged; nobody gets them any more."""
-        dropped = [self._held.pop(each) for each in dataset_ids if each in self._held]
-        self._results.evict(dropped)
-        self._results.release(dropped)
+        self._results.release(self.set_aside(dataset_ids))
 
     def set_aside(self, dataset_ids: Iterable[IntermediateDataSetID]) -> list[KeptResult]:
         """Like `drop`, but what is left of them stays until the caller gives them to `release`."""

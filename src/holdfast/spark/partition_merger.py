@@ -107,8 +107,8 @@ class PartitionMerger:
         """Writes a file of each group's rows, whose number is that of the group."""
         jvm = JvmMembers.of(self._spark)
         session = session_under(self._spark, inputs, WRITE_SETTINGS)
-        # What is null where a plan says that nothing is must not become another value.
         columns = json.dumps(file_schema(description, with_position=True))
+        # What is null where a plan says that nothing is must not become another value.
         schema = jvm.type_from_json(columns).asNullable()
         lines = "\n".join("/".join(each.file for each in group) for group in groups)
         rows = _files.of(self._spark).rows(session, schema, hadoop_path(str(directory)), lines)

@@ -68,12 +68,9 @@ class PartitionReader:
     Args:
         spark: the session that reads.
         session: the JVM's session for the scans of one plan; that of `spark` unless told.
-        whole_files: whether the settings of that session have tasks read one partition each.
     """
 
-    def __init__(
-        self, spark: SparkSession, session: Any = None, *, whole_files: bool = False
-    ) -> None:
+    def __init__(self, spark: SparkSession, session: Any = None) -> None:
         self._spark = spark
         self._own_session = session
         self._jvm = JvmMembers.of(spark)
@@ -81,15 +78,15 @@ class PartitionReader:
         self._readers: OrderedDict[Any, Any] = OrderedDict()
         self._lock = Lock()
         self._session_of_batches: Any = None
-        self._whole_files = whole_files
+        self._whole_files = False
 
     def of_whole_files(self) -> PartitionReader:
         """A reader whose tasks each read one partition, all of it; this one, where it is made for
         one plan alone."""
         if self._own_session is None:
-            session = reading_session(self._spark, whole_files=True)
-            return PartitionReader(self._spark, session, whole_files=True)
-        _set_whole_files(self._own_session)
+            return PartitionReader(self._spark, reading_session(self._spark)).of_whole_files()
+        for key, value in _SETTINGS_OF_WHOLE_FILES.items():
+            self._own_session.conf().set(key, value)
         self._whole_files = True
         return self
 
@@ -334,22 +331,13 @@ def _made(spark: SparkSession) -> Any:
 _files_in_order: PerContext[Any] = PerContext(_made)
 
 
-def reading_session(spark: SparkSession, *, whole_files: bool) -> Any:
+def reading_session(spark: SparkSession) -> Any:
     """A session of the JVM for the scans of one plan, with the settings of this moment.
 
     Args:
         spark: whose settings they are.
-        whole_files: each task reads one partition, all of it.
     """
-    session: Any = spark._jsparkSession.cloneSession()
-    if whole_files:
-        _set_whole_files(session)
-    return session
-
-
-def _set_whole_files(session: Any) -> None:
-    for key, value in _SETTINGS_OF_WHOLE_FILES.items():
-        session.conf().set(key, value)
+    return spark._jsparkSession.cloneSession()
 
 
 def _places(kept: KeptDataSet, identities: tuple[str, ...]) -> list[int]:

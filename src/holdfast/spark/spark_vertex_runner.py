@@ -122,8 +122,7 @@ class SparkVertexRunner:
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
         # Whatever is made of a scan, an RDD as well, holds the session that it has been made in.
-        whole_files = form is HandOutForm.RDD
-        session = reading_session(self._spark, whole_files=whole_files)
+        session = reading_session(self._spark)
         if self._live is None:
             try:
                 self._live = new_object(self._spark, "CollectedObjects")
@@ -131,7 +130,9 @@ class SparkVertexRunner:
                 # What it reads could be removed too early, or never.
                 raise SubstitutionRefusedError(str(error)) from error
         self._live.watch(session, name)
-        reader = PartitionReader(self._spark, session, whole_files=whole_files)
+        reader = PartitionReader(self._spark, session)
+        if form is HandOutForm.RDD:
+            reader = reader.of_whole_files()
         # Some of Spark's rules fail over a union that no user has written, as barrier stages do.
         one_scan = form is not HandOutForm.ROWS
         return self._substituted(query, root, reads, reader, one_scan=one_scan)

@@ -116,13 +116,10 @@ class RowLayout(_Record):
         shares = (Share(partitions=each, slots=merged(slots)) for each, slots in together.items())
         return RowLayout(by=self.by, shares=tuple(shares))
 
-    def completed(
-        self, remainder: Remainder, numbers: Mapping[int, int], made: Iterable[Share]
-    ) -> RowLayout:
+    def completed(self, numbers: Mapping[int, int], made: Iterable[Share]) -> RowLayout:
         """The layout of a dataset that takes over what is left of this one.
 
         Args:
-            remainder: what is left.
             numbers: for each partition that is left its index in the new dataset.
             made: what was produced for the slots that are missing.
         """
