@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -28,19 +29,8 @@ def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tu
         data: where TPC-H's tables lie.
         rounds: how many count; one more runs before them.
     """
-    _split(spark)
-    story = tpch_story("TPC-H", tables_of(data))
-    pairs = []
-    with Environment(spark, {"intermediate-result-storage.directory": str(home)}) as environment:
-        for number in range(rounds + 1):
-            kept = story.build(environment).cache()  # type: ignore[operator]
-            produced = _seconds(kept)
-            _lose_one(environment)
-            restored = _seconds(kept)
-            if number > 0:
-                pairs.append((restored, produced))
-            environment.invalidate_all()
-    return pairs
+    options = {"intermediate-result-storage.directory": str(home)}
+    return _measured(spark, options, data, rounds, lambda number, env: _lose_one(env))
 
 
 def measure_on_cluster(home: Path, data: Path, rounds: int) -> list[tuple[float, float]]:
@@ -53,40 +43,51 @@ def measure_on_cluster(home: Path, data: Path, rounds: int) -> list[tuple[float,
         data: where TPC-H's tables lie.
         rounds: how many count; one more runs before them.
     """
-    story = tpch_story("TPC-H", tables_of(data))
-    pairs = []
     # A node's path for what is kept is the same on both, and the nodes' cores are this machine's.
     with LocalCluster(home, memory=_MEMORY) as cluster:
         spark = cluster.session(
             {"spark.driver.memory": _MEMORY, "spark.shuffle.reduceLocality.enabled": "false"}
         )
         spark.sparkContext.setLogLevel("ERROR")
-        _split(spark)
         options = {
             "taskexecutor.addresses": ",".join(cluster.task_executor_addresses),
             "taskexecutor.token-file": str(cluster.token_file),
             "heartbeat.interval": "1 s",
             "heartbeat.timeout": "60 s",
         }
-        with Environment(spark, options) as environment:
-            for number in range(rounds + 1):
-                kept = story.build(environment).cache()  # type: ignore[operator]
-                produced = _seconds(kept)
-                cluster.restart_task_executor(number % 2, empty=True)
-                time.sleep(_UNTIL_FOUND_S)
-                restored = _seconds(kept)
-                result = environment.last_job_result
-                assert result is not None and result.vertices[0].taken_over, result
-                if number > 0:
-                    pairs.append((restored, produced))
-                environment.invalidate_all()
+
+        def lose(number: int, environment: Environment) -> None:
+            cluster.restart_task_executor(number % 2, empty=True)
+            time.sleep(_UNTIL_FOUND_S)
+
+        pairs = _measured(spark, options, data, rounds, lose)
         spark.stop()
     return pairs
 
 
-def _split(spark: SparkSession) -> None:
+def _measured(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    data: Path,
+    rounds: int,
+    lose: Callable[[int, Environment], None],
+) -> list[tuple[float, float]]:
     spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", str(PARTITIONS))
     spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64k")
+    story = tpch_story("TPC-H", tables_of(data))
+    pairs = []
+    with Environment(spark, options) as environment:
+        for number in range(rounds + 1):
+            kept = story.build(environment).cache()  # type: ignore[operator]
+            produced = _seconds(kept)
+            lose(number, environment)
+            restored = _seconds(kept)
+            result = environment.last_job_result
+            assert result is not None and result.vertices[0].taken_over, result
+            if number > 0:
+                pairs.append((restored, produced))
+            environment.invalidate_all()
+    return pairs
 
 
 def _seconds(kept: CachedTable) -> float:
