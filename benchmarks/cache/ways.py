@@ -66,6 +66,20 @@ class Holdfast(Way):
         self._environment.invalidate_all()
 
 
+class TwoJobs(Holdfast):
+    """`Table.cache()`, with a Spark job that keeps before the one that answers."""
+
+    name = "Holdfast in two jobs"
+
+    def keep(self, df: DataFrame) -> DataFrame:
+        kept = super().keep(df)
+        super().materialize(kept)
+        return kept
+
+    def materialize(self, kept: DataFrame) -> None:
+        return
+
+
 class Persist(Way):
     """`DataFrame.persist`."""
 
@@ -130,7 +144,8 @@ def all_ways(spark: SparkSession, home: Path) -> list[Way]:
     """Every way, in the order in which a round goes through them."""
     return [
         Plain(),
-        Holdfast(spark, home),
+        Holdfast(spark, home / "on-the-way"),
+        TwoJobs(spark, home / "first"),
         Persist("persist(MEMORY_AND_DISK)", StorageLevel.MEMORY_AND_DISK),
         Persist("persist(DISK_ONLY)", StorageLevel.DISK_ONLY),
         Checkpoint(spark),

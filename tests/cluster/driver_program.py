@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 import time
+import uuid
 
 from pyspark.sql import functions as F
 
@@ -78,6 +79,23 @@ def localities(act):
     return found
 
 
+def jobs(act):
+    """How many Spark jobs it takes."""
+    context = spark.sparkContext
+    tag = uuid.uuid4().hex
+    context.addJobTag(tag)
+    act()
+    context.removeJobTag(tag)
+    scala = context._jsc.sc()
+    scala.listenerBus().waitUntilEmpty()
+    found = scala.statusStore().jobsList(None)
+    return sum(found.apply(i).jobTags().contains(tag) for i in range(found.size()))
+
+
+def summed(df):
+    return df.groupBy("k").agg(F.count("*"), F.max("w"))
+
+
 def executors():
     # The driver itself is one of them.
     return spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
@@ -107,8 +125,13 @@ def sums(pairs):
         return sorted(records) == [(k, sum(range(k, 4000, 7))) for k in range(7)]
 
 
-def remember(name, df):
+def lazily(name, df):
     globals()[name] = env.from_dataframe(df).cache()
+    return True
+
+
+def remember(name, df):
+    lazily(name, df)
     return rows(globals()[name]) == rows(df)
 
 

@@ -77,6 +77,20 @@ def test_partitions_lie_on_both_nodes_and_are_read_beside_their_data(
     assert cluster.token_file.read_text().strip() not in plan
 
 
+def test_rows_flow_on_from_both_nodes_while_they_are_kept(
+    cluster: LocalCluster, driver: Driver
+) -> None:
+    alone = driver("jobs(lambda: summed(numbers()).collect())")
+    assert driver("lazily('hot', numbers())")
+    assert driver("jobs(lambda: summed(hot).collect())") == alone
+    assert driver("outcomes()") == ["produced", "run"]
+    assert driver("hosts()") == ["127.0.0.2", "127.0.0.3"]
+    assert len(parts_on(cluster, 0)) + len(parts_on(cluster, 1)) == 8
+    assert driver("rows(summed(hot)) == rows(summed(numbers()))")
+    assert driver("outcomes()[0]") == "read from cache"
+    assert driver("rows(hot) == rows(numbers())")
+
+
 def test_invalidating_reaches_every_node_and_leaves_other_datasets_alone(
     cluster: LocalCluster, driver: Driver
 ) -> None:

@@ -513,6 +513,7 @@ def test_sparks_ui_says_what_jobs_are_for(
     hot = numbers.where("k > 1").cache()
     hot.collect()
     (cached,) = env.list_cached()
+    hot.collect()
     context.setJobDescription("the nightly report")
     try:
         hot.groupBy("k").count().collect()

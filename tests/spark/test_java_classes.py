@@ -92,6 +92,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlannedWrites": new_object(spark, "PlannedWrites"),
+        "RowTee": new_object(spark, "RowTee"),
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
         "ExecutedLayouts": new_object(spark, "ExecutedLayouts"),

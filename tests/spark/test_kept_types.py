@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -16,6 +18,7 @@ from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.api.table_session import plain_session
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import UnsupportedTypeError
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
@@ -548,3 +551,15 @@ def test_what_parquet_cannot_hold_is_refused_at_cache(
     assert "'odd'" in str(refused.value)
     assert env.list_cached() == []
     assert table.count() == 1
+
+
+def test_texts_have_dictionaries_and_numbers_have_none(env: Environment) -> None:
+    numbers = ("INT(k)", "k", "DOUBLE(k)", "FLOAT(k)", "DATE_FROM_UNIX_DATE(k)", "k::DECIMAL(9, 1)")
+    others = ("STRING(k)", "BINARY(STRING(k))")
+    columns = ", ".join(f"{each} AS `c {number}`" for number, each in enumerate(numbers + others))
+    assert_survives(env, env.spark.sql(f"SELECT {columns} FROM (SELECT id % 5 k FROM range(999))"))
+    root = Path(env.configuration.get(INTERMEDIATE_RESULT_DIRECTORY))
+    (file, *_) = root.glob("application-*/datasets/*/part-*.parquet")
+    written = pyarrow.parquet.ParquetFile(file).metadata.row_group(0)
+    found = [written.column(number).has_dictionary_page for number in range(written.num_columns)]
+    assert found == [False] * len(numbers) + [True] * len(others)

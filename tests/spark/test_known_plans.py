@@ -21,6 +21,12 @@ from tests.spark.conftest import Probe, assert_same
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_persisted(spark: SparkSession) -> None:
+    # What Spark has persisted itself may answer in the place of what a job has run before.
+    spark.catalog.clearCache()
+
+
 def grouped(probe: Probe) -> tuple[Table, Table]:
     """A kept table, and one that reads it and shuffles."""
     hot = probe.keep("SELECT a, b, d FROM trips WHERE b > 5")

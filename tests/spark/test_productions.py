@@ -220,13 +220,35 @@ def at(
     monkeypatch.setattr(type(runner), method, stepping)
 
 
-@pytest.mark.parametrize("method", ["produce", "_plan", "_write", "_check_settings"])
+def in_one_job(table: DataFrame) -> None:
+    """Has what is cached kept while it is read."""
+    table.collect()
+
+
+def in_two_jobs(table: DataFrame) -> None:
+    """Has what is cached kept before it is read: of the last rows alone nothing could be kept."""
+    table.tail(1)
+
+
+@pytest.mark.parametrize(
+    ("method", "act"),
+    [
+        ("produce", in_two_jobs),
+        ("_plan", in_two_jobs),
+        ("_write", in_two_jobs),
+        ("_check_settings", in_two_jobs),
+        ("teed", in_one_job),
+        ("_plan", in_one_job),
+        ("_check_settings", in_one_job),
+    ],
+)
 def test_settings_that_change_while_a_job_runs_are_those_of_later_jobs(
     env: Environment,
     v: None,
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
     method: str,
+    act: Callable[[DataFrame], object],
 ) -> None:
     query = "SELECT to_json(struct(i, j)) AS r FROM v"
     with settings({NULL_FIELDS: "false"}):
@@ -234,7 +256,7 @@ def test_settings_that_change_while_a_job_runs_are_those_of_later_jobs(
         env.sql(query).cache()
         meddler = Meddler(env.spark, {NULL_FIELDS: "true"})
         at(monkeypatch, env, method, meddler.now)
-        env.sql(query).collect()
+        act(env.sql(query))
         monkeypatch.undo()
         assert meddler.times and VertexOutcome.PRODUCED in outcomes(env)
         after = plain(env, query)
@@ -246,8 +268,14 @@ def test_settings_that_change_while_a_job_runs_are_those_of_later_jobs(
         assert VertexOutcome.READ in outcomes(env)
 
 
+@pytest.mark.parametrize(("method", "act"), [("_write", in_two_jobs), ("teed", in_one_job)])
 def test_files_are_read_under_the_settings_of_the_job(
-    env: Environment, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    env: Environment,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    method: str,
+    act: Callable[[DataFrame], object],
 ) -> None:
     key = "spark.sql.csv.parser.columnPruning.enabled"
     (tmp_path / "bad.csv").write_text("1,a\n2,b,c\n")
@@ -256,8 +284,8 @@ def test_files_are_read_under_the_settings_of_the_job(
         few = rows(read.csv(str(tmp_path / "bad.csv")).select("s"))
         env.from_dataframe(read.csv(str(tmp_path / "bad.csv")).select("s")).cache()
         meddler = Meddler(env.spark, {key: "true"})
-        at(monkeypatch, env, "_write", meddler.now)
-        env.from_dataframe(read.csv(str(tmp_path / "bad.csv")).select("s")).collect()
+        at(monkeypatch, env, method, meddler.now)
+        act(env.from_dataframe(read.csv(str(tmp_path / "bad.csv")).select("s")))
         monkeypatch.undo()
         assert meddler.times
         many = rows(read.csv(str(tmp_path / "bad.csv")).select("s"))

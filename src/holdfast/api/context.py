@@ -75,6 +75,7 @@ class TableContext(Protocol):
         action: Callable[[DataFrame], T],
         *,
         before_retry: Callable[[], None] | None = None,
+        takes_all_rows: bool = False,
     ) -> T:
         """Runs an action as one job.
 
@@ -84,6 +85,9 @@ class TableContext(Protocol):
             action: Does the work, on a plain DataFrame in which every kept node is a read. It is
                 called a second time, with another DataFrame, if kept data was lost.
             before_retry: Called before that second time; undoes what the first one left behind.
+            takes_all_rows: ``action`` asks for every row of the DataFrame, works on one of another
+                session as well, and can be called a second time whatever its first call has failed
+                with. Then what is to be kept may be written while its rows are taken.
 
         Returns:
             What ``action`` returns.

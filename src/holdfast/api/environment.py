@@ -549,10 +549,11 @@ class Environment(StreamEnvironment):
         action: Callable[[ParentDataFrame], T],
         *,
         before_retry: Callable[[], None] | None = None,
+        takes_all_rows: bool = False,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
         with InterruptibleAction(self._plain), self._runnable_again(table):
-            return self._run_action(table, name, action, before_retry)
+            return self._run_action(table, name, action, before_retry, takes_all_rows)
 
     def _run_action(
         self,
@@ -560,11 +561,13 @@ class Environment(StreamEnvironment):
         name: str,
         action: Callable[[ParentDataFrame], T],
         before_retry: Callable[[], None] | None,
+        takes_all_rows: bool,
     ) -> T:
         registrations = self._manager.wanted.registrations
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
+        request = replace(request, takes_all_rows=takes_all_rows)
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)

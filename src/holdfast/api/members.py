@@ -187,11 +187,12 @@ def eager_transformation(
     return _documented(transforming, method)
 
 
-def action(method: Method) -> Method:
+def action(method: Method, *, takes_all_rows: bool = False) -> Method:
     """Wraps a method of PySpark that runs Spark, so that it does so in a job.
 
     Args:
         method: The inherited method. It runs on the DataFrame that the job is given.
+        takes_all_rows: It asks for every row, and leaves nothing behind but what it returns.
     """
     signature = inspect.signature(method)
 
@@ -200,7 +201,10 @@ def action(method: Method) -> Method:
         # A misspelt argument shall not cost the computation of everything that is to be kept.
         signature.bind(self, *args, **kwargs)
         return self._holdfast_context.run_action(
-            self, method.__name__, lambda df: method(df, *args, **kwargs)
+            self,
+            method.__name__,
+            lambda df: method(df, *args, **kwargs),
+            takes_all_rows=takes_all_rows,
         )
 
     return cast(Method, _documented(acting, method))

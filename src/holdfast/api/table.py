@@ -163,9 +163,9 @@ class Table(DataFrame):
     # --- actions: run as a job
 
     approxQuantile = action(DataFrame.approxQuantile)
-    collect = action(DataFrame.collect)
+    collect = action(DataFrame.collect, takes_all_rows=True)
     corr = action(DataFrame.corr)
-    count = action(DataFrame.count)
+    count = action(DataFrame.count, takes_all_rows=True)
     cov = action(DataFrame.cov)
     crosstab = eager_transformation(DataFrame.crosstab)
     first = action(DataFrame.first)
@@ -176,13 +176,13 @@ class Table(DataFrame):
     show = action(DataFrame.show)
     tail = action(DataFrame.tail)
     take = action(DataFrame.take)
-    toArrow = action(DataFrame.toArrow)
-    toPandas = action(DataFrame.toPandas)
+    toArrow = action(DataFrame.toArrow, takes_all_rows=True)
+    toPandas = action(DataFrame.toPandas, takes_all_rows=True)
     transpose = eager_transformation(DataFrame.transpose)
-    _collect_as_arrow = action(DataFrame._collect_as_arrow)
+    _collect_as_arrow = action(DataFrame._collect_as_arrow, takes_all_rows=True)
     _show_string = action(DataFrame._show_string)
     if hasattr(DataFrame, "_to_pandas"):
-        _to_pandas = action(DataFrame._to_pandas)
+        _to_pandas = action(DataFrame._to_pandas, takes_all_rows=True)
 
     def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[Row]:
         return self._holdfast_context.stream_action(

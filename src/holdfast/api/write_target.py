@@ -56,9 +56,12 @@ class WriteTarget:
     Attributes:
         settled: Spark answers the write without reading the table, because of what the target is.
         files: What is written where, if that is files to a local or shared directory.
+        undoes_failures: Nothing is left of a write that fails that ``before_retry`` doesn't undo,
+            and it is all the same to the target which session writes.
     """
 
     settled = False
+    undoes_failures = False
     files: FilesWrite | None = None
 
     def before_retry(self) -> None:
@@ -202,6 +205,9 @@ def target_of_save(session: SparkSession, java_writer: Any, path: str | None) ->
     target = _target_of_save_command(session, java_writer, command)
     if _simple_name(command) == _FILE_COMMAND:
         target.files = _files_write(command)
+        target.undoes_failures = not _commits_tasks(session, java_writer)
+    elif java_writer.source().lower() == "noop":
+        target.undoes_failures = True
     return target
 
 
@@ -332,11 +338,16 @@ def _directory(session: SparkSession, java_writer: Any, path: Any) -> DirectoryT
     file_system = _file_system(session, path)
     if not file_system.exists(path):
         return DirectoryTarget(session, path, is_new=True, files_before=0)
-    options = java_writer.extraOptions()
-    conf = session._jsparkSession.sessionState().newHadoopConfWithOptions(options)
-    commits_tasks = conf.get(_COMMITTER_VERSION, "1") != "1"
+    commits_tasks = _commits_tasks(session, java_writer)
     files_before = _file_count(file_system, path) if commits_tasks else None
     return DirectoryTarget(session, path, is_new=False, files_before=files_before)
+
+
+def _commits_tasks(session: SparkSession, java_writer: Any) -> bool:
+    """Whether each task of a write puts its own files in place, whatever becomes of the others."""
+    options = java_writer.extraOptions()
+    conf = session._jsparkSession.sessionState().newHadoopConfWithOptions(options)
+    return bool(conf.get(_COMMITTER_VERSION, "1") != "1")
 
 
 def _refuse_own_source(

@@ -212,6 +212,7 @@ class _JobWriter:
                     name,
                     lambda df: _replay(self._open_writer(df), calls),
                     before_retry=target.before_retry,
+                    takes_all_rows=target.undoes_failures,
                 )
             except BaseException as error:
                 if is_interrupt(error) or is_cancelled(error):

@@ -42,7 +42,8 @@ class VertexProduced:
         recovered_tasks: how many map tasks on the way to it an earlier start had run; None where
             what they write is not kept.
         run_subtasks: which subtasks have run; None: all.
-        cpu_seconds: of all tasks of this run; None where that isn't known.
+        cpu_seconds: of all tasks of this run, which may have answered as well; None where that
+            isn't known.
         taken_over: how many of its partitions an earlier production had left, when others were
             lost; None where all were produced.
     """

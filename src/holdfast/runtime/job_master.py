@@ -37,8 +37,9 @@ from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.failed_productions import FailedProductions
 from holdfast.runtime.handed_out import HandedOutReads
 from holdfast.runtime.job_result import JobResult
+from holdfast.runtime.on_the_way import OnTheWay, PassFailedError, kept_on_the_way
 from holdfast.runtime.partitions import ResultPartitionDescriptor
-from holdfast.runtime.result_book import KeptResult, ProductionFacts, ReadingLease
+from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts, ReadingLease
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import (
@@ -74,6 +75,8 @@ class JobRequest(Generic[Q]):
         query: the engine's form of the query.
         root: its canonical plan.
         inputs: the settings that it runs under.
+        takes_all_rows: what computes the answer asks for all rows of the query, in whatever session
+            it is; and when that fails, it can be done again.
         job_id: identifies the job, over all of its starts.
         listeners: hear what happens to it.
     """
@@ -82,6 +85,7 @@ class JobRequest(Generic[Q]):
     query: Q
     root: CanonicalNode
     inputs: SessionInputs
+    takes_all_rows: bool = False
     job_id: JobID = field(default_factory=JobID.random)
     listeners: ExecutionListeners = field(default_factory=ExecutionListeners)
 
@@ -137,6 +141,7 @@ class JobMaster(Generic[Q, D]):
         self._verification = verification
         self._handed_out = HandedOutReads(runner.collected)
         self._failures = FailedProductions()
+        self._not_in_one_pass: set[IntermediateDataSetID] = set()
 
     def with_runner(
         self, changed: Callable[[VertexRunner[Q, D]], VertexRunner[Q, D]]
@@ -185,7 +190,7 @@ class JobMaster(Generic[Q, D]):
     ) -> tuple[T, JobResult]:
         while True:
             try:
-                with job.attempt(hand_out=hand_out) as substituted:
+                with job.attempt(hand_out=hand_out, one_pass=hand_out is None) as substituted:
                     answer = job.answer(lambda: act(substituted))
                     # What has been written can't be taken back; the next job finds the damage.
                     if before_retry is None:
@@ -198,6 +203,9 @@ class JobMaster(Generic[Q, D]):
             except SubstitutionRefusedError as refused:
                 job.go_without_caches(refused)
                 if job.acted and before_retry is not None:
+                    before_retry()
+            except PassFailedError:
+                if before_retry is not None:
                     before_retry()
 
     def prepare(
@@ -406,12 +414,19 @@ class _Job(Generic[Q, D]):
         self._completed: set[IntermediateDataSetID] = set()
 
     @contextmanager
-    def attempt(self, *, pinning: bool = False, hand_out: HandOut | None = None) -> Iterator[D]:
+    def attempt(
+        self, *, pinning: bool = False, hand_out: HandOut | None = None, one_pass: bool = False
+    ) -> Iterator[D]:
         """Produces what has to be kept; yields the query with everything kept substituted.
 
         Args:
             pinning: what the answer is read from is pinned for as long as the attempt lasts.
             hand_out: so is that, and for longer: for as long as somebody has what is yielded.
+            one_pass: the answer is computed before the attempt ends, so that something may be kept
+                on the way.
+
+        Raises:
+            PassFailedError: when the answer has failed, and something was to be kept on the way.
         """
         self._attempts += 1
         self._look_again()
@@ -423,8 +438,19 @@ class _Job(Generic[Q, D]):
             try:
                 self._submit(lease)
                 assert self._graph is not None
+                last = self._kept_on_the_way(self._graph) if one_pass else None
                 for vertex, dataset_id in self._graph.producers():
-                    self._produce(vertex, dataset_id, lease)
+                    if dataset_id != last:
+                        self._produce(vertex, dataset_id, lease)
+                if last is not None:
+                    vertex = next(each for each in self._graph.vertices if each.produces == last)
+                    on_the_way = self._begin_pass(vertex, last, lease)
+                    if on_the_way is not None:
+                        self._reading = _kept(lease)
+                        with self._passing(on_the_way):
+                            yield on_the_way.teed.dataframe
+                        self._end_pass(on_the_way, lease)
+                        return
                 self._reading = _kept(lease)
                 if pinning or hand_out is not None:
                     self._pin(stack)
@@ -733,40 +759,70 @@ class _Job(Generic[Q, D]):
     def _produce(
         self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
     ) -> None:
+        claim = self._claimed(vertex, dataset_id, lease)
+        if claim is not None:
+            self._produce_claimed(claim, vertex, lease)
+
+    def _claimed(
+        self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
+    ) -> Claim | None:
+        """The right to produce a dataset; None where it is kept meanwhile, or not to be had."""
         book = self._manager.results
+        if dataset_id in self._failed_productions:
+            why, _ = self._failed_productions[dataset_id]
+            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+            return None
         alone = not self._means_the_same_elsewhere(vertex.plan)
         claim = book.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
                 self._read(dataset_id, entry)
-            return
+            return None
         if claim is None:
             why = "another job computes it, and takes longer than is worth waiting for"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
-            return
+            return None
         if not self._master._failures.may_be_tried(dataset_id):
             book.abandon(claim)
             why = "a recent attempt to compute it failed"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
-            return
-        asked = self._asked_for(vertex.plan, dataset_id)
+            return None
+        return claim
+
+    def _production(
+        self,
+        vertex: JobVertex,
+        claim: Claim,
+        lease: ReadingLease,
+        left: KeptResult | None = None,
+    ) -> Production[Q]:
+        return Production(
+            self._queries[claim.dataset_id],
+            self._request.inputs,
+            self.run_id,
+            claim.dataset_id,
+            vertex.name,
+            self._reads(_kept(lease)),
+            self._request.listeners,
+            None if left is None else left.kept,
+        )
+
+    def _missed(self, vertex: JobVertex, claim: Claim) -> AskedFor | None:
+        """Says why what others have kept is not read; what was asked for."""
+        asked = self._asked_for(vertex.plan, claim.dataset_id)
         if asked is not None:
-            for why in book.why_not([asked]).values():
-                self._publish(VertexMissed(dataset_id, why))
+            for why in self._manager.results.why_not([asked]).values():
+                self._publish(VertexMissed(claim.dataset_id, why))
+        return asked
+
+    def _produce_claimed(self, claim: Claim, vertex: JobVertex, lease: ReadingLease) -> None:
+        dataset_id = claim.dataset_id
+        asked = self._missed(vertex, claim)
         started = time.monotonic()
         try:
             reading, left = _kept(lease), self._left_of(dataset_id)
-            production = Production(
-                self._queries[dataset_id],
-                self._request.inputs,
-                self.run_id,
-                dataset_id,
-                vertex.name,
-                self._reads(reading),
-                self._request.listeners,
-                None if left is None else left.kept,
-            )
+            production = self._production(vertex, claim, lease, left)
             with self._runner.watching(reading):
                 kept = self._runner.produce(production)
             try:
@@ -774,20 +830,14 @@ class _Job(Generic[Q, D]):
             except KeptDataLost:
                 self._master._storage.remove(kept)
                 raise
-            wanted = self._manager.wanted.find(claim.digest) is not None
             seconds = time.monotonic() - started
             if left is not None:
                 # What it takes to produce all of it is what it is worth.
                 seconds = max(seconds, left.seconds)
-            facts = self._facts(vertex.plan, dataset_id, asked, seconds, lease)
-            result = lease.commit(claim, kept, wanted=wanted, facts=facts)
-            self._settled.add(dataset_id)
+            self._commit(claim, vertex, kept, asked, seconds, lease)
+            self._master._not_in_one_pass.discard(dataset_id)
         except NotKeptError as error:
-            logger.warning("%s is not kept: %s", dataset_id, error.reason)
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
-            if error.incomplete:
-                self._publish(LocationsIncomplete(dataset_id))
-            return
+            self._not_kept(dataset_id, error)
         except (KeptDataLost, SubstitutionRefusedError):
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
@@ -796,19 +846,123 @@ class _Job(Generic[Q, D]):
                 self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
                 raise
             # Should the answer fail as well, its error is the one to be seen.
-            why = (str(error).strip() or type(error).__name__).partition("\n")[0]
+            why = _first_line(error)
             self._failed_productions[dataset_id] = (why, time.monotonic() - started)
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
-            return
         except BaseException:
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
         finally:
-            book.abandon(claim)
+            self._manager.results.abandon(claim)
+
+    def _commit(
+        self,
+        claim: Claim,
+        vertex: JobVertex,
+        kept: KeptDataSet,
+        asked: AskedFor | None,
+        seconds: float,
+        lease: ReadingLease,
+    ) -> None:
+        dataset_id = claim.dataset_id
+        wanted = self._manager.wanted.find(claim.digest) is not None
+        facts = self._facts(vertex.plan, dataset_id, asked, seconds, lease)
+        result = lease.commit(claim, kept, wanted=wanted, facts=facts)
+        self._settled.add(dataset_id)
         if result.refusal is not None:
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, result.refusal))
             return
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
+
+    def _not_kept(self, dataset_id: IntermediateDataSetID, error: NotKeptError) -> None:
+        level = logging.INFO if error.is_expected else logging.WARNING
+        logger.log(level, "%s is not kept: %s", dataset_id, error.reason)
+        self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
+        if error.incomplete:
+            self._publish(LocationsIncomplete(dataset_id))
+
+    # -- what is kept while the answer is computed ------------------------------------------------
+
+    def _kept_on_the_way(self, graph: JobGraph) -> IntermediateDataSetID | None:
+        """What the answering vertex can keep while it runs, of what it reads."""
+        if not self._request.takes_all_rows or self._attempts > 1:
+            return None
+        # Other engines run jobs in their own ways, and what is verified is what was written first.
+        if self._runner is not self._master._hands_out or self._master._verification is not None:
+            return None
+        return kept_on_the_way(
+            graph,
+            self._request.root,
+            lambda node: self.transformation(node) is not None,
+            # Somebody else's plan of it calls the columns by other names.
+            lambda dataset_id, node: (
+                dataset_id not in self._master._not_in_one_pass
+                # Of what has lost partitions, only these are produced.
+                and dataset_id not in self._left
+                and self._master._root_of(self._queries[dataset_id]) is node
+            ),
+        )
+
+    def _begin_pass(
+        self, vertex: JobVertex, dataset_id: IntermediateDataSetID, lease: ReadingLease
+    ) -> OnTheWay[D] | None:
+        """Prepares it; None where it is kept by now, or isn't going to be."""
+        claim = self._claimed(vertex, dataset_id, lease)
+        if claim is None:
+            return None
+        try:
+            teed = self._master._hands_out.teed(
+                self._production(vertex, claim, lease), self._request.query, self._request.root
+            )
+            if teed is not None:
+                return OnTheWay(claim, vertex, teed, self._missed(vertex, claim))
+        except NotKeptError as error:
+            self._manager.results.abandon(claim)
+            self._not_kept(dataset_id, error)
+            return None
+        except BaseException:
+            self._manager.results.abandon(claim)
+            raise
+        self._produce_claimed(claim, vertex, lease)
+        return None
+
+    @contextmanager
+    def _passing(self, on_the_way: OnTheWay[D]) -> Iterator[None]:
+        """The answer is computed inside, and keeps something on the way."""
+        dataset_id = on_the_way.claim.dataset_id
+        started = time.monotonic()
+        try:
+            with on_the_way.teed.running():
+                yield
+        except BaseException as error:
+            self._manager.results.abandon(on_the_way.claim)
+            self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
+            if not isinstance(error, Exception) or not self._runner.may_be_answered(error):
+                raise
+            # Spark computes neither columns nor rows that an answer has no use for: by itself it
+            # may have none of the errors that are in these.
+            self._master._not_in_one_pass.add(dataset_id)
+            self._failed_productions[dataset_id] = (
+                _first_line(error),
+                time.monotonic() - started,
+            )
+            raise PassFailedError from error
+
+    def _end_pass(self, on_the_way: OnTheWay[D], lease: ReadingLease) -> None:
+        """Commits what was kept on the way; whatever happens, the answer is there."""
+        claim = on_the_way.claim
+        try:
+            kept = on_the_way.teed.keep()
+            seconds = on_the_way.teed.seconds
+            self._commit(claim, on_the_way.vertex, kept, on_the_way.asked, seconds, lease)
+        except NotKeptError as error:
+            self._master._not_in_one_pass.add(claim.dataset_id)
+            self._not_kept(claim.dataset_id, error)
+        except Exception as error:
+            self._master._not_in_one_pass.add(claim.dataset_id)
+            self._not_kept(claim.dataset_id, NotKeptError(_first_line(error)))
+        finally:
+            self._manager.results.abandon(claim)
 
     def _asked_for(self, plan: CanonicalNode, dataset_id: IntermediateDataSetID) -> AskedFor | None:
         """A computation that isn't kept; None where nobody else could have kept it."""
@@ -851,6 +1005,10 @@ class _Job(Generic[Q, D]):
         kept_by = None if entry.origin is None else str(entry.origin)
         self._publish(VertexRead(dataset_id, computes, kept_by))
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
 def means_the_same_elsewhere(plan: CanonicalNode, *, tells_layout: bool = False) -> bool:

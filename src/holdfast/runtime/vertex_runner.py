@@ -62,12 +62,14 @@ class NotKeptError(Exception):
     Args:
         reason: why, for people.
         incomplete: it was computed, but where it lies could not be collected.
+        is_expected: nothing is wrong: the job had no use for all of it.
     """
 
-    def __init__(self, reason: str, *, incomplete: bool = False) -> None:
+    def __init__(self, reason: str, *, incomplete: bool = False, is_expected: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.incomplete = incomplete
+        self.is_expected = is_expected
 
 
 class KeptDataLost(Exception):
@@ -137,8 +139,50 @@ class VertexRunner(Protocol[Q_contra, D_co]):
         """
 
 
+class TeedVertex(Protocol[D_co]):
+    """A vertex whose result is kept by the job that answers, while its rows flow on."""
+
+    @property
+    def dataframe(self) -> D_co:
+        """The query whose answer asks for the rows."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took until all rows were written, once they are kept."""
+
+    def running(self) -> AbstractContextManager[None]:
+        """The answer is computed inside; after an error, nothing of what was written stays."""
+
+    def keep(self) -> KeptDataSet:
+        """Publishes what was written, and that the vertex was produced. To be called once.
+
+        Raises:
+            NotKeptError: when the result could not be kept.
+        """
+
+
 class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
-    """A runner whose plans may go to where their jobs aren't seen."""
+    """A runner whose plans may go to where their jobs aren't seen, or keep results on their way."""
+
+    def teed(
+        self, production: Production[Q_contra], query: Q_contra, root: CanonicalNode
+    ) -> TeedVertex[D_co] | None:
+        """A query that keeps the result of one of its parts while it is answered. Runs nothing.
+
+        Publishes that the vertex of the part has started, if there is one.
+
+        Args:
+            production: what is kept: a part of the query, and of its canonical plan.
+            query: what is answered.
+            root: its canonical plan.
+
+        Returns:
+            None where it takes a job for each.
+
+        Raises:
+            NotKeptError: when the result can't be kept.
+            SubstitutionRefusedError: when the engine doesn't take the plan.
+        """
 
     def handed_out(
         self, query: Q_contra, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm

@@ -165,6 +165,12 @@ class CatalystBridge:
         plan.setAnalyzed()
         return plan
 
-    def dataframe(self, plan: Any) -> DataFrame:
-        """A plain DataFrame of an analyzed plan."""
-        return DataFrame(self._jvm.of_rows(self._spark._jsparkSession, plan), self._spark)
+    def dataframe(self, plan: Any, session: Any = None) -> DataFrame:
+        """A plain DataFrame of an analyzed plan.
+
+        Args:
+            plan: in the JVM.
+            session: the JVM's session that is to run it; that of the bridge by default.
+        """
+        session = session or self._spark._jsparkSession
+        return DataFrame(self._jvm.of_rows(session, plan), self._spark)

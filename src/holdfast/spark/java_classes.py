@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, cast
 
@@ -50,6 +51,32 @@ def compiled(spark: SparkSession, name: str) -> Any:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
     """
+    return _known(spark, name).java_class
+
+
+def byte_code(spark: SparkSession, name: str) -> dict[str, bytes]:
+    """What one of our classes was compiled to, with those inside of it, by their names.
+
+    Args:
+        spark: a classic session in the JVM.
+        name: the class's name, which is also that of its source.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
+    """
+    found = _known(spark, name).compiler.getBytecodes()
+    return {str(each): bytes(found.get(each)) for each in found.keySet().toArray()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A class in the JVM, and what has compiled it."""
+
+    java_class: Any
+    compiler: Any
+
+
+def _known(spark: SparkSession, name: str) -> _Compiled:
     known = _compiled.of(spark)
     if name not in known:
         source = files(__package__).joinpath("java").joinpath(f"{name}.java")
@@ -58,7 +85,7 @@ def compiled(spark: SparkSession, name: str) -> Any:
     return known[name]
 
 
-_compiled: PerContext[dict[str, Any]] = PerContext(lambda spark: {})
+_compiled: PerContext[dict[str, _Compiled]] = PerContext(lambda spark: {})
 
 
 def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:
@@ -74,10 +101,10 @@ def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> A
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile the class, or doesn't run it.
     """
-    return _object(spark, name, _class(spark, name, source), arguments)
+    return _object(spark, name, _class(spark, name, source).java_class, arguments)
 
 
-def _class(spark: SparkSession, name: str, source: str) -> Any:
+def _class(spark: SparkSession, name: str, source: str) -> _Compiled:
     jvm = cast(Any, spark.sparkContext._jvm)
     # Py4J remembers methods by their class's name, and would call those of an earlier context.
     package = f"{_PACKAGE}.made_{uuid.uuid4().hex}"
@@ -86,7 +113,8 @@ def _class(spark: SparkSession, name: str, source: str) -> Any:
         # This one finds Spark, whichever loader Janino comes from.
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(f"{name}.java", source.replace(_IN_PACKAGE, f"package {package};", 1))
-        return compiler.getClassLoader().loadClass(f"{package}.{name}")
+        java_class = compiler.getClassLoader().loadClass(f"{package}.{name}")
+        return _Compiled(java_class, compiler)
     # A name that the JVM has no class for is a package to Py4J, which can't be called.
     except (Py4JError, TypeError) as error:
         raise UnsupportedSparkError(name, reason(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Sequence
@@ -107,9 +106,8 @@ class PartitionMerger:
         """Writes a file of each group's rows, whose number is that of the group."""
         jvm = JvmMembers.of(self._spark)
         session = session_under(self._spark, inputs, WRITE_SETTINGS)
-        columns = json.dumps(file_schema(description, with_position=True))
         # What is null where a plan says that nothing is must not become another value.
-        schema = jvm.type_from_json(columns).asNullable()
+        schema = jvm.type_from_json(file_schema(description)).asNullable()
         lines = "\n".join("/".join(each.file for each in group) for group in groups)
         rows = _files.of(self._spark).rows(session, schema, hadoop_path(str(directory)), lines)
         frame = DataFrame(session.internalCreateDataFrame(rows, schema, False), self._spark)

@@ -217,7 +217,7 @@ class PartitionReader:
             if key in self._relations:
                 self._relations.move_to_end(key)
                 return self._relations[key]
-        columns = json.dumps(file_schema(kept.manifest.dataset, with_position=False))
+        columns = file_schema(kept.manifest.dataset, with_position=False)
         relation = _files_in_order.of(self._spark).relation(
             self._session(kept),
             self._jvm.type_from_json(columns).asNullable(),
@@ -283,7 +283,7 @@ class PartitionReader:
 
     def _file_reader(self, kept: KeptDataSet, with_position: bool) -> Any:
         """Spark's reader of files with these columns; it is asked for their places alone."""
-        schema = json.dumps(file_schema(kept.manifest.dataset, with_position=with_position))
+        schema = file_schema(kept.manifest.dataset, with_position=with_position)
         key = (schema, kept.manifest.dataset.seal is not None)
         with self._lock:
             reader = self._readers.get(key)
@@ -354,19 +354,20 @@ def hadoop_path(place: str) -> str:
     return f"file:{place}" if place.startswith("/") else place
 
 
-def file_schema(dataset: DataSetDescription, *, with_position: bool) -> dict[str, Any]:
-    """The columns that a read asks for, as Spark's JSON: every one of them is among its attributes.
+def file_schema(dataset: DataSetDescription, *, with_position: bool = True) -> str:
+    """The columns of a dataset's files, as Spark's JSON.
 
     Args:
-        dataset: what the files hold.
-        with_position: the place of each row is asked for as well.
+        dataset: how it is kept.
+        with_position: with the column of each row's place, where there is one; Spark wants every
+            column that is asked for among the attributes of a read.
     """
     fields = [_field(column.kept_as, column.kept_type) for column in dataset.columns]
     if dataset.filler_column is not None:
         fields.append(_field(dataset.filler_column, "boolean"))
     if with_position and dataset.position_column is not None:
         fields.append(_field(dataset.position_column, "long"))
-    return {"type": "struct", "fields": fields}
+    return json.dumps({"type": "struct", "fields": fields})
 
 
 def _field(name: str, data_type: Any) -> dict[str, Any]:

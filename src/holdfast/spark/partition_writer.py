@@ -43,7 +43,25 @@ _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "parquet.page.write-checksum.enabled": "true",
+    # Higher ones take longer than they save: what is kept is written once, and often read soon.
+    "parquet.compression.codec.zstd.level": "1",
 }
+_NO_DICTIONARY = "parquet.enable.dictionary#{}"
+# Of these, dictionaries take longer to make than they save.
+_NUMBERS = frozenset(
+    {
+        "byte",
+        "date",
+        "decimal",
+        "double",
+        "float",
+        "integer",
+        "long",
+        "short",
+        "timestamp",
+        "timestamp_ntz",
+    }
+)
 # Batches differ in size by orders of magnitude, so that no number of them can be foreseen.
 _WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
     "parquet.block.size.row.check.max": "1",
@@ -151,11 +169,10 @@ class PartitionWriter:
         Raises:
             pyspark.errors.PySparkException: whatever the Spark job fails with.
         """
-        options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
         writer = shaped.write.mode("append")
-        for key, value in options.items():
+        for key, value in self.options(description).items():
             writer = writer.option(key, value)
-        writer = writer.option("compression", self.compression).format(PARQUET)
+        writer = writer.format(PARQUET)
         path = hadoop_path(location)
         try:
             command = write_command(self._spark, writer._jwrite, "save", path, java_session=session)
@@ -167,6 +184,22 @@ class PartitionWriter:
         # It runs when its rows, which are none, are asked for.
         run = JvmMembers.of(self._spark).of_rows(session, command).queryExecution()
         return run.commandExecuted().commandPhysicalPlan()
+
+    def options(self, description: DataSetDescription) -> dict[str, str]:
+        """What Spark's writer of Parquet is given.
+
+        Args:
+            description: of what is written.
+        """
+        options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
+        plain = [column.kept_as for column in description.columns if _is_number(column.kept_type)]
+        if description.position_column is not None:
+            plain.append(description.position_column)
+        return {
+            **options,
+            **{_NO_DICTIONARY.format(name): "false" for name in plain},
+            "compression": self.compression,
+        }
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns
@@ -180,6 +213,10 @@ class PartitionWriter:
         if description.position_column is not None:
             shaped = shaped.withColumn(description.position_column, F.monotonically_increasing_id())
         return shaped
+
+
+def _is_number(kept_type: object) -> bool:
+    return isinstance(kept_type, str) and kept_type.partition("(")[0] in _NUMBERS
 
 
 def _as_kept(column: KeptColumn) -> Any:

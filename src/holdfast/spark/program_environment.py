@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.plan.hashing import hash_parts
+from holdfast.spark.task_classes import is_of_tasks
 
 # Java's default locale decides on upper and lower case, its time zone on dates without one.
 _PROPERTIES = (
@@ -52,6 +53,7 @@ def program_environment(spark: SparkSession) -> str:
     except Py4JError as error:
         raise OSError(f"the JVM can't be asked for its environment: {error}") from error
     names = sorted(path.rpartition("/")[2] for path in added.splitlines())
+    names = [name for name in names if not is_of_tasks(name)]
     return hash_parts(
         spark.version, revision, properties, zone, tuple(names), tuple(sorted(_jars(class_path)))
     )

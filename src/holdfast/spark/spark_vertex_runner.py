@@ -42,6 +42,7 @@ from holdfast.spark.failures import (
 from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.job_description import described
+from holdfast.spark.one_pass import OnePass, TeedRows
 from holdfast.spark.partial_loss import LostPartitions
 from holdfast.spark.partition_merger import PartitionMerger
 from holdfast.spark.partition_reader import PartitionReader, reading_session
@@ -61,6 +62,8 @@ from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.row_layout import RowLayout
 
 logger = logging.getLogger(__name__)
+
+_NOTHING: Mapping[int, Any] = {}
 
 Write = Callable[[Any, DataSetDescription, StagedDataSet, str], bool]
 """Another way of writing the partitions of a plan that reads nothing kept, on one machine: given
@@ -235,14 +238,7 @@ class SparkVertexRunner:
                 or a setting changed, so that the rows are not those of the digest.
         """
         query, inputs, dataset_id = production.query, production.inputs, production.dataset_id
-        description = describe(
-            str(dataset_id.hex),
-            production.name,
-            query.plan.schema().json(),
-            query.root.ordered,
-            self._spark.version,
-            digests(query.root.columns),
-        )
+        description = self._description(production)
         steps = steps or ProductionSteps(self._storage)
         try:
             session = self._session(query.root, inputs, description, steps.settings())
@@ -266,10 +262,7 @@ class SparkVertexRunner:
             with over_before_clearing():
                 if not (write and may_differ and self._written(write, plan, description, staged)):
                     run, written = self._write(steps.written(plan), session, description, staged)
-            changed = self._sources.changed(query.root.source_files())
-            if changed is not None:
-                raise NotKeptError(f"{changed} changed after it was listed")
-            self._check_settings(session, inputs)
+            self._check_inputs(query.root, session, inputs)
             if steps.writes_everything:
                 description = self._known(run, session, staged, description, production)
             kept = steps.publish(staged, description, written)
@@ -289,6 +282,85 @@ class SparkVertexRunner:
             if self._storage.spans_machines:
                 _remove_if_empty(staged.directory)
         return kept
+
+    def teed(
+        self, production: Production[Query], query: Query, root: CanonicalNode
+    ) -> OnePass | None:
+        """A query that keeps the result of one of its parts while it is answered.
+
+        It runs in a session of its own under the job's settings, as productions do, and the part is
+        a fresh copy. See `holdfast.runtime.vertex_runner.HandingOutRunner.teed`.
+
+        Raises:
+            NotKeptError: when the result can't be kept.
+        """
+        description = self._description(production)
+        part, inputs = production.query, production.inputs
+        if description.seal is not None:
+            return None
+        try:
+            session = session_under(self._spark, inputs)
+            writing = session_under(self._spark, inputs, WRITE_SETTINGS)
+            read = self._plan(part, part.root, production.reads, self._reader, below_root=True)
+            detached = self._bridge.detached(read, session)
+            if detached.equals(part.plan):
+                return None
+            staged = self._storage.stage(production.job_id, production.dataset_id)
+        except StorageError as error:
+            raise NotKeptError(reason(error)) from error
+        except (PySparkException, Py4JError, UnsupportedSparkError) as error:
+            logger.debug("%s is not kept in one pass: %s", production.dataset_id, reason(error))
+            return None
+        try:
+            rows = TeedRows.of(
+                self._spark, detached, session, writing, self._writer, description, staged
+            )
+            plan = self._plan(
+                query,
+                root,
+                production.reads,
+                self._reader,
+                below_root=False,
+                made={part.root.handle: rows.plan},
+            )
+            dataframe = self._bridge.dataframe(plan, session)
+        except BaseException as error:
+            self._storage.discard(staged)
+            if isinstance(error, (PySparkException, Py4JError, UnsupportedSparkError, OSError)):
+                logger.debug("%s is not kept in one pass: %s", production.dataset_id, reason(error))
+                return None
+            raise
+        production.listeners.publish(VertexStarted(production.dataset_id, production.name))
+        return OnePass(
+            self._spark,
+            self._storage,
+            production,
+            description,
+            staged,
+            rows.sink,
+            dataframe,
+            lambda root: self._check_inputs(root, session, inputs),
+            lambda plan: self._known(plan, session, staged, description, production),
+            lambda: self.keep(production),
+        )
+
+    def _description(self, production: Production[Query]) -> DataSetDescription:
+        root = production.query.root
+        return describe(
+            str(production.dataset_id.hex),
+            production.name,
+            production.query.plan.schema().json(),
+            root.ordered,
+            self._spark.version,
+            digests(root.columns),
+        )
+
+    def _check_inputs(self, root: CanonicalNode, session: Any, inputs: SessionInputs) -> None:
+        """Makes sure that what was read is what the digest stands for."""
+        changed = self._sources.changed(root.source_files())
+        if changed is not None:
+            raise NotKeptError(f"{changed} changed after it was listed")
+        self._check_settings(session, inputs)
 
     def _written(
         self, write: Write, plan: Any, description: DataSetDescription, staged: StagedDataSet
@@ -438,12 +510,23 @@ class SparkVertexRunner:
         *,
         below_root: bool,
         one_scan: bool = False,
+        made: Mapping[int, Any] = _NOTHING,
     ) -> Any:
         replacements = {}
         whole_files: PartitionReader | None = None
         # Some of Spark's rules for subqueries fail over a union that no user has written.
         one_scan = one_scan or any(node.subqueries for node in root.walk())
-        for match, kept in _matches(root, reads, below_root=below_root):
+        for match in examine(
+            root,
+            lambda node: node.handle in made or reads(node) is not None,
+            below_root=below_root,
+        ):
+            if match.node.handle in made:
+                replacements[match.node.handle] = made[match.node.handle]
+                continue
+            kept = reads(match.node)
+            if kept is None or match.obstacle is not None:
+                continue
             if match.in_barrier:
                 self._check_barrier(kept)
                 whole_files = whole_files or reader.of_whole_files()

@@ -86,6 +86,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",
     "RetainedShuffles": "recovering shuffles",
+    "RowTee": "keeping results in the Spark job that answers",
     "PlannedWrites": "retrying and recovering writes (Spark 4.0)",
 }
 """What doesn't work without each of our Java classes."""
