@@ -45,6 +45,8 @@ _WRITE_OPTIONS = {
     "parquet.page.write-checksum.enabled": "true",
     # Higher ones take longer than they save: what is kept is written once, and often read soon.
     "parquet.compression.codec.zstd.level": "1",
+    # Texts that are many are given up on early.
+    "parquet.dictionary.page.size": str(64 << 10),
 }
 _NO_DICTIONARY = "parquet.enable.dictionary#{}"
 # Of these, dictionaries take longer to make than they save.
