@@ -107,9 +107,12 @@ class RecordingEnvironment(Environment):
         action: Callable[[DataFrame], T],
         *,
         before_retry: Callable[[], None] | None = None,
+        takes_all_rows: bool = False,
     ) -> T:
         self.actions.append(name)
-        answer = super().run_action(table, name, action, before_retry=before_retry)
+        answer = super().run_action(
+            table, name, action, before_retry=before_retry, takes_all_rows=takes_all_rows
+        )
         self._note_job()
         return answer
 
@@ -157,6 +160,7 @@ class LosingEnvironment(RecordingEnvironment):
         action: Callable[[DataFrame], T],
         *,
         before_retry: Callable[[], None] | None = None,
+        takes_all_rows: bool = False,
     ) -> T:
         attempts = []
 
@@ -166,7 +170,9 @@ class LosingEnvironment(RecordingEnvironment):
             attempts.append(df)
             return action(df)
 
-        answer = super().run_action(table, name, losing, before_retry=before_retry)
+        answer = super().run_action(
+            table, name, losing, before_retry=before_retry, takes_all_rows=takes_all_rows
+        )
         assert len(attempts) == 2
         assert len(self.jobs[-1].losses) == 1
         return answer
