@@ -58,10 +58,10 @@ def task_executor_command(
 class LocalCluster:
     """A master on 127.0.0.1, and workers on 127.0.0.2, 127.0.0.3 and so on.
 
-    Each worker has a mount namespace of its own, in which `kept`, and where Spark's executors write,
-    are directories of its own, as on another machine, and a task executor beside it that sees the
-    same. It is used as a context
-    manager, and everything ends with the block, or with this process if that is killed.
+    Each worker has a mount namespace of its own, in which `kept` and the directory of Spark's
+    executors are others, as on another machine, and a task executor beside it that sees the same.
+    It is used as a context manager, and everything ends with the block, or with this process if
+    that is killed.
 
     ```python
     with LocalCluster(Path("cluster")) as cluster:
