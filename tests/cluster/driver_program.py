@@ -113,6 +113,14 @@ def slowly_joined(name, path, seconds):
     return rows(slowly(globals()[name], seconds).join(counted, "k"))
 
 
+def summed_slowly(path, seconds):
+    """A job that shuffles what takes a map task a while for each file."""
+    for each in ("maxPartitionBytes", "openCostInBytes"):
+        spark.conf.set(f"spark.sql.files.{each}", "64k")
+    df = slowly(spark.read.parquet(path), seconds).groupBy("k")
+    return rows(env.from_dataframe(df.agg(F.sum("id").alias("s"), F.count("w").alias("n"))))
+
+
 def remember_stream(name):
     pairs = env.from_collection(range(4000)).set_parallelism(8).map(lambda i: (i % 7, i))
     globals()[name] = pairs.set_parallelism(8).cache()

@@ -584,4 +584,3 @@ def test_several_starts_at_a_time_do_not_mix(
 
 def test_a_local_session_can_keep_what_its_shuffles_write(spark: SparkSession) -> None:
     assert is_retainable(spark)
-    assert RetainedShuffles.of(spark, None) is None

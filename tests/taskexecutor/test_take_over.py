@@ -107,6 +107,7 @@ class Start:
             lambda: self.executor.end_job(self.application, JOB),
             lambda: self.executor.damage(self.application, ONE),
             lambda: self.executor.recovered(self.application),
+            lambda: self.executor.open_shuffles(self.application),
             lambda: self.executor.report(self.application),
             lambda: self.executor.heartbeat(self.application, {}),
         ]
@@ -237,6 +238,29 @@ def test_what_was_finished_and_not_published_is_partial_with_its_number(world: W
     found = world.begin(2).found()[ONE]
     assert [each.index for each in found.partitions] == [0, 2]
     assert (found.manifest, found.number_of_partitions) == (None, 9)
+
+
+def test_what_map_tasks_have_left_is_the_next_start_s(world: World) -> None:
+    first = world.begin(1)
+    written = Path(world.executor.open_shuffles(first.application)) / "a"
+    written.mkdir()
+    (written / "0-1-10-100-0.index").write_text("whole")
+    assert world.executor.open_shuffles(first.application) == str(written.parent)
+    second = world.begin(2)
+    assert first.is_refused()
+    found = Path(world.executor.open_shuffles(second.application)) / "a"
+    assert (found / "0-1-10-100-0.index").read_text() == "whole"
+    # A task of the first start that still runs can't leave anything any more.
+    assert not written.parent.parent.exists()
+    world.executor.unregister_application(second.application)
+    assert not found.exists()
+
+
+def test_an_ordinary_application_has_no_shuffles(world: World) -> None:
+    application = ApplicationID.random()
+    world.executor.register_application(application, LEASE, __version__)
+    with pytest.raises(UnknownApplicationError):
+        world.executor.open_shuffles(application)
 
 
 def test_several_starts_in_a_row_lose_nothing(world: World) -> None:

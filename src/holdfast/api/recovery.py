@@ -93,7 +93,8 @@ def recoverable_jobs(
         name=configuration.get(PIPELINE_NAME),
         limits=_limits(
             configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT),
-            keeps_shuffles=engine.keeps_shuffles,
+            # On a cluster it turns out with the first of them whether files can be linked.
+            keeps_shuffles=engine.keeps_shuffles and not engine.storage.spans_machines,
         ),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),

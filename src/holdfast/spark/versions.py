@@ -60,8 +60,8 @@ DIFFERENCES = (
     Difference(
         "RetainedShuffles",
         (4, 1),
-        "output.sizes, output.id(),\n                                output.checksum)",
-        "output.sizes, output.id())",
+        "output.sizes, FIRST_ADOPTED + output.map, output.checksum)",
+        "output.sizes, FIRST_ADOPTED + output.map)",
     ),
     Difference("RetainedShuffles", (4, 1), "status.checksumValue()", "0L"),
 )

@@ -238,6 +238,9 @@ class TaskExecutor:
     def recovered(self, application: ApplicationID) -> tuple[RecoveredOutput, ...]:
         return self._start(application).recovered()
 
+    def open_shuffles(self, application: ApplicationID) -> str:
+        return str(self._start(application).open_shuffles())
+
     def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, int]) -> str:
         partitions = self._registered(application)
         with self._lock:

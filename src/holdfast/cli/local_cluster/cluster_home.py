@@ -8,14 +8,17 @@ import shutil
 from pathlib import Path
 
 _SECRET_BYTES = 32
+_KEPT, _SPARK = "kept", "spark"
 
 
 class ClusterHome:
     """Lays out a directory for a cluster.
 
     ```text
-    HOME/kept        the path that is another directory on each node; here, the driver's own
-    HOME/nodes/w1    what the first worker's node sees as HOME/kept
+    HOME/node        the path that is another directory on each node; here, the driver's own
+    HOME/node/kept   what the task executor of the node keeps
+    HOME/node/spark  what Spark's executors on the node write
+    HOME/nodes/w1    what the first worker's node sees as HOME/node
     HOME/work/w1     Spark's files of the first worker and its executors, their logs among them
     HOME/logs        a log for each process that the cluster starts
     HOME/conf        Spark's configuration directory for the cluster and its drivers
@@ -29,15 +32,22 @@ class ClusterHome:
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().absolute()
-        self.kept = self.root / "kept"
+        self.node = self.root / "node"
+        # One mount for both: the task executor's files may be links to Spark's.
+        self.kept = self.node / _KEPT
+        self.spark = self.node / _SPARK
         self.logs = self.root / "logs"
         self.conf = self.root / "conf"
         self.tmp = self.root / "tmp"
         self.token = self.root / "token"
 
+    def node_of(self, number: int) -> Path:
+        """What the node with this number, from 1, sees as `node`."""
+        return self.root / "nodes" / f"w{number}"
+
     def kept_of(self, number: int) -> Path:
         """What the node with this number, from 1, sees as `kept`."""
-        return self.root / "nodes" / f"w{number}"
+        return self.node_of(number) / _KEPT
 
     def work_of(self, number: int) -> Path:
         """Where the Spark worker with this number has its files."""
@@ -56,8 +66,8 @@ class ClusterHome:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         nodes = range(1, workers + 1)
         for directory in (
-            *(self.kept, self.logs, self.conf, self.tmp),
-            *map(self.kept_of, nodes),
+            *(self.kept, self.spark, self.logs, self.conf, self.tmp),
+            *(self.node_of(number) / each for number in nodes for each in (_KEPT, _SPARK)),
             *map(self.work_of, nodes),
         ):
             directory.mkdir(parents=True, exist_ok=True)

@@ -99,5 +99,5 @@ class ClusterNode:
             log=self._home.log_of(name),
             environment=process_environment(self._home, self.host),
             unshare=self._unshare,
-            mounts=[BindMount(self.directory, self._home.kept)],
+            mounts=[BindMount(self._home.node_of(self.number), self._home.node)],
         )

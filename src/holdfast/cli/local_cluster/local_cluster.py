@@ -58,9 +58,10 @@ def task_executor_command(
 class LocalCluster:
     """A master on 127.0.0.1, and workers on 127.0.0.2, 127.0.0.3 and so on.
 
-    Each worker has a mount namespace of its own, in which `kept` is a directory of its own, as on
-    another machine, and a task executor beside it that sees the same. It is used as a context
-    manager, and everything ends with the block, or with this process if that is killed.
+    Each worker has a mount namespace of its own, in which `kept` and the directory of Spark's
+    executors are others, as on another machine, and a task executor beside it that sees the same.
+    It is used as a context manager, and everything ends with the block, or with this process if
+    that is killed.
 
     ```python
     with LocalCluster(Path("cluster")) as cluster:
@@ -230,7 +231,7 @@ class LocalCluster:
     def _start(self, undone: ExitStack) -> None:
         self._java = find_java()
         self.home.make(self._number_of_workers)
-        unshare = unshare_command(self.home.kept)
+        unshare = unshare_command(self.home.node)
         master = undone.enter_context(
             NamespacedProcess(
                 "master",

@@ -32,6 +32,7 @@ def process_environment(home: ClusterHome, host: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "SPARK_CONF_DIR": str(home.conf),
         "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_DIRS": str(home.spark),
         "SPARK_LOCAL_IP": host,
         # Spark's scripts say so, which are not what starts it here.
         "SPARK_SCALA_VERSION": _scala_version(),

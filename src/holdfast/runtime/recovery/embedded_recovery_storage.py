@@ -7,8 +7,6 @@ from pathlib import Path
 from holdfast.files.private_directory import own_below
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
-from holdfast.taskexecutor.recovery.recovery_directory import RecoveryDirectory
-from holdfast.taskexecutor.recovery.shuffle_files import SHUFFLES
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 
@@ -47,7 +45,6 @@ def embedded_recovery_storage(
         version=__version__,
         spans_machines=False,
         timeout_seconds=_PATIENCE_SECONDS,
-        shuffles=RecoveryDirectory.of(directory, claim.application) / SHUFFLES,
     )
     executor.sweep_recoverable()
     return storage

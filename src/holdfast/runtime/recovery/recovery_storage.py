@@ -71,8 +71,6 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
         wait_for: the names of the executors that earlier starts knew, see `known_executors`.
         timeout_seconds: how long these are waited for.
         spans_machines: whether executors are processes beside Spark's tasks.
-        shuffles: where the job's shuffles keep what their map tasks write, where tasks run on this
-            machine alone; it is made when it is asked for.
 
     Raises:
         StaleEpochError: when a newer start of the job has taken over.
@@ -92,10 +90,8 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
         wait_for: Collection[str] = (),
         timeout_seconds: float = 30.0,
         spans_machines: bool = True,
-        shuffles: Path | None = None,
     ) -> None:
         self._claim = claim
-        self._shuffles = shuffles
         self._tracked: tuple[RecoveredPartition, ...] = ()
         self._recovered: dict[OutputID, RecoveredDataSet] = {}
         # What can be completed.
@@ -131,15 +127,37 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
         return tuple(each.name for each in self._outputs.connections if each.is_registered)
 
     def shuffle_directory(self) -> Path | None:
-        """Where the job's shuffles keep what their map tasks write, and earlier starts' have.
+        """Where the job's map tasks leave what they write for shuffles, and earlier starts' have.
 
-        None where tasks run on several machines: there each leaves it on its own.
+        On a cluster it is that of the task executor on each task's machine; None where these have
+        different ones, or some can't be reached.
+
+        Raises:
+            StaleEpochError: when a newer start of the job has taken over.
         """
-        if self._shuffles is not None:
-            # Not with what is above it, which is gone when a newer start has taken over.
-            with suppress(FileExistsError, FileNotFoundError):
-                self._shuffles.mkdir(mode=0o700)
-        return self._shuffles
+        try:
+            directories = {
+                connection.call(lambda gateway: gateway.open_shuffles(self._claim.application))
+                for connection in self._outputs.connections
+            }
+        except (TaskExecutorError, StorageError) as error:
+            logger.warning("what shuffles write is not kept: %s", error)
+            return None
+        if len(directories) != 1:
+            logger.warning(
+                "what shuffles write is not kept: expected the same directory on all task "
+                "executors, got %s",
+                sorted(directories),
+            )
+            return None
+        return Path(*directories)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the machines where earlier starts may have left something."""
+        return tuple(
+            each.description.host for each in self._outputs.connections if each.is_registered
+        )
 
     def get_all_partition_with_metrics(self) -> tuple[RecoveredPartition, ...]:
         """The partitions that earlier starts have left, as they were found at this one's begin.

@@ -4,11 +4,13 @@ import java.io.File;
 import java.io.IOException;
 import java.io.ObjectOutputStream;
 import java.io.OutputStream;
+import java.io.Serializable;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -36,6 +38,7 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.ShuffleStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.Success$;
+import org.apache.spark.TaskContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.AccumulableInfo;
@@ -45,6 +48,7 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PythonFuncExpression;
@@ -81,21 +85,35 @@ import org.apache.spark.sql.execution.exchange.ShuffleOrigin;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.storage.BlockManagerId$;
+import org.apache.spark.util.AccumulatorV2;
+import org.apache.spark.util.CollectionAccumulator;
+import org.apache.spark.util.TaskCompletionListener;
+import org.apache.spark.util.TaskFailureListener;
 import scala.Option;
 import scala.Product;
+import scala.Tuple2;
 import scala.collection.IterableOnceOps;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.concurrent.Future;
 import scala.concurrent.Future$;
+import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractFunction2;
 
 /**
  * What the map tasks of shuffles have written is kept beside Spark's own files by hard links, and
  * given to the shuffles of a later driver that are the same: Spark runs the other map tasks only,
  * as it does when it has lost the output of some.
+ *
+ * Where tasks run in the driver's process, the driver makes the links. On a cluster tasks do, each
+ * on its machine: a map task once it has succeeded, and those of a Spark job that looks for what
+ * earlier drivers have left there.
  */
 public final class RetainedShuffles {
     // No attempt of a task of this driver has such a number.
@@ -141,12 +159,22 @@ public final class RetainedShuffles {
 
     /**
      * @param id tells the job from others of this driver
-     * @param directory what its map tasks write is kept there, and was by earlier drivers
+     * @param directory what its map tasks write is kept there, and was by earlier drivers, on each
+     *     machine
+     * @param hosts the machines that may have some of it, on a cluster, with spaces between them
      */
-    public Job open(String id, String directory) {
-        Job job = new Job(this, new File(directory).toPath());
+    public Job open(String id, String directory, String hosts) {
+        Nodes nodes = null;
+        if (!context.isLocal()) {
+            Set names = new HashSet(Arrays.asList(hosts.split(" ")));
+            names.remove("");
+            nodes = new Nodes(context, names);
+        }
+        Job job = new Job(this, new File(directory).toPath(), nodes);
         jobs.put(id, job);
-        context.addSparkListener(job);
+        if (context.isLocal()) {
+            context.addSparkListener(job);
+        }
         return job;
     }
 
@@ -224,6 +252,7 @@ public final class RetainedShuffles {
     public static final class Job extends SparkListener {
         private final RetainedShuffles owner;
         private final Path home;
+        private final Nodes nodes;
         private final ConcurrentHashMap places = new ConcurrentHashMap();
         private final ConcurrentHashMap functions = new ConcurrentHashMap();
         private final ConcurrentHashMap queries = new ConcurrentHashMap();
@@ -233,9 +262,16 @@ public final class RetainedShuffles {
         private final ConcurrentHashMap contents = new ConcurrentHashMap();
         private final List troubles = new ArrayList();
 
-        Job(RetainedShuffles owner, Path home) {
+        /** The nodes are null where tasks run in this process. */
+        Job(RetainedShuffles owner, Path home, Nodes nodes) {
             this.owner = owner;
             this.home = home;
+            this.nodes = nodes;
+        }
+
+        /** What is written of these rows is kept, once it is known as what; null for others. */
+        Keeping keeping() {
+            return nodes == null ? null : new Keeping(nodes.troubles);
         }
 
         /** A directory is another one in each start, and its files are known by this name. */
@@ -265,6 +301,9 @@ public final class RetainedShuffles {
         /** What went wrong since this was last asked, a line each. */
         public String troubles() {
             synchronized (troubles) {
+                for (int number = 0; nodes != null && number < nodes.troubles.value().size(); number++) {
+                    note((String) nodes.troubles.value().get(number));
+                }
                 StringBuilder text = new StringBuilder();
                 for (int number = 0; number < troubles.size(); number++) {
                     text.append(number == 0 ? "" : "\n").append(troubles.get(number));
@@ -275,8 +314,11 @@ public final class RetainedShuffles {
         }
 
         private void note(Throwable trouble) {
+            note(said(trouble));
+        }
+
+        private void note(String said) {
             synchronized (troubles) {
-                String said = String.valueOf(trouble).replace('\n', ' ');
                 if (troubles.size() < 8 && !troubles.contains(said)) {
                     troubles.add(said);
                 }
@@ -290,7 +332,9 @@ public final class RetainedShuffles {
         }
 
         /** Gives a shuffle what earlier drivers have left of it; whether that is all. */
-        boolean provide(Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle) {
+        boolean provide(
+                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle,
+                Keeping keeping) {
             try {
                 String name = new Name(this, query, owner.position).of(exchange, shuffle);
                 if (name == null) {
@@ -298,14 +342,13 @@ public final class RetainedShuffles {
                 }
                 names.put(Integer.valueOf(shuffle.shuffleId()), name);
                 Path directory = home.resolve(name);
-                try {
-                    // Not with what is above it: that goes when another start has taken over.
-                    Files.createDirectory(directory);
-                } catch (FileAlreadyExistsException known) {
-                    // An earlier driver has run it, or this one has.
-                }
-                boolean whole = adopt(query, exchange, shuffle, directory);
                 SQLMetric size = (SQLMetric) exchange.metrics().apply("dataSize");
+                if (keeping != null) {
+                    keeping.of(shuffle.shuffleId(), directory.toString(), size.id());
+                    return adopt(query, exchange, shuffle, nodes.left(shuffle, directory));
+                }
+                make(directory);
+                boolean whole = adopt(query, exchange, shuffle, left(shuffle, directory.toString()));
                 shuffles.put(
                     Integer.valueOf(shuffle.shuffleId()), new Retained(directory, size.id()));
                 return whole;
@@ -339,47 +382,41 @@ public final class RetainedShuffles {
             return (String) contents.get(id);
         }
 
-        private boolean adopt(
-                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle,
-                Path directory) {
+        private List left(ShuffleDependency shuffle, String directory) {
+            Adopting adopting = new Adopting(
+                directory, shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
+                shuffle.partitioner().numPartitions());
+            List found = adopting.found();
+            for (int number = 0; number < adopting.troubles.size(); number++) {
+                note((String) adopting.troubles.get(number));
+            }
+            return found;
+        }
+
+        /** Has a shuffle begin with what was found; whether that is all. */
+        private static boolean adopt(
+                Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle, List found) {
             int maps = shuffle.rdd().getNumPartitions();
-            int reducers = shuffle.partitioner().numPartitions();
             Set done = new HashSet();
-            File[] files = directory.toFile().listFiles();
-            for (int number = 0; files != null && number < files.length; number++) {
-                try {
-                    Output output = Output.of(files[number], reducers);
-                    if (output != null && output.map < maps && !done.contains(output.number())) {
-                        link(shuffle, output);
-                        if (done.isEmpty()) {
-                            tracker().registerShuffle(shuffle.shuffleId(), maps, reducers);
-                        }
-                        // First: where these say that there are no rows, Spark leaves out whoever
-                        // reads them.
-                        ((SQLMetric) exchange.metrics().apply("dataSize")).add(output.bytes);
-                        ((SQLMetric) exchange.metrics().apply("shuffleRecordsWritten"))
-                            .add(output.records);
-                        tracker().registerMapOutput(shuffle.shuffleId(), output.map,
-                            MapStatus$.MODULE$.apply(
-                                blocks().shuffleServerId(), output.sizes, output.id(),
-                                output.checksum));
-                        done.add(output.number());
-                    }
-                } catch (IOException trouble) {
-                    // It runs again.
-                    note(trouble);
+            for (int number = 0; number < found.size(); number++) {
+                Adopted output = (Adopted) found.get(number);
+                if (!done.add(Integer.valueOf(output.map))) {
+                    continue;
                 }
+                if (done.size() == 1) {
+                    tracker().registerShuffle(
+                        shuffle.shuffleId(), maps, shuffle.partitioner().numPartitions());
+                }
+                // First: where these say that there are no rows, Spark leaves out whoever reads
+                // them.
+                ((SQLMetric) exchange.metrics().apply("dataSize")).add(output.bytes);
+                ((SQLMetric) exchange.metrics().apply("shuffleRecordsWritten")).add(output.records);
+                tracker().registerMapOutput(shuffle.shuffleId(), output.map,
+                    MapStatus$.MODULE$.apply(
+                        output.place, output.sizes, FIRST_ADOPTED + output.map, output.checksum));
             }
             query.adopted.addAndGet(done.size());
             return done.size() == maps;
-        }
-
-        private static void link(ShuffleDependency shuffle, Output output) throws IOException {
-            if (output.data.exists()) {
-                Files.createLink(place(shuffle.shuffleId(), output.id(), DATA), output.data.toPath());
-            }
-            Path index = place(shuffle.shuffleId(), output.id(), INDEX);
-            Files.createLink(index, output.index.toPath());
         }
 
         public void onStageSubmitted(SparkListenerStageSubmitted event) {
@@ -420,8 +457,26 @@ public final class RetainedShuffles {
         }
     }
 
-    private static void keep(Path directory, String name, int shuffle, long task)
-            throws IOException {
+    static String said(Throwable trouble) {
+        if (trouble instanceof FileSystemException
+                && ((FileSystemException) trouble).getReason() != null) {
+            // Without the names of the files, of which there may be thousands.
+            return ((FileSystemException) trouble).getReason();
+        }
+        return String.valueOf(trouble).replace('\n', ' ');
+    }
+
+    static void make(Path directory) throws IOException {
+        try {
+            // Not with what is above it: that goes when another start has taken over.
+            Files.createDirectory(directory);
+        } catch (FileAlreadyExistsException known) {
+            // An earlier driver has run it, or this one has.
+        }
+    }
+
+    /** Has what a map task has written outlive the driver, where it is. */
+    static void keep(Path directory, String name, int shuffle, long task) throws IOException {
         Path index = directory.resolve(name + INDEX);
         if (Files.exists(index, new LinkOption[0])) {
             return;
@@ -454,6 +509,244 @@ public final class RetainedShuffles {
         return null;
     }
 
+    /** What a map task of an earlier driver has written, as this driver's shuffle has it. */
+    static final class Adopted {
+        final int map;
+        final BlockManagerId place;
+        final long[] sizes;
+        final long records;
+        final long bytes;
+        final long checksum;
+
+        Adopted(Output output, BlockManagerId place) {
+            this.map = output.map;
+            this.place = place;
+            this.sizes = output.sizes;
+            this.records = output.records;
+            this.bytes = output.bytes;
+            this.checksum = output.checksum;
+        }
+
+        /** From what `toString` has said on another machine. */
+        Adopted(String said) {
+            String[] fields = said.split("\t");
+            map = Integer.parseInt(fields[0]);
+            records = Long.parseLong(fields[1]);
+            bytes = Long.parseLong(fields[2]);
+            checksum = Long.parseLong(fields[3]);
+            place = BlockManagerId$.MODULE$.apply(
+                fields[4], fields[5], Integer.parseInt(fields[6]), Option.empty());
+            sizes = new long[fields.length - 7];
+            for (int reducer = 0; reducer < sizes.length; reducer++) {
+                sizes[reducer] = Long.parseLong(fields[reducer + 7]);
+            }
+        }
+
+        public String toString() {
+            StringBuilder text = new StringBuilder();
+            text.append(map).append('\t').append(records).append('\t').append(bytes).append('\t');
+            text.append(checksum).append('\t').append(place.executorId()).append('\t');
+            text.append(place.host()).append('\t').append(place.port());
+            for (int reducer = 0; reducer < sizes.length; reducer++) {
+                text.append('\t').append(sizes[reducer]);
+            }
+            return text.toString();
+        }
+    }
+
+    /** Looks for what earlier drivers have left of a shuffle on this machine, and links it here. */
+    public static final class Adopting extends AbstractFunction1 implements Serializable {
+        private final String directory;
+        private final int shuffle;
+        private final int maps;
+        private final int reducers;
+        final ArrayList troubles = new ArrayList();
+
+        Adopting(String directory, int shuffle, int maps, int reducers) {
+            this.directory = directory;
+            this.shuffle = shuffle;
+            this.maps = maps;
+            this.reducers = reducers;
+        }
+
+        /** In a task: a line for each output. */
+        public Object apply(Object nothing) {
+            List found = found();
+            ArrayList lines = new ArrayList();
+            for (int number = 0; number < found.size(); number++) {
+                lines.add(found.get(number).toString());
+            }
+            return CollectionConverters.asScala(lines.iterator());
+        }
+
+        List found() {
+            ArrayList found = new ArrayList();
+            Set done = new HashSet();
+            File[] files = new File(directory).listFiles();
+            for (int number = 0; files != null && number < files.length; number++) {
+                try {
+                    Output output = Output.of(files[number], reducers);
+                    if (output != null && output.map < maps
+                            && !done.contains(Integer.valueOf(output.map))) {
+                        link(output);
+                        found.add(new Adopted(output, blocks().shuffleServerId()));
+                        done.add(Integer.valueOf(output.map));
+                    }
+                } catch (IOException trouble) {
+                    // It runs again.
+                    troubles.add(said(trouble));
+                }
+            }
+            return found;
+        }
+
+        private void link(Output output) throws IOException {
+            long id = FIRST_ADOPTED + output.map;
+            if (output.data.exists()) {
+                Files.createLink(place(shuffle, id, DATA), output.data.toPath());
+            }
+            Files.createLink(place(shuffle, id, INDEX), output.index.toPath());
+        }
+    }
+
+    /** The machines of a cluster. */
+    static final class Nodes {
+        // In milliseconds: executors come up with the driver, one a little later than another.
+        private static final int EXECUTORS_WITHIN = 10000;
+        final CollectionAccumulator troubles;
+        private final SparkContext context;
+        private final Set hosts;
+        private boolean haveWaited;
+
+        /** The hosts are those that earlier drivers may have left something on. */
+        Nodes(SparkContext context, Set hosts) {
+            this.context = context;
+            this.hosts = hosts;
+            this.troubles = context.collectionAccumulator();
+        }
+
+        /** What is left of a shuffle, linked to where an executor of each machine has its files. */
+        List left(ShuffleDependency shuffle, Path directory) throws InterruptedException {
+            ArrayList places = new ArrayList();
+            java.util.Iterator executors = executors().values().iterator();
+            while (executors.hasNext()) {
+                BlockManagerId each = (BlockManagerId) executors.next();
+                // As Spark calls the place of what an executor has in its memory.
+                String place = "executor_" + each.host() + "_" + each.executorId();
+                places.add(new Tuple2(place, Nil$.MODULE$.$colon$colon(place)));
+            }
+            ArrayList found = new ArrayList();
+            if (!places.isEmpty()) {
+                Seq wanted = CollectionConverters.asScala(places).toSeq();
+                ClassTag text = ClassTag$.MODULE$.apply(String.class);
+                Adopting adopting = new Adopting(
+                    directory.toString(), shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
+                    shuffle.partitioner().numPartitions());
+                Object[] lines = (Object[]) context.makeRDD(wanted, text)
+                    .mapPartitions(adopting, false, text).collect();
+                for (int number = 0; number < lines.length; number++) {
+                    found.add(new Adopted((String) lines[number]));
+                }
+            }
+            return found;
+        }
+
+        /** One of each machine that may have something, by its name. */
+        private synchronized Map executors() throws InterruptedException {
+            Map found = known();
+            for (int waited = 0; !haveWaited && waited < EXECUTORS_WITHIN
+                    && found.size() < hosts.size(); waited += 50) {
+                Thread.sleep(50L);
+                found = known();
+            }
+            haveWaited = true;
+            return found;
+        }
+
+        private Map known() {
+            TreeMap found = new TreeMap();
+            Iterator peers = blocks().master().getPeers(blocks().blockManagerId()).iterator();
+            while (peers.hasNext()) {
+                BlockManagerId each = (BlockManagerId) peers.next();
+                if (hosts.contains(each.host())) {
+                    found.putIfAbsent(each.host(), each);
+                }
+            }
+            return found;
+        }
+    }
+
+    /** What map tasks on a cluster do with their rows: nothing, but what they write is kept. */
+    public static final class Keeping extends AbstractFunction2 implements Serializable {
+        private final CollectionAccumulator troubles;
+        // Not known before the shuffle is, which has the rows; tasks are sent it later.
+        private int shuffle = -1;
+        private String directory;
+        private long sizeMetric;
+
+        Keeping(CollectionAccumulator troubles) {
+            this.troubles = troubles;
+        }
+
+        void of(int shuffle, String directory, long sizeMetric) {
+            this.directory = directory;
+            this.sizeMetric = sizeMetric;
+            this.shuffle = shuffle;
+        }
+
+        public Object apply(Object index, Object rows) {
+            TaskContext task = TaskContext.get();
+            if (shuffle >= 0 && task != null) {
+                Written written = new Written(this);
+                task.addTaskFailureListener((TaskFailureListener) written);
+                task.addTaskCompletionListener((TaskCompletionListener) written);
+            }
+            return rows;
+        }
+
+        void keep(TaskContext task) {
+            try {
+                long bytes = 0L;
+                Iterator metrics = task.taskMetrics().accumulators().iterator();
+                while (metrics.hasNext()) {
+                    AccumulatorV2 metric = (AccumulatorV2) metrics.next();
+                    if (metric.id() == sizeMetric) {
+                        bytes = ((Number) metric.value()).longValue();
+                    }
+                }
+                Path home = new File(directory).toPath();
+                long records = task.taskMetrics().shuffleWriteMetrics().recordsWritten();
+                make(home);
+                String name = task.partitionId() + "-" + task.taskAttemptId() + "-" + records + "-"
+                    + bytes + "-0";
+                RetainedShuffles.keep(home, name, shuffle, task.taskAttemptId());
+            } catch (Throwable trouble) {
+                // It runs again.
+                troubles.add(said(trouble));
+            }
+        }
+    }
+
+    /** Hears how a map task ends. */
+    public static final class Written implements TaskCompletionListener, TaskFailureListener {
+        private final Keeping keeping;
+        private boolean failed;
+
+        Written(Keeping keeping) {
+            this.keeping = keeping;
+        }
+
+        public void onTaskFailure(TaskContext task, Throwable error) {
+            failed = true;
+        }
+
+        public void onTaskCompletion(TaskContext task) {
+            if (!failed) {
+                keeping.keep(task);
+            }
+        }
+    }
+
     /** What a map task of an earlier driver has written. */
     static final class Output {
         final int map;
@@ -474,15 +767,6 @@ public final class RetainedShuffles {
             this.records = records;
             this.bytes = bytes;
             this.checksum = checksum;
-        }
-
-        Integer number() {
-            return Integer.valueOf(map);
-        }
-
-        /** What this driver takes for the number of the attempt that has written it. */
-        long id() {
-            return FIRST_ADOPTED + map;
         }
 
         /** What an index tells of; null where it isn't one, or the data are not as it says. */
@@ -846,6 +1130,8 @@ public final class RetainedShuffles {
     public static final class RetainedExchange extends ShuffleExchangeExec {
         private final transient Query query;
         private transient ShuffleDependency provided;
+        private transient RDD rows;
+        private transient Keeping keeping;
         private transient boolean whole;
 
         public RetainedExchange(
@@ -858,10 +1144,22 @@ public final class RetainedShuffles {
         public synchronized ShuffleDependency shuffleDependency() {
             if (provided == null) {
                 ShuffleDependency shuffle = super.shuffleDependency();
-                whole = query.job.provide(query, this, shuffle);
+                whole = query.job.provide(query, this, shuffle, keeping);
                 provided = shuffle;
             }
             return provided;
+        }
+
+        public synchronized RDD inputRDD() {
+            if (rows == null) {
+                rows = super.inputRDD();
+                keeping = query.job.keeping();
+                if (keeping != null) {
+                    rows = rows.mapPartitionsWithIndex(
+                        keeping, true, ClassTag$.MODULE$.apply(InternalRow.class));
+                }
+            }
+            return rows;
         }
 
         public Future mapOutputStatisticsFuture() {

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from py4j.protocol import Py4JError
 from pydantic import JsonValue
+from pyspark.sql import SparkSession
 
 from holdfast.errors import (
     HoldfastError,
@@ -32,7 +33,7 @@ from holdfast.spark.recovery.job_engine import JobEngine
 from holdfast.spark.recovery.planned_cuts import PlannedCuts
 from holdfast.spark.recovery.recovering_vertex_runner import RecoveringVertexRunner
 from holdfast.spark.recovery.recovery_settings import RecoverySettings
-from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
+from holdfast.spark.recovery.retained_shuffles import RetainedShuffles, is_retainable
 from holdfast.spark.recovery.run_inputs import RunInputs
 from holdfast.spark.recovery.source_snapshot import SourcesChanged, SourceSnapshots
 from holdfast.spark.recovery.task_dealing import TaskDealing, task_dealing
@@ -175,12 +176,12 @@ class RecoverableStart:
                 error,
             )
             return None
-        self._shuffles = RetainedShuffles.of(engine.spark, self._storage.shuffle_directory())
+        self._shuffles = self._retained(engine.spark, self._storage)
         dealing = self._dealing(engine, request, planned)
         self.start.update(
             dealing=dealing.settings,
             task_executors=self._storage.known_executors,
-            shuffles=None if self._shuffles is None else self._shuffles.directory,
+            shuffles=None if self._shuffles is None else self._shuffles.directory_here,
         )
         self._recovery = JobRecovery(
             self.start,
@@ -216,6 +217,16 @@ class RecoverableStart:
             dealing,
             written,
         )
+
+    def _retained(self, spark: SparkSession, storage: RecoveryStorage) -> RetainedShuffles | None:
+        if not is_retainable(spark):
+            return None
+        directory = storage.shuffle_directory()
+        if directory is None:
+            return None
+        # A job's first start has nothing to look for.
+        hosts = () if self.start.previous is None else storage.hosts
+        return RetainedShuffles.of(spark, directory, hosts)
 
     def _dealing(
         self, engine: JobEngine, request: JobRequest[Query], planned: PlannedCuts | None

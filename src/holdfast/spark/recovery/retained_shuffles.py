@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
@@ -26,11 +27,22 @@ from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.python_functions import pickled_function_digest
 from holdfast.spark.session_settings import session_under
+from holdfast.spark.task_classes import ship
 from holdfast.storage.kept_dataset import KeptDataSet
 
+_JAVA_CLASS = "RetainedShuffles"
 _KEY = "holdfast.retained-shuffles"
 # With any of these a later driver couldn't read what this one's tasks write.
-_UNREADABLE = ("spark.io.encryption.enabled", "spark.shuffle.push.enabled")
+_UNREADABLE = (
+    "spark.io.encryption.enabled",
+    "spark.shuffle.push.enabled",
+    "spark.shuffle.useOldFetchProtocol",
+)
+# Tasks don't know the checksums of what they write: a map task that runs again would seem to have
+# written something else. Then Spark does as it does without them.
+_SETTINGS_ON_CLUSTER = {
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false"
+}
 _SORT = frozenset({"sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager"})
 # How rows are written: who reads them must do it in the same way.
 _FORMAT = (
@@ -59,7 +71,7 @@ class RetainedQuery:
 
 
 class RetainedShuffles:
-    """The shuffles of one start of a job, on one machine.
+    """The shuffles of one start of a job.
 
     Spark runs those map tasks of a query's shuffles that no earlier start has run, as it does when
     it has lost the output of some. A shuffle is the same as an earlier start's where the query
@@ -67,12 +79,13 @@ class RetainedShuffles:
     Spark has given it, and where its rows are dealt to map tasks in the same way. Shuffles by range
     aren't kept, nor those whose rows would be others if a task ran twice, nor what reads them.
 
-    Attributes:
-        directory: where the files are.
+    On a cluster each map task leaves its files on its machine. The next start gives them to a
+    Spark executor there, which serves them like its own; should that be lost, they are run again.
 
     Args:
         spark: the session whose clones run the queries.
-        directory: for the files; must be on the file system of `spark.local.dir`.
+        directory: for the files, on each machine; must be on the file system of Spark's own.
+        hosts: the machines of a cluster where earlier starts may have left some.
 
     Raises:
         UnsupportedSparkError: when the JVM's Spark is one whose shuffles can't be kept.
@@ -80,9 +93,9 @@ class RetainedShuffles:
     Source: FLIP-383: the result partitions of blocking edges outlive the job master.
     """
 
-    def __init__(self, spark: SparkSession, directory: Path) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, hosts: Collection[str] = ()) -> None:
         self._spark = spark
-        self.directory = directory
+        self._directory = directory
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
         context = spark.sparkContext
@@ -92,23 +105,33 @@ class RetainedShuffles:
         self._fresh = FreshPlans.of(spark)
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
-        self._job: Any = self._in_jvm.open(self._id, str(directory))
+        self._settings: Mapping[str, str] = {}
+        if not _is_local(spark):
+            ship(spark, _JAVA_CLASS)
+            self._settings = _SETTINGS_ON_CLUSTER
+        self._job: Any = self._in_jvm.open(self._id, str(directory), " ".join(hosts))
 
     @classmethod
-    def of(cls, spark: SparkSession, directory: Path | None) -> RetainedShuffles | None:
-        """The shuffles of a start; None where they can't be kept.
+    def of(
+        cls, spark: SparkSession, directory: Path, hosts: Collection[str] = ()
+    ) -> RetainedShuffles | None:
+        """The shuffles of a start; None where this Spark's can't be kept.
 
         Args:
             spark: the session.
-            directory: for the files; None where there is no such place.
+            directory: for the files.
+            hosts: as for the class.
         """
-        if directory is None or not is_retainable(spark):
-            return None
         try:
-            return cls(spark, directory)
-        except UnsupportedSparkError as error:
+            return cls(spark, directory, hosts)
+        except (UnsupportedSparkError, Py4JError, OSError) as error:
             logger.warning("can't retain shuffle files: %s", error)
             return None
+
+    @property
+    def directory_here(self) -> Path | None:
+        """Where the files are, if all of them are on this machine."""
+        return self._directory if _is_local(self._spark) else None
 
     def query(
         self,
@@ -125,13 +148,16 @@ class RetainedShuffles:
         """
         for each in kept:
             for directory in each.directories:
-                self._job.name(str(directory), str(each.manifest.dataset.dataset_id))
+                # Of a file on another machine Spark's path has no more than this.
+                _, remote, path = str(directory).rpartition("://")
+                path = f"/{path.partition('/')[2]}" if remote else path
+                self._job.name(path, str(each.manifest.dataset.dataset_id))
         for pickle in _functions([*operators]):
             digest = pickled_function_digest(pickle)
             if digest is not None:
                 self._job.function(pickle, digest)
         value = f"{self._id} {next(self._numbers)} {scope} {self._format}"
-        return RetainedQuery({_KEY: value}, self._job)
+        return RetainedQuery({_KEY: value, **self._settings}, self._job)
 
     def over(
         self,
@@ -166,20 +192,17 @@ class RetainedShuffles:
             logger.warning(
                 "some shuffle files could not be retained in %s, which must be on the same file "
                 "system as spark.local.dir: %s",
-                self.directory,
+                self._directory,
                 trouble,
             )
 
 
 def is_retainable(spark: SparkSession) -> bool:
-    """Whether what the shuffles of a session write can be kept: tasks run in the driver's process,
-    and write in the clear with Spark's own shuffle manager."""
-    context = spark.sparkContext
-    settings = context.getConf()
-    return (
-        bool(context._jsc.sc().isLocal())
-        and settings.get("spark.shuffle.manager", "sort") in _SORT
-        and not any(settings.get(key, "false").lower() == "true" for key in _UNREADABLE)
+    """Whether what the shuffles of a session write can be kept: tasks write in the clear with
+    Spark's own shuffle manager, and are known by their numbers."""
+    settings = spark.sparkContext.getConf()
+    return settings.get("spark.shuffle.manager", "sort") in _SORT and not any(
+        settings.get(key, "false").lower() == "true" for key in _UNREADABLE
     )
 
 
@@ -194,8 +217,13 @@ def _functions(value: Value) -> Iterator[str]:
             yield from _functions(item)
 
 
+def _is_local(spark: SparkSession) -> bool:
+    """Whether tasks run in the driver's process."""
+    return bool(spark.sparkContext._jsc.sc().isLocal())
+
+
 def _new(spark: SparkSession) -> Any:
-    return new_object(spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), _KEY)
+    return new_object(spark, _JAVA_CLASS, spark.sparkContext._jsc.sc(), _KEY)
 
 
 _in_jvm = PerContext(_new)

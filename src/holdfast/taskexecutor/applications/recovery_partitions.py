@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from pathlib import Path
 
 from holdfast.errors import MalformedRequestError, StorageError, UnknownDataSetError
 from holdfast.storage.kept_dataset import Manifest
@@ -20,6 +21,7 @@ from holdfast.taskexecutor.outputs.publication import Publication
 from holdfast.taskexecutor.outputs.recovered_output import RecoveredOutput
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.salvage import SalvagedOutput, gather, salvaged
+from holdfast.taskexecutor.recovery.shuffle_files import SHUFFLES
 
 
 class RecoveryPartitions(ApplicationPartitions):
@@ -61,6 +63,20 @@ class RecoveryPartitions(ApplicationPartitions):
             )
             for output in sorted(outputs, key=attrgetter("output_id"))
         )
+
+    def open_shuffles(self) -> Path:
+        """Where the start's map tasks leave what they write, and those of earlier ones have.
+
+        Raises:
+            StorageError: when it can't be made; so when a newer start has taken over.
+        """
+        directory = self.holder.path() / SHUFFLES
+        try:
+            # Not with what is above it, which is gone when a newer start has taken over.
+            directory.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StorageError(str(directory), f"can't be made: {error}") from error
+        return directory
 
     def promote_recovered(
         self, output_id: OutputID, manifest: Manifest, publication: Publication

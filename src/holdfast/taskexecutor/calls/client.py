@@ -85,6 +85,7 @@ class RemoteTaskExecutor:
     register_application = _call(TaskExecutorGateway.register_application)
     register_recovery = _call(TaskExecutorGateway.register_recovery)
     recovered = _call(TaskExecutorGateway.recovered)
+    open_shuffles = _call(TaskExecutorGateway.open_shuffles)
     heartbeat = _call(TaskExecutorGateway.heartbeat)
     unregister_application = _call(TaskExecutorGateway.unregister_application)
     register_job = _call(TaskExecutorGateway.register_job)

@@ -186,6 +186,25 @@ class TaskExecutorGateway(Protocol):
         Source: FLIP-383, `ShuffleMaster.getAllPartitionWithMetrics`.
         """
 
+    def open_shuffles(self, application: ApplicationID) -> str:
+        """The directory where map tasks of a start of a job leave what they write for its shuffles.
+
+        It is made, if it isn't there, and has what earlier starts have left. Tasks link their files
+        there, so that it must be on the file system of Spark's own.
+
+        Args:
+            application: that of the start.
+
+        Returns:
+            its path on this machine.
+
+        Raises:
+            UnknownApplicationError: also for an application that recovers no job.
+            StorageError: when it can't be made.
+
+        Source: FLIP-383: the result partitions of blocking edges outlive the job master.
+        """
+
     def heartbeat(self, application: ApplicationID, hits: Mapping[OutputID, Metric]) -> str:
         """Renews the lease.
 

@@ -1,0 +1,86 @@
+"""What map tasks on a cluster have written outlives a driver that is killed in a shuffle."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from holdfast.cli.local_cluster.waiting import wait_for
+
+SECONDS = 120
+FILES = 8
+ROWS = 4_000
+EXPECTED = [[k, sum(range(k, ROWS, 7)), len(range(k, ROWS, 7))] for k in range(7)]
+pytestmark = pytest.mark.timeout(600)
+
+Settings = dict[str, object]
+
+
+def left(cluster: LocalCluster) -> list[set[str]]:
+    """For each node the map tasks whose output it keeps."""
+    return [
+        {
+            file.name.partition("-")[0]
+            for file in node.directory.glob("recoverable-*/shuffles/*/*.index")
+        }
+        for node in cluster.workers
+    ]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return {
+        "execution.batch.job-recovery.enabled": True,
+        "execution.batch.job-recovery.min-vertex-input": "1 kb",
+        "high-availability.storageDir": (tmp_path / "jobs").as_uri(),
+    }
+
+
+@pytest.fixture
+def killed(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
+) -> str:
+    """What a driver was computing when it was killed, half of its map tasks being done."""
+    data = str(tmp_path / "data")
+    driver = start_driver(cluster, settings)
+    assert driver(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
+    job = f"summed_slowly({data!r}, 1)"
+    driver.tell(job)
+    assert wait_for(lambda: True if all(left(cluster)) else None, SECONDS)
+    driver.program.kill_all()
+    assert len(set.union(*left(cluster))) < FILES
+    return job
+
+
+def recovered(driver: Any) -> int:
+    found: int = driver("env.last_job_result.vertices[-1].recovered_tasks")
+    return found
+
+
+def test_only_the_other_map_tasks_run_in_the_next_start(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str
+) -> None:
+    done = set.union(*left(cluster))
+    second = start_driver(cluster, settings)
+    assert second(killed) == EXPECTED
+    assert recovered(second) == len(done)
+    # The job has ended: nothing of it is to be found again.
+    assert left(cluster) == [set(), set()]
+    second.end()
+
+
+def test_what_one_node_has_lost_runs_again(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str
+) -> None:
+    for directory in cluster.workers[0].directory.glob("recoverable-*/shuffles"):
+        shutil.rmtree(directory)
+    there = left(cluster)[1]
+    second = start_driver(cluster, settings)
+    assert second(killed) == EXPECTED
+    assert recovered(second) == len(there)
+    second.end()
