@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
     parser.add_argument("--planning-rounds", type=int, default=15)
     parser.add_argument("--hit-rounds", type=int, default=25)
-    parser.add_argument("--small-file-rounds", type=int, default=3)
+    parser.add_argument("--small-file-rounds", type=int, default=1)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--ways", help="names of ways, comma-separated; all by default")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))

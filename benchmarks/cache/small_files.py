@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
@@ -48,7 +49,11 @@ def measure(spark: SparkSession, environment: Environment, home: Path, rounds: i
 
 def _union(spark: SparkSession, number: int) -> DataFrame:
     frames = [
-        spark.createDataFrame([(number, each, "x"), (number, each, "y")], "n int, k int, v string")
+        # 1,000 rows in all.
+        spark.createDataFrame(
+            [(number, each, text) for text in ("wxyz" if each % 3 == 0 else "xyz")],
+            "n int, k int, v string",
+        )
         for each in range(_FRAMES)
     ]
     return reduce(DataFrame.unionAll, frames)
@@ -70,7 +75,7 @@ def _of_result(
     sides = {"merged": nullcontext, "unmerged": _unmerged}
     produced: dict[str, list[float]] = {side: [] for side in sides}
     read: dict[str, list[float]] = {"merged": [], "unmerged": [], "hand": []}
-    files = 0
+    files = tasks = 0
     made(-1).write.mode("overwrite").parquet(str(by_hand))
     for number in range(rounds):
         for side, limits in sides.items():
@@ -79,6 +84,7 @@ def _of_result(
                 produced[side].append(_seconds(partial(_asked, hot)))
                 if side == "merged":
                     files = _files(environment)
+                    tasks = _tasks(spark, partial(_asked, hot))
                 asks = {side: partial(_asked, hot)}
                 if side == "merged":
                     asks["hand"] = lambda: _asked(spark.read.parquet(str(by_hand)))
@@ -89,6 +95,7 @@ def _of_result(
                             read[name].append(seconds)
     return [
         Figure(f"{what}: files kept", (files,), "files", _MOST_FILES, at_least=False),
+        Figure(f"{what}: tasks of reading again", (tasks,), "tasks", _MOST_FILES, at_least=False),
         _ratio(f"{what}: production / without merging", produced, "unmerged", _PRODUCTION),
         _ratio(f"{what}: reading / the files of Spark by hand", read, "hand", _READING),
         _ratio(f"{what}: reading / without merging", read, "unmerged", 1.0),
@@ -108,6 +115,17 @@ def _files(environment: Environment) -> int:
     assert result is not None
     kept = result.persistent_result_partitions.descriptors.values()
     return sum(map(len, kept))
+
+
+def _tasks(spark: SparkSession, step: Callable[[], object]) -> int:
+    """How many tasks the largest stage has that is run for it."""
+    group = uuid.uuid4().hex
+    spark.sparkContext.setJobGroup(group, "counted")
+    step()
+    tracker = spark.sparkContext.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+    stages = (tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
+    return max(stage.numTasks for stage in stages if stage)
 
 
 def _seconds(step: Callable[[], object]) -> float:

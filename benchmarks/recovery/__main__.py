@@ -9,10 +9,11 @@ from pathlib import Path
 
 from benchmarks import figure_report, tpch
 from benchmarks.figure import Figure
-from benchmarks.recovery import log, speed
+from benchmarks.recovery import killed, log, speed
 
-_LOG, _OVERHEAD, _KILLED = "log", "overhead", "killed"
-_PARTS = (_LOG, _OVERHEAD, _KILLED)
+_LOG, _OVERHEAD, _KILLED, _ON_CLUSTER = "log", "overhead", "killed", "killed-on-cluster"
+_PARTS = (_LOG, _OVERHEAD, _KILLED, _ON_CLUSTER)
+_OF_KILLS = {_KILLED: speed.measure_killed, _ON_CLUSTER: speed.measure_killed_on_cluster}
 
 
 def main() -> int:
@@ -25,6 +26,12 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--data", type=Path, help="TPC-H's tables, if they are there already")
     parser.add_argument("--queries", help="names, comma-separated; all, or the heavy ones")
+    parser.add_argument(
+        "--fractions",
+        type=lambda text: tuple(map(float, text.split(","))),
+        default=killed.FRACTIONS,
+        help="of a job's task time, when it is killed; comma-separated",
+    )
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     parts = arguments.only or _PARTS
@@ -36,15 +43,18 @@ def main() -> int:
             figures += log.measure(
                 home / "log", arguments.subtasks, arguments.executors, arguments.rounds
             )
-        if _OVERHEAD in parts or _KILLED in parts:
+        if any(part != _LOG for part in parts):
             data = arguments.data or tpch.generate(arguments.output / "data", arguments.scale)
             queries = arguments.queries.split(",") if arguments.queries else None
         if _OVERHEAD in parts:
             figures += speed.measure_overhead(
                 home / _OVERHEAD, data, arguments.rounds, _tell, queries
             )
-        if _KILLED in parts:
-            figures += speed.measure_killed(home / _KILLED, data, arguments.rounds, _tell, queries)
+        for part, measure in _OF_KILLS.items():
+            if part in parts:
+                figures += measure(
+                    home / part, data, arguments.rounds, _tell, queries, arguments.fractions
+                )
     figure_report.write(figures, arguments.output / "recovery.json")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -15,6 +16,7 @@ from typing import Any
 
 from benchmarks.figure import Figure
 from benchmarks.recovery.overhead import MEDIAN_TARGET, WORST_TARGET
+from benchmarks.recovery.session import Where
 
 FRACTIONS = (0.25, 0.5, 0.75)
 MEDIAN_MARGIN = 0.10
@@ -30,16 +32,23 @@ _SECONDS = 900
 class _Place:
     data: Path
     home: Path
+    where: Where
 
     def run(self, query: str, way: str, dying: float | None = None) -> dict[str, Any] | None:
         """Runs a program; returns what it told, or None where it has killed itself."""
         command = [
             *(sys.executable, "-m", "benchmarks.recovery.killed_program", query),
             *("--data", str(self.data), "--home", str(self.home), "--way", way),
+            *("--where", str(self.where)),
             *(() if dying is None else ("--die-after", str(dying))),
         ]
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, start_new_session=True
+            command,
+            env=os.environ | self.where.environment,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            start_new_session=True,
         )
         if ended.returncode == -signal.SIGKILL:
             return None
@@ -54,6 +63,9 @@ def measure(
     queries: Sequence[str],
     rounds: int,
     progress: Callable[[str], None],
+    where: Where,
+    fractions: Sequence[float] = FRACTIONS,
+    median_margin: float = MEDIAN_MARGIN,
 ) -> list[Figure]:
     """Kills jobs when a fraction of their task time is done, and starts them a second time.
 
@@ -66,6 +78,9 @@ def measure(
         queries: names of queries.
         rounds: how many are counted.
         progress: is told what goes on.
+        where: the programs run there.
+        fractions: of the task time, when programs are killed.
+        median_margin: by how much a second start may take longer than what was left to do.
 
     Returns:
         a figure for each query and fraction, for each fraction the median and the worst of all
@@ -75,14 +90,14 @@ def measure(
         AssertionError: when a second start gives other rows.
     """
     figures: list[Figure] = []
-    over_all: dict[float, list[float]] = {fraction: [] for fraction in FRACTIONS}
+    over_all: dict[float, list[float]] = {fraction: [] for fraction in fractions}
     overheads: list[float] = []
     for query in queries:
-        ratios: dict[float, list[float]] = {fraction: [] for fraction in FRACTIONS}
+        ratios: dict[float, list[float]] = {fraction: [] for fraction in fractions}
         sides: dict[float, str] = {}
         overhead: list[float] = []
         for number in range(rounds):
-            place = _Place(data, home / f"{query}-{number}")
+            place = _Place(data, home / f"{query}-{number}", where)
             place.home.mkdir(parents=True)
             plain = place.run(query, "plain")
             full = place.run(query, "recovery")
@@ -94,7 +109,7 @@ def measure(
                 f"{query}: plain {plain['seconds']:.1f} s, recovery {full['seconds']:.1f} s, "
                 f"checkpoint() {by_hand['seconds']:.1f} s"
             )
-            for fraction in FRACTIONS:
+            for fraction in fractions:
                 died = place.run(query, "recovery", fraction * full["task_seconds"])
                 if died is not None:
                     progress(f"{query} ended before {fraction:.0%} of its task time was seen")
@@ -119,7 +134,7 @@ def measure(
     count = f"the medians of {len(queries)} queries"
     for fraction, medians in over_all.items():
         if medians:
-            figures.append(_figure("median", fraction, medians, MEDIAN_MARGIN, count))
+            figures.append(_figure("median", fraction, medians, median_margin, count))
             figures.append(_figure("worst", fraction, [max(medians)], WORST_MARGIN, count))
     return [
         *figures,

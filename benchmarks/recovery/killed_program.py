@@ -13,9 +13,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks import tpch
-from benchmarks.cache.session import start
 from benchmarks.recovery import by_hand
-from benchmarks.recovery.session import recovering
+from benchmarks.recovery.session import Where, recovering
 
 _SECONDS_BETWEEN_LOOKS = 0.02
 
@@ -27,10 +26,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--way", choices=("plain", "recovery", "checkpoint"), required=True)
+    parser.add_argument("--where", type=Where.parse, default=Where(), help="as JSON")
     parser.add_argument("--die-after", type=float, help="seconds of task time")
     arguments = parser.parse_args()
     home = arguments.home.resolve()
-    spark = start(home / f"spark-{os.getpid()}")
+    spark = arguments.where.session(home / f"spark-{os.getpid()}")
     tpch.register(spark, arguments.data)
     text = tpch.QUERIES[arguments.query]
     # Code is compiled and files are in memory then, as in a job that takes hours.
@@ -45,7 +45,7 @@ def main() -> None:
     result = None
     started = time.perf_counter()
     if arguments.way == "recovery":
-        with recovering(spark, home) as env:
+        with recovering(spark, home, arguments.where.options) as env:
             rows = env.sql(text).collect()
             seconds = time.perf_counter() - started
             result = env.last_job_result

@@ -9,6 +9,7 @@ from benchmarks import tpch
 from benchmarks.cache.session import start
 from benchmarks.figure import Figure
 from benchmarks.recovery import killed, overhead
+from benchmarks.recovery.session import Where, on_cluster
 
 
 def measure_overhead(
@@ -41,8 +42,9 @@ def measure_killed(
     rounds: int,
     progress: Callable[[str], None],
     queries: Sequence[str] | None = None,
+    fractions: Sequence[float] = killed.FRACTIONS,
 ) -> list[Figure]:
-    """Second starts after kills; see `killed.measure`.
+    """Second starts after kills, on this machine's cores; see `killed.measure`.
 
     Args:
         home: for everything that is written.
@@ -50,5 +52,28 @@ def measure_killed(
         rounds: how many are counted.
         progress: is told what goes on.
         queries: the heavy ones unless told.
+        fractions: of the task time, when programs are killed.
     """
-    return killed.measure(data, home, queries or killed.HEAVY, rounds, progress)
+    return killed.measure(data, home, queries or killed.HEAVY, rounds, progress, Where(), fractions)
+
+
+def measure_killed_on_cluster(
+    home: Path,
+    data: Path,
+    rounds: int,
+    progress: Callable[[str], None],
+    queries: Sequence[str] | None = None,
+    fractions: Sequence[float] = killed.FRACTIONS,
+) -> list[Figure]:
+    """The same on a cluster of two workers, whose executors come up with each driver."""
+    with on_cluster(home / "cluster") as where:
+        return killed.measure(
+            data,
+            home,
+            queries or killed.HEAVY,
+            rounds,
+            progress,
+            where,
+            fractions,
+            killed.WORST_MARGIN,
+        )

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from holdfast import Environment
 from holdfast.errors import UnsupportedSparkError
-from holdfast.spark import plan_reader
-from holdfast.spark.java_classes import new_object, object_of
+from holdfast.spark import java_classes, plan_reader
+from holdfast.spark.java_classes import byte_code, compiled, new_object, object_of
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.partition_reader import exact_format
 from holdfast.spark.per_context import PerContext
@@ -50,6 +51,17 @@ def test_a_class_is_made_of_its_source(spark: SparkSession) -> None:
         spark, "Pair", PAIR.replace("this.right = right", 'this.right = "z"'), "a", ""
     )
     assert (other.apply(""), pair.apply("")) == ("az", "aSome(3)")
+
+
+def test_a_class_that_several_threads_ask_for_is_one_class(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java_classes, "_COMPILED", java_classes._none_yet())
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: compiled(spark, "RowTee").getName(), range(4)))
+    assert len(set(found)) == 1
+    # What is sent to tasks is what objects are made of.
+    assert found[0] in byte_code(spark, "RowTee")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
             return text
 
         monkeypatch.setattr(java_classes, "adapted", broken)
-        monkeypatch.setattr(java_classes, "_compiled", PerContext(lambda spark: {}))
+        monkeypatch.setattr(java_classes, "_COMPILED", java_classes._none_yet())
         monkeypatch.setattr(compatibility, "_checked", PerContext(compatibility._failed))
 
     return lacking

@@ -10,8 +10,9 @@ without lambdas, and generic types as raw ones.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.failures import reason
 from holdfast.spark.per_context import PerContext
-from holdfast.spark.versions import adapted
+from holdfast.spark.versions import NEEDED_FOR, adapted
 
 _PACKAGE = "holdfast"
 _IN_PACKAGE = f"package {_PACKAGE};"
@@ -51,7 +52,7 @@ def compiled(spark: SparkSession, name: str) -> Any:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    return _known(spark, name).java_class
+    return _COMPILED[name].of(spark).java_class
 
 
 def byte_code(spark: SparkSession, name: str) -> dict[str, bytes]:
@@ -64,7 +65,7 @@ def byte_code(spark: SparkSession, name: str) -> dict[str, bytes]:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    found = _known(spark, name).compiler.getBytecodes()
+    found = _COMPILED[name].of(spark).compiler.getBytecodes()
     return {str(each): bytes(found.get(each)) for each in found.keySet().toArray()}
 
 
@@ -76,16 +77,17 @@ class _Compiled:
     compiler: Any
 
 
-def _known(spark: SparkSession, name: str) -> _Compiled:
-    known = _compiled.of(spark)
-    if name not in known:
-        source = files(__package__).joinpath("java").joinpath(f"{name}.java")
-        text = adapted(name, source.read_text(encoding="utf-8"), spark.version)
-        known[name] = _class(spark, name, text)
-    return known[name]
+def _of_ours(name: str, spark: SparkSession) -> _Compiled:
+    source = files(__package__).joinpath("java").joinpath(f"{name}.java")
+    return _class(spark, name, adapted(name, source.read_text(encoding="utf-8"), spark.version))
 
 
-_compiled: PerContext[dict[str, _Compiled]] = PerContext(lambda spark: {})
+def _none_yet() -> Mapping[str, PerContext[_Compiled]]:
+    return {name: PerContext(partial(_of_ours, name)) for name in NEEDED_FOR}
+
+
+# Compiled twice, it is two classes: tasks would be sent objects of one, and the code of the other.
+_COMPILED = _none_yet()
 
 
 def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:

@@ -169,6 +169,7 @@ public final class RetainedShuffles {
             Set names = new HashSet(Arrays.asList(hosts.split(" ")));
             names.remove("");
             nodes = new Nodes(context, names);
+            nodes.tryOut();
         }
         Job job = new Job(this, new File(directory).toPath(), nodes);
         jobs.put(id, job);
@@ -623,6 +624,13 @@ public final class RetainedShuffles {
             this.context = context;
             this.hosts = hosts;
             this.troubles = context.collectionAccumulator();
+        }
+
+        /** Has a task do nothing, which fails where tasks can't have our classes. */
+        void tryOut() {
+            ClassTag text = ClassTag$.MODULE$.apply(String.class);
+            context.makeRDD((Seq) Nil$.MODULE$.$colon$colon(""), 1, text)
+                .mapPartitions(new Adopting("", -1, 0, 0), false, text).collect();
         }
 
         /** What is left of a shuffle, linked to where an executor of each machine has its files. */

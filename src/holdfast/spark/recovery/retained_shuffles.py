@@ -21,6 +21,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.document import OperatorDocument, Value
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.spark.failures import reason
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
@@ -125,7 +126,7 @@ class RetainedShuffles:
         try:
             return cls(spark, directory, hosts)
         except (UnsupportedSparkError, Py4JError, OSError) as error:
-            logger.warning("can't retain shuffle files: %s", error)
+            logger.warning("can't retain shuffle files: %s", reason(error))
             return None
 
     @property
