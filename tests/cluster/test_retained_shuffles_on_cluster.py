@@ -16,6 +16,8 @@ SECONDS = 120
 FILES = 8
 ROWS = 4_000
 EXPECTED = [[k, sum(range(k, ROWS, 7)), len(range(k, ROWS, 7))] for k in range(7)]
+# No attempt of a task has such a number.
+ADOPTED = "**/shuffle_*_1125899906842???_0.index"
 pytestmark = pytest.mark.timeout(600)
 
 Settings = dict[str, object]
@@ -71,6 +73,21 @@ def test_only_the_other_map_tasks_run_in_the_next_start(
     assert recovered(second) == len(done)
     # The job has ended: nothing of it is to be found again.
     assert left(cluster) == [set(), set()]
+    second.end()
+
+
+def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str
+) -> None:
+    spark_s = cluster.workers[0].directory.parent / "spark"
+    second = start_driver(cluster, settings)
+    second.tell(killed)
+    assert wait_for(lambda: True if list(spark_s.glob(ADOPTED)) else None, SECONDS)
+    cluster.kill_worker(0)
+    try:
+        assert second.answer() == EXPECTED
+    finally:
+        cluster.restart_worker(0)
     second.end()
 
 

@@ -583,4 +583,6 @@ def test_several_starts_at_a_time_do_not_mix(
 
 
 def test_a_local_session_can_keep_what_its_shuffles_write(spark: SparkSession) -> None:
-    assert is_retainable(spark)
+    assert is_retainable(spark, spans_machines=False)
+    # Task executors are told of nothing by the driver's own tasks.
+    assert not is_retainable(spark, spans_machines=True)

@@ -302,8 +302,9 @@ public final class RetainedShuffles {
         /** What went wrong since this was last asked, a line each. */
         public String troubles() {
             synchronized (troubles) {
-                for (int number = 0; nodes != null && number < nodes.troubles.value().size(); number++) {
-                    note((String) nodes.troubles.value().get(number));
+                List ofTasks = nodes == null ? new ArrayList() : nodes.troubles.value();
+                for (int number = 0; number < ofTasks.size(); number++) {
+                    note((String) ofTasks.get(number));
                 }
                 StringBuilder text = new StringBuilder();
                 for (int number = 0; number < troubles.size(); number++) {
@@ -349,7 +350,8 @@ public final class RetainedShuffles {
                     return adopt(query, exchange, shuffle, nodes.left(shuffle, directory));
                 }
                 make(directory);
-                boolean whole = adopt(query, exchange, shuffle, left(shuffle, directory.toString()));
+                List left = left(shuffle, directory.toString());
+                boolean whole = adopt(query, exchange, shuffle, left);
                 shuffles.put(
                     Integer.valueOf(shuffle.shuffleId()), new Retained(directory, size.id()));
                 return whole;
@@ -386,7 +388,7 @@ public final class RetainedShuffles {
         private List left(ShuffleDependency shuffle, String directory) {
             Adopting adopting = new Adopting(
                 directory, shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
-                shuffle.partitioner().numPartitions());
+                shuffle.partitioner().numPartitions(), null);
             List found = adopting.found();
             for (int number = 0; number < adopting.troubles.size(); number++) {
                 note((String) adopting.troubles.get(number));
@@ -561,10 +563,14 @@ public final class RetainedShuffles {
         private final int shuffle;
         private final int maps;
         private final int reducers;
+        private final CollectionAccumulator told;
         final ArrayList troubles = new ArrayList();
 
-        Adopting(String directory, int shuffle, int maps, int reducers) {
+        /** What goes wrong in a task is told by the accumulator. */
+        Adopting(
+                String directory, int shuffle, int maps, int reducers, CollectionAccumulator told) {
             this.directory = directory;
+            this.told = told;
             this.shuffle = shuffle;
             this.maps = maps;
             this.reducers = reducers;
@@ -576,6 +582,9 @@ public final class RetainedShuffles {
             ArrayList lines = new ArrayList();
             for (int number = 0; number < found.size(); number++) {
                 lines.add(found.get(number).toString());
+            }
+            for (int number = 0; number < troubles.size(); number++) {
+                told.add(troubles.get(number));
             }
             return CollectionConverters.asScala(lines.iterator());
         }
@@ -630,7 +639,7 @@ public final class RetainedShuffles {
         void tryOut() {
             ClassTag text = ClassTag$.MODULE$.apply(String.class);
             context.makeRDD((Seq) Nil$.MODULE$.$colon$colon(""), 1, text)
-                .mapPartitions(new Adopting("", -1, 0, 0), false, text).collect();
+                .mapPartitions(new Adopting("", -1, 0, 0, troubles), false, text).collect();
         }
 
         /** What is left of a shuffle, linked to where an executor of each machine has its files. */
@@ -649,7 +658,7 @@ public final class RetainedShuffles {
                 ClassTag text = ClassTag$.MODULE$.apply(String.class);
                 Adopting adopting = new Adopting(
                     directory.toString(), shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
-                    shuffle.partitioner().numPartitions());
+                    shuffle.partitioner().numPartitions(), troubles);
                 Object[] lines = (Object[]) context.makeRDD(wanted, text)
                     .mapPartitions(adopting, false, text).collect();
                 for (int number = 0; number < lines.length; number++) {

@@ -35,4 +35,4 @@ class JobEngine:
     @property
     def keeps_shuffles(self) -> bool:
         """Whether what shuffles write can be kept for a job's next start."""
-        return is_retainable(self.spark)
+        return is_retainable(self.spark, spans_machines=self.storage.spans_machines)

@@ -219,7 +219,7 @@ class RecoverableStart:
         )
 
     def _retained(self, spark: SparkSession, storage: RecoveryStorage) -> RetainedShuffles | None:
-        if not is_retainable(spark):
+        if not is_retainable(spark, spans_machines=storage.spans_machines):
             return None
         directory = storage.shuffle_directory()
         if directory is None:

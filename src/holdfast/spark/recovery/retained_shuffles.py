@@ -44,6 +44,9 @@ _UNREADABLE = (
 _SETTINGS_ON_CLUSTER = {
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false"
 }
+# On a cluster each attempt that succeeds leaves its output: of two, another one might be adopted
+# than the one whose rows were read.
+_SPECULATION = "spark.speculation"
 _SORT = frozenset({"sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager"})
 # How rows are written: who reads them must do it in the same way.
 _FORMAT = (
@@ -198,12 +201,20 @@ class RetainedShuffles:
             )
 
 
-def is_retainable(spark: SparkSession) -> bool:
-    """Whether what the shuffles of a session write can be kept: tasks write in the clear with
-    Spark's own shuffle manager, and are known by their numbers."""
+def is_retainable(spark: SparkSession, *, spans_machines: bool) -> bool:
+    """Whether what the shuffles of a session write can be kept: tasks run where it is kept, write
+    in the clear with Spark's own shuffle manager, and are known by their numbers.
+
+    Args:
+        spark: the session.
+        spans_machines: it is kept by task executors, on the machines that tasks run on.
+    """
     settings = spark.sparkContext.getConf()
-    return settings.get("spark.shuffle.manager", "sort") in _SORT and not any(
-        settings.get(key, "false").lower() == "true" for key in _UNREADABLE
+    refused = (*_UNREADABLE, _SPECULATION) if spans_machines else _UNREADABLE
+    return (
+        _is_local(spark) != spans_machines
+        and settings.get("spark.shuffle.manager", "sort") in _SORT
+        and not any(settings.get(key, "false").lower() == "true" for key in refused)
     )
 
 
