@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+
+_LATER_S = 0.3
 
 
 class HandedOutReads:
@@ -33,6 +36,10 @@ class HandedOutReads:
         """
         if self._held:
             self._release(self._collected(thorough))
+        if thorough and self._held:
+            # On a busy machine the engine may have been told of what was dropped a little later.
+            time.sleep(_LATER_S)
+            self._release(self._collected(True))
 
     def close(self) -> None:
         """Releases everything, whoever still has its plan."""
