@@ -47,7 +47,12 @@ def main(user: str, groups: str, umask: str, config: str) -> None:
     book = result_book(
         configuration, storage, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False
     )
-    calls: dict[str, Callable[..., Any]] = {"keep": _keep, "read": _read, "run": _run}
+    calls: dict[str, Callable[..., Any]] = {
+        "keep": _keep,
+        "read": _read,
+        "run": _run,
+        "may find": _may_find,
+    }
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
@@ -99,6 +104,10 @@ def _keep(
     )
     write = partial(written, storage, dataset_id, [values])
     return keep(book, dataset_id, f"d{digit}", write, facts).refusal
+
+
+def _may_find(book: ResultBook, storage: TaskExecutorStorage) -> bool:
+    return book.may_find(lambda digest: False)
 
 
 def _read(book: ResultBook, storage: TaskExecutorStorage, digit: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.api.storage import task_executor_token
-from holdfast.catalog.catalog_file import catalog_file
+from holdfast.catalog.catalog_file import catalog_file, may_be_there
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.this_program import this_program
 from holdfast.config import (
@@ -80,7 +80,7 @@ def result_book(
         return catalog.Catalog(database(), identity, environment, program, _LEASE_SECONDS)
 
     def is_there() -> bool:
-        return database().is_there() if url else catalog_file(root).exists()
+        return database().is_there() if url else may_be_there(catalog_file(root))
 
     place: SharingPlace
     identity: Callable[[], str]

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from holdfast.catalog.catalog_file import is_catalog_file
+from holdfast.catalog.catalog_file import is_catalog_file, may_be_there
 from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE
 from holdfast.catalog.schema import CATALOG
 from holdfast.errors import CatalogError, CatalogVersionError
@@ -70,7 +70,7 @@ class CatalogDatabase:
 
     def is_there(self) -> bool:
         """Whether there may be anything in it; without looking, where it is no file."""
-        return not self.is_file or Path(self._url.database or "").exists()
+        return not self.is_file or may_be_there(Path(self._url.database or ""))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

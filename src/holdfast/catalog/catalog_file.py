@@ -21,3 +21,18 @@ def catalog_file(root: Path) -> Path:
 def is_catalog_file(file: Path) -> bool:
     """Whether a database is one that `catalog_file` gives."""
     return file.name == _FILE and file.parent.name == _DIRECTORY
+
+
+def may_be_there(file: Path) -> bool:
+    """Whether there may be a database: what can't be looked at, is told of when it is opened.
+
+    >>> may_be_there(Path("/nowhere/catalog.db"))
+    False
+    """
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -257,7 +257,7 @@ class SharedResults(ResultBook):
         self, dataset_ids: Collection[IntermediateDataSetID]
     ) -> dict[IntermediateDataSetID, OfferedResult]:
         nothing: dict[IntermediateDataSetID, OfferedResult] = {}
-        if not dataset_ids:
+        if not dataset_ids or not self._catalog.is_there():
             return nothing
         found = self._catalog.ask(lambda catalog: catalog.search.find(dataset_ids), nothing)
         return {
