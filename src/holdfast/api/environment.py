@@ -114,7 +114,7 @@ else:
 T = TypeVar("T")
 
 # What the first job that keeps a result would have to wait for.
-_NEEDED_TO_KEEP = ("pyarrow.parquet", "holdfast.catalog.catalog")
+_NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "pyarrow.parquet")
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
 _FORMS = {
@@ -199,7 +199,9 @@ class Environment(StreamEnvironment):
             )
         )
         self._run_on(plain, self._records)
-        threading.Thread(target=self._warm_up, name="holdfast-warm-up", daemon=True).start()
+        # To compile and import takes a moment, which the first job need not wait for.
+        for warm_up in (self._compile, _import):
+            threading.Thread(target=warm_up, name="holdfast-warm-up", daemon=True).start()
 
     def _run_on(self, plain: SparkSession, records: HighAvailabilityStorage | None) -> None:
         """Runs jobs on a session.
@@ -271,15 +273,11 @@ class Environment(StreamEnvironment):
                 )
             return self._made_stream_program
 
-    def _warm_up(self) -> None:
-        # To compile and import takes a moment, which the first job need not wait for.
+    def _compile(self) -> None:
         with suppress(Exception):
             PlanReader.of(self._plain)
         with suppress(Exception):
             check(self._plain)
-        for name in _NEEDED_TO_KEEP:
-            with suppress(Exception):
-                import_module(name)
 
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value
@@ -962,3 +960,9 @@ def _label(query: Query, name: str | None) -> str:
         logger.debug("Spark can't show a plan: %s", error)
         step = None
     return result_label(summarize(query.root), step, name or site.name, site.place)
+
+
+def _import() -> None:
+    for name in _NEEDED_TO_KEEP:
+        with suppress(Exception):
+            import_module(name)
