@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from holdfast.graph.plan_cuts import MIB, NodeFacts
 from holdfast.graph.task_sizes import (
+    LEAST_TASK,
+    SHUFFLED_RATE,
+    WORK_RATE,
     PlanEffort,
-    TaskRates,
     may_be_split_anew,
     plan_effort,
     task_sizes,
@@ -20,7 +22,6 @@ from holdfast.plan.canonical_plan import CanonicalNode
 
 BYTES = st.integers(0, 1 << 50)
 SECONDS = st.floats(0.001, 3600)
-RATES = TaskRates()
 
 
 def node(
@@ -43,12 +44,12 @@ def efforts() -> st.SearchStrategy[PlanEffort]:
 @given(efforts(), SECONDS)
 def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float) -> None:
     sizes = task_sizes(effort, seconds)
-    if sizes.files > RATES.least:
+    if sizes.files > LEAST_TASK:
         work = sizes.files * effort.work / max(1, effort.read)
-        assert work / RATES.work <= seconds * 1.000001
-    if sizes.shuffled > RATES.least:
-        assert sizes.shuffled / RATES.shuffled <= seconds
-    assert min(sizes.files, sizes.shuffled) >= RATES.least
+        assert work / WORK_RATE <= seconds * 1.000001
+    if sizes.shuffled > LEAST_TASK:
+        assert sizes.shuffled / SHUFFLED_RATE <= seconds
+    assert min(sizes.files, sizes.shuffled) >= LEAST_TASK
 
 
 @given(efforts(), SECONDS, BYTES)

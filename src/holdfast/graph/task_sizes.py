@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from holdfast.graph.plan_cuts import MIB, Facts
 from holdfast.plan.canonical_plan import CanonicalNode
 
+WORK_RATE = 64 * MIB
+"""Of a plan's work, in bytes: what one core does in a second; TPC-H's come to 60 to 150 MiB."""
+SHUFFLED_RATE = 32 * MIB
+"""Of what shuffles have written, in bytes: what one core goes through in a second."""
+LEAST_TASK = 4 * MIB
+"""Bytes below which no task is made smaller: to start one costs milliseconds."""
+
 _LIMITS = frozenset({"GlobalLimit", "LocalLimit"})
 
 
@@ -28,21 +35,6 @@ class PlanEffort:
     read: int
     work: int
     files_make_partitions: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRates:
-    """What one core does in a second.
-
-    Attributes:
-        work: of a plan's work, in bytes; TPC-H's queries come to 60 to 150 MiB.
-        shuffled: of what shuffles have written, in bytes.
-        least: bytes below which no task is made smaller: to start one costs milliseconds.
-    """
-
-    work: int = 64 * MIB
-    shuffled: int = 32 * MIB
-    least: int = 4 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +66,20 @@ def plan_effort(root: CanonicalNode, facts: Facts) -> PlanEffort:
     )
 
 
-def task_sizes(effort: PlanEffort, seconds: float, rates: TaskRates | None = None) -> TaskSizes:
+def task_sizes(effort: PlanEffort, seconds: float) -> TaskSizes:
     """What a task goes through that is expected to take no longer than that.
 
     Args:
         effort: of its plan: the more work there is for each byte, the fewer bytes.
         seconds: how long a task may take.
-        rates: what a core does in a second.
 
     >>> task_sizes(PlanEffort(100 * MIB, 200 * MIB, False), seconds=1)
     TaskSizes(files=33554432, shuffled=33554432)
     """
-    rates = rates or TaskRates()
     part = effort.read / effort.work if effort.work else 1.0
     return TaskSizes(
-        files=max(rates.least, int(seconds * rates.work * part)),
-        shuffled=max(rates.least, int(seconds * rates.shuffled)),
+        files=max(LEAST_TASK, int(seconds * WORK_RATE * part)),
+        shuffled=max(LEAST_TASK, int(seconds * SHUFFLED_RATE)),
     )
 
 
