@@ -124,6 +124,7 @@ def _parse_compression(value: object) -> Compression:
 
 _OF_APPLICATION = "application"
 _SHARE_OF_THE_DISK = 0.5
+_SHARE_FOR_SHUFFLES = 0.25
 _IN_THE_DIRECTORY = ""
 _NO_CATALOG = "none"
 _MAX_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
@@ -221,6 +222,23 @@ INTERMEDIATE_RESULT_SHARING = ConfigOption[Audience](
     "`private`",
     "Who finds kept results, and whose are found: the same user alone, the group of the storage "
     "directory, or all users of the machine. Never who may not read the sources.",
+)
+IMPLICIT_CACHE_ENABLED = ConfigOption[bool](
+    "implicit-cache.enabled",
+    parse_boolean,
+    "true or false",
+    lambda: False,
+    "`false`",
+    "Whether queries reuse shuffles and broadcasts of the session's earlier queries, unasked.",
+)
+IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE = ConfigOption[MaxSize](
+    "implicit-cache.live-shuffles.max-size",
+    _parse_max_size,
+    "a memory size above zero, such as 10 gb, or a share of the disk, such as 25%",
+    lambda: MaxSize(share=_SHARE_FOR_SHUFFLES),
+    f"`{_SHARE_FOR_SHUFFLES:.0%}`",
+    "How many bytes of shuffles a session holds for its later queries, or which share of the space "
+    "that is free on the driver's local disk or theirs.",
 )
 CATALOG_URL = ConfigOption[str | None](
     "catalog.url",
@@ -363,6 +381,8 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_LIFETIME,
     INTERMEDIATE_RESULT_MAX_SIZE,
     INTERMEDIATE_RESULT_SHARING,
+    IMPLICIT_CACHE_ENABLED,
+    IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
     CATALOG_URL,
     TASK_EXECUTOR_ADDRESSES,
     TASK_EXECUTOR_TOKEN_FILE,

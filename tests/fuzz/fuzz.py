@@ -63,6 +63,7 @@ def main() -> int:
         "--prove", action="store_true", help="show that bugs are found with their fixes taken out"
     )
     parser.add_argument("--without", choices=UNFIXED, help="the bug whose fix is taken out")
+    parser.add_argument("--implicit", action="store_true", help="with the implicit cache")
     parser.add_argument("--attempts", type=int, default=60, help="to make a case smaller")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
     arguments = parser.parse_args()
@@ -78,7 +79,10 @@ def main() -> int:
         home = Path(directory).absolute()
         spark = fuzz_session(home)
         make_tables(spark, home / "tables")
-        config = {"intermediate-result-storage.directory": str(home / "kept")}
+        config = {
+            "intermediate-result-storage.directory": str(home / "kept"),
+            "implicit-cache.enabled": arguments.implicit,
+        }
         with Environment(spark, config=config) as env:
             fuzz = Fuzz(
                 Player(env, World(spark, home / "cases")), arguments.output, arguments.attempts
@@ -92,6 +96,8 @@ def main() -> int:
                     classes, arguments.seed, arguments.minutes * 60, arguments.pairs, arguments.mode
                 )
                 fuzz.report(arguments.seed)
+                if env._live_shuffles is not None:
+                    _say(f"{env._live_shuffles.uses} shuffles and broadcasts were reused")
                 status = 1 if fuzz.findings else 0
         spark.stop()
     return status

@@ -31,6 +31,7 @@ from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
+from holdfast.api.implicit_cache import live_shuffles
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.session_queries import SessionQueries
@@ -240,6 +241,7 @@ class Environment(StreamEnvironment):
                 engine, self._master, records, self.configuration
             )
         self._made_stream_program: StreamProgram | None = None
+        self._live_shuffles = live_shuffles(plain, self.configuration)
 
     @property
     def _sealing(self) -> stream_sealing.StreamSealing:
@@ -431,6 +433,8 @@ class Environment(StreamEnvironment):
         self._known_plans.forget_runs()
         if self._queries is not None:
             self._queries.stop()
+        if self._live_shuffles is not None:
+            self._live_shuffles.stop()
         if self._main is not self:
             self._master.close()
             return
@@ -855,6 +859,8 @@ class Environment(StreamEnvironment):
         Args:
             query: a table, or an analyzed plan of the JVM.
         """
+        if self._live_shuffles is not None:
+            self._live_shuffles.tend()
         wanted = self._manager.wanted
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):

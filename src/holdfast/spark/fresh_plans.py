@@ -77,6 +77,11 @@ class FreshPlans:
         with self._reader.unsalted():
             return self._in_jvm.detached(plan, owner, session)
 
+    @property
+    def copies(self) -> Any:
+        """The JVM's function that does what `copied` does, for those who salt no node."""
+        return self._in_jvm.copies()
+
     def is_whole(self, plan: Any) -> bool:
         """Whether a part of a plan can be run by itself.
 

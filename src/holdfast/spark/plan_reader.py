@@ -129,6 +129,11 @@ class PlanReader:
         digest, _, text = str(self._reader.inputs(session, " ".join(known))).partition(" ")
         return digest, json.loads(text) if text else []
 
+    @property
+    def settings(self) -> Any:
+        """The JVM's function from a session to the digest that `inputs` gives."""
+        return self._reader.settings()
+
     @contextmanager
     def unsalted(self) -> Iterator[None]:
         """For as long as it lasts nobody salts a node: Spark doesn't guard the tags of a node."""

@@ -12,8 +12,8 @@ from holdfast.plan.file_version import FileVersion
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 
-# No path has it.
-_BETWEEN = "\x00"
+BETWEEN = "\x00"
+"""What is between the fields of listed files: no path has it."""
 
 
 class SourceVersions:
@@ -38,7 +38,7 @@ class SourceVersions:
         listed = sorted(files)
         if not listed:
             return None
-        text = _BETWEEN.join(str(field) for file in listed for field in file)
+        text = BETWEEN.join(str(field) for file in listed for field in file)
         try:
             session: Any = self._spark._jsparkSession
             settings = session.sessionState().newHadoopConf()
@@ -71,7 +71,7 @@ class SourceAccess:
             session: Any = self._spark._jsparkSession
             settings = session.sessionState().newHadoopConf()
             versions = file_versions(self._spark)
-            found = str(versions.unreadable(_BETWEEN.join(unknown), settings))
+            found = str(versions.unreadable(BETWEEN.join(unknown), settings))
         except Py4JError:
             return unknown[0]
         if found:
@@ -104,7 +104,7 @@ def written_tables(spark: SparkSession) -> Any:
     return _written.of(spark)
 
 
-_versions: PerContext[Any] = PerContext(lambda spark: new_object(spark, "FileVersions", _BETWEEN))
+_versions: PerContext[Any] = PerContext(lambda spark: new_object(spark, "FileVersions", BETWEEN))
 _written: PerContext[Any] = PerContext(
     lambda spark: new_object(spark, "WrittenTables", spark.sparkContext._jsc.sc())
 )

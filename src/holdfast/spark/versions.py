@@ -86,6 +86,8 @@ NEEDED_FOR: Mapping[str, str] = {
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",
     "RetainedShuffles": "recovering shuffles",
+    "StageInputs": "reusing shuffles of earlier queries",
+    "LiveShuffles": "reusing shuffles of earlier queries",
     "RowTee": "keeping results in the Spark job that answers",
     "PlannedWrites": "retrying and recovering writes (Spark 4.0)",
 }

@@ -8,6 +8,7 @@ import java.nio.file.attribute.FileTime;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.EtagSource;
@@ -92,6 +93,23 @@ public final class FileVersions implements Function {
             }
         }
         return NOTHING;
+    }
+
+    /** `changed` for classes that are compiled by themselves. */
+    public BiFunction changes() {
+        return new Changes(this);
+    }
+
+    static final class Changes implements BiFunction {
+        final FileVersions versions;
+
+        Changes(FileVersions versions) {
+            this.versions = versions;
+        }
+
+        public Object apply(Object listed, Object settings) {
+            return versions.changed((String) listed, (Configuration) settings);
+        }
     }
 
     /**

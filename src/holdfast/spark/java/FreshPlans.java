@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiFunction;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
@@ -56,6 +57,23 @@ public final class FreshPlans {
     /** The same plan, with nothing made of settings yet, for a session like the one it is of. */
     public LogicalPlan copied(LogicalPlan plan, SparkSession session) {
         return new Copy(this, null, null, session).of(plan);
+    }
+
+    /** `copied` for classes that are compiled by themselves. */
+    public BiFunction copies() {
+        return new Copies(this);
+    }
+
+    static final class Copies implements BiFunction {
+        final FreshPlans plans;
+
+        Copies(FreshPlans plans) {
+            this.plans = plans;
+        }
+
+        public Object apply(Object plan, Object session) {
+            return plans.copied((LogicalPlan) plan, (SparkSession) session);
+        }
     }
 
     /**

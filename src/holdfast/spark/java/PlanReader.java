@@ -156,6 +156,24 @@ public final class PlanReader {
         return known.contains(digest) ? digest : digest + ' ' + walk.out;
     }
 
+    /** The digest of `inputs` for classes that are compiled by themselves. */
+    public Function settings() {
+        return new Settings(this);
+    }
+
+    static final class Settings implements Function {
+        final PlanReader reader;
+
+        Settings(PlanReader reader) {
+            this.reader = reader;
+        }
+
+        public Object apply(Object session) {
+            String inputs = reader.inputs((SparkSession) session, "");
+            return inputs.substring(0, inputs.indexOf(' '));
+        }
+    }
+
     /** The texts of a map as a JSON object, whatever characters they have. */
     public String texts(scala.collection.Map map) {
         Walk walk = new Walk(this);

@@ -1,0 +1,553 @@
+package holdfast;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.MapOutputStatistics;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.StageInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveExecutionContext;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.util.AccumulatorV2;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Hands what exchanges of a session's earlier queries have left to queries with the same exchange.
+ *
+ * An adaptive plan looks for each exchange among the stages that its query has materialized. Here,
+ * those of earlier queries are put among them: of the same session, under the same settings, of the
+ * same files. Held stages hold their shuffle files, and Spark makes lost ones again.
+ */
+public final class LiveShuffles {
+    /** Queries that have not run yet, or may still run, whose stages are looked for. */
+    static final int MOST_QUERIES = 16;
+    static final int MOST_TIMES = 1000;
+    static final TreeNodeTag SETTINGS = new TreeNodeTag("holdfast.settings");
+    static final TreeNodeTag FRESH = new TreeNodeTag("holdfast.fresh");
+
+    final SparkSession session;
+    final BiFunction inputs;
+    final Function settings;
+    final BiFunction copied;
+    final BiFunction changed;
+    final Fresh fresh = new Fresh(this);
+    final Hook hook = new Hook(new Planned(this));
+    final Times times = new Times();
+    final LinkedHashMap held = new LinkedHashMap();
+    final ArrayList queries = new ArrayList();
+    final ThreadLocal alone = new ThreadLocal();
+    long numbers = 0;
+    long uses = 0;
+    String failure = "";
+
+    /**
+     * @param session whose queries these are
+     * @param inputs gives the listings that a plan's rows depend on, see `StageInputs`
+     * @param settings gives a text that changes with a session's settings
+     * @param copied gives a copy of a plan, with nothing made of settings yet, for a session
+     * @param changed gives the first of listed files that isn't as listed, for a configuration
+     */
+    public LiveShuffles(
+            SparkSession session,
+            BiFunction inputs,
+            Function settings,
+            BiFunction copied,
+            BiFunction changed) {
+        this.session = session;
+        this.inputs = inputs;
+        this.settings = settings;
+        this.copied = copied;
+        this.changed = changed;
+    }
+
+    /** From now on the session's queries are looked at. */
+    public void start() throws Exception {
+        replace("planNormalizationRules", fresh, true);
+        replace("columnarRules", hook, true);
+        session.sparkContext().addSparkListener(times);
+    }
+
+    /** Lets everything go; the session's queries aren't looked at any more. */
+    public void stop() throws Exception {
+        replace("planNormalizationRules", fresh, false);
+        replace("columnarRules", hook, false);
+        session.sparkContext().removeSparkListener(times);
+        synchronized (this) {
+            held.clear();
+            queries.clear();
+        }
+    }
+
+    /**
+     * The bytes of the driver's heap; then what is held, a line each: its number, whether it is on
+     * disk, its bytes, its tasks' milliseconds, and when it was asked for, in milliseconds since
+     * the epoch.
+     */
+    public synchronized String held() {
+        gather();
+        StringBuilder lines = new StringBuilder();
+        lines.append(Runtime.getRuntime().maxMemory()).append('\n');
+        java.util.Iterator each = held.values().iterator();
+        while (each.hasNext()) {
+            Held one = (Held) each.next();
+            lines.append(one.number).append(' ')
+                .append(one.stage instanceof ShuffleQueryStageExec).append(' ')
+                .append(one.bytes).append(' ')
+                .append(one.milliseconds(times)).append(' ').append(one.references).append('\n');
+        }
+        return lines.toString();
+    }
+
+    /** Lets some go. What reads them goes on reading. */
+    public synchronized void release(String numbers) {
+        String all = ' ' + numbers + ' ';
+        java.util.Iterator each = held.values().iterator();
+        while (each.hasNext()) {
+            if (all.contains(" " + ((Held) each.next()).number + " ")) {
+                each.remove();
+            }
+        }
+    }
+
+    /** How many held stages queries that have ended have read. */
+    public synchronized long uses() {
+        gather();
+        return uses;
+    }
+
+    /** Queries that this thread plans are not looked at, or are again. */
+    public void leaveAlone(boolean isAlone) {
+        if (isAlone) {
+            alone.set("");
+        } else {
+            alone.remove();
+        }
+    }
+
+    /** What has gone wrong since this was asked; empty if nothing has. */
+    public synchronized String failure() {
+        String found = failure;
+        failure = "";
+        return found;
+    }
+
+    void replace(String name, Object mine, boolean added) throws Exception {
+        SessionState state = session.sessionState();
+        Field field = SessionState.class.getDeclaredField(name);
+        field.setAccessible(true);
+        synchronized (state) {
+            List rules = new ArrayList();
+            Iterator each = ((Seq) field.get(state)).iterator();
+            while (each.hasNext()) {
+                Object rule = each.next();
+                if (rule != mine) {
+                    rules.add(rule);
+                }
+            }
+            if (added) {
+                rules.add(mine);
+            }
+            field.set(state, CollectionConverters.asScala(rules).toSeq());
+        }
+    }
+
+    /** A query's plan is about to be run, or shown. */
+    void planned(AdaptiveSparkPlanExec plan) {
+        AdaptiveExecutionContext context = plan.context();
+        if (context.session() != session || alone.get() != null) {
+            return;
+        }
+        String now = (String) settings.apply(session);
+        synchronized (this) {
+            gather();
+            Query query = queryOf(context, now);
+            query.isSteady &= query.settings.equals(now);
+            query.add((Map) inputs.apply(plan, Boolean.FALSE));
+            if (!plan.isSubquery()) {
+                query.plan = plan;
+                if (query.isSteady) {
+                    offer(query);
+                }
+            }
+        }
+    }
+
+    Query queryOf(AdaptiveExecutionContext context, String now) {
+        for (int index = 0; index < queries.size(); index++) {
+            if (((Query) queries.get(index)).context == context) {
+                return (Query) queries.get(index);
+            }
+        }
+        if (queries.size() == MOST_QUERIES) {
+            queries.remove(0);
+        }
+        Query query = new Query(context, now);
+        queries.add(query);
+        return query;
+    }
+
+    /** Puts among a query's stages those that its exchanges may be the same as. */
+    void offer(Query query) {
+        if (held.isEmpty() || !hasHeld(query.plan)) {
+            return;
+        }
+        Map looked = new HashMap();
+        java.util.Iterator each = held.values().iterator();
+        while (each.hasNext()) {
+            Held one = (Held) each.next();
+            if (!one.settings.equals(query.settings) || !query.reads(one.listings)) {
+                continue;
+            }
+            if (one.stage.hasFailed() || !isThere(one.listings, looked)) {
+                each.remove();
+                continue;
+            }
+            // Spark looks before it has made a stage of an exchange, and again when it has.
+            query.context.stageCache().putIfAbsent(one.key(), one.stage);
+            query.context.stageCache().putIfAbsent(one.planned, one.stage);
+            query.known.add(one.stage);
+        }
+    }
+
+    /** Whether any exchange of a plan, or of its subqueries, has been run before. */
+    boolean hasHeld(SparkPlan plan) {
+        java.util.ArrayDeque waiting = new java.util.ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            SparkPlan each = (SparkPlan) waiting.pop();
+            if (each instanceof Exchange && held.containsKey(each.canonicalized())) {
+                return true;
+            }
+            if (each instanceof AdaptiveSparkPlanExec) {
+                waiting.push(((AdaptiveSparkPlanExec) each).initialPlan());
+            }
+            push(each.children(), waiting);
+            push(each.subqueries(), waiting);
+        }
+        return false;
+    }
+
+    static void push(scala.collection.Seq all, java.util.ArrayDeque waiting) {
+        Iterator each = all.iterator();
+        while (each.hasNext()) {
+            waiting.push(each.next());
+        }
+    }
+
+    /** Whether files are as they were listed. */
+    boolean isThere(Map listings, Map looked) {
+        Configuration configuration = session.sparkContext().hadoopConfiguration();
+        java.util.Iterator each = listings.values().iterator();
+        while (each.hasNext()) {
+            Object listing = each.next();
+            Object found = looked.get(listing);
+            if (found == null) {
+                found = changed.apply(listing, configuration);
+                looked.put(listing, found);
+            }
+            if (!"".equals(found)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Takes the stages that queries have materialized by now. */
+    void gather() {
+        Map looked = new HashMap();
+        for (int index = queries.size() - 1; index >= 0; index--) {
+            Query query = (Query) queries.get(index);
+            boolean hasEnded = query.plan != null && query.plan.isFinalPlan();
+            Iterator stages = query.context.stageCache().iterator();
+            while (stages.hasNext()) {
+                Tuple2 entry = (Tuple2) stages.next();
+                ExchangeQueryStageExec stage = (ExchangeQueryStageExec) entry._2();
+                if (!stage.isMaterialized() || stage.hasFailed() || !query.known.add(stage)) {
+                    continue;
+                }
+                Held one = held(query, (SparkPlan) entry._1(), stage, looked);
+                if (one != null) {
+                    held.put(one.key(), one);
+                }
+            }
+            if (hasEnded) {
+                queries.remove(index);
+                countUses(query.plan);
+            }
+        }
+    }
+
+    /** What may be held of a stage; null for nothing. */
+    Held held(Query query, SparkPlan planned, ExchangeQueryStageExec stage, Map looked) {
+        Option under = stage.plan().getTagValue(SETTINGS);
+        boolean isSteady = query.isSteady
+            && under.isDefined() && under.get().equals(query.settings);
+        if (!isSteady || !query.isFresh()) {
+            return null;
+        }
+        Map listings = (Map) inputs.apply(stage.plan(), Boolean.TRUE);
+        if (listings == null || !query.reads(listings) || !isThere(listings, looked)) {
+            return null;
+        }
+        return new Held(++numbers, planned, stage, listings, query.settings);
+    }
+
+    /** Notes which of the held stages a plan that has run has read. */
+    void countUses(SparkPlan plan) {
+        Map stages = new IdentityHashMap();
+        java.util.Iterator each = held.values().iterator();
+        while (each.hasNext()) {
+            Held one = (Held) each.next();
+            stages.put(one.stage.plan(), one);
+        }
+        Set seen = Collections.newSetFromMap(new IdentityHashMap());
+        java.util.ArrayDeque waiting = new java.util.ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            SparkPlan node = (SparkPlan) waiting.pop();
+            if (!seen.add(node)) {
+                continue;
+            }
+            if (node instanceof ReusedExchangeExec) {
+                Held one = (Held) stages.remove(((ReusedExchangeExec) node).child());
+                if (one != null) {
+                    one.isUsed();
+                    uses++;
+                }
+            } else if (node instanceof QueryStageExec) {
+                waiting.push(((QueryStageExec) node).plan());
+            } else if (node instanceof AdaptiveSparkPlanExec) {
+                waiting.push(((AdaptiveSparkPlanExec) node).executedPlan());
+            }
+            push(node.children(), waiting);
+            push(node.subqueries(), waiting);
+        }
+    }
+
+    /** A query whose stages are looked for. */
+    static final class Query {
+        final AdaptiveExecutionContext context;
+        final String settings;
+        final Map listings = new HashMap();
+        final Set known = Collections.newSetFromMap(new IdentityHashMap());
+        AdaptiveSparkPlanExec plan;
+        boolean isSteady = true;
+
+        Query(AdaptiveExecutionContext context, String settings) {
+            this.context = context;
+            this.settings = settings;
+        }
+
+        /** Notes the listings of a part; what is listed in two ways is like nothing. */
+        void add(Map more) {
+            java.util.Iterator each = more.entrySet().iterator();
+            while (each.hasNext()) {
+                Map.Entry one = (Map.Entry) each.next();
+                Object known = listings.get(one.getKey());
+                boolean isSame = known == null || known.equals(one.getValue());
+                listings.put(one.getKey(), isSame ? one.getValue() : "");
+            }
+        }
+
+        /** Whether these are its own listings. */
+        boolean reads(Map others) {
+            java.util.Iterator each = others.entrySet().iterator();
+            while (each.hasNext()) {
+                Map.Entry one = (Map.Entry) each.next();
+                if ("".equals(one.getValue())
+                        || !one.getValue().equals(listings.get(one.getKey()))) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        boolean isFresh() {
+            return context.qe().normalized().getTagValue(FRESH).isDefined();
+        }
+    }
+
+    /** A stage that is there for later queries. */
+    static final class Held {
+        final long number;
+        final SparkPlan planned;
+        final ExchangeQueryStageExec stage;
+        final Map listings;
+        final String settings;
+        final long bytes;
+        String references;
+
+        Held(
+                long number,
+                SparkPlan planned,
+                ExchangeQueryStageExec stage,
+                Map listings,
+                String settings) {
+            this.number = number;
+            this.planned = planned;
+            this.stage = stage;
+            this.listings = listings;
+            this.settings = settings;
+            this.bytes = bytes();
+            this.references = String.valueOf(System.currentTimeMillis());
+        }
+
+        /** The exchange that it is of, to Spark. */
+        SparkPlan key() {
+            return (SparkPlan) stage.canonicalized();
+        }
+
+        private long bytes() {
+            if (!(stage instanceof ShuffleQueryStageExec)) {
+                return ((scala.math.BigInt) stage.getRuntimeStatistics().sizeInBytes()).toLong();
+            }
+            Option found = ((ShuffleQueryStageExec) stage).mapStats();
+            long bytes = 0;
+            if (found.isDefined()) {
+                long[] all = ((MapOutputStatistics) found.get()).bytesByPartitionId();
+                for (int index = 0; index < all.length; index++) {
+                    bytes += all[index];
+                }
+            }
+            return bytes;
+        }
+
+        /** What tasks took to compute it. */
+        long milliseconds(Times times) {
+            if (stage instanceof ShuffleQueryStageExec) {
+                return times.of(((ShuffleExchangeLike) stage.plan()).shuffleId());
+            }
+            long all = 0;
+            String[] names = new String[] {"collectTime", "buildTime", "broadcastTime"};
+            for (int index = 0; index < names.length; index++) {
+                Option metric = stage.plan().metrics().get(names[index]);
+                if (metric.isDefined()) {
+                    all += ((Long) ((AccumulatorV2) metric.get()).value()).longValue();
+                }
+            }
+            return all;
+        }
+
+        void isUsed() {
+            references = references + ',' + System.currentTimeMillis();
+        }
+    }
+
+    /** How long the map tasks of shuffles have taken. */
+    public static final class Times extends SparkListener {
+        final Map byShuffle = Collections.synchronizedMap(new Bounded());
+
+        public void onStageCompleted(SparkListenerStageCompleted event) {
+            StageInfo stage = event.stageInfo();
+            if (stage.shuffleDepId().isDefined() && stage.taskMetrics() != null) {
+                byShuffle.put(
+                    stage.shuffleDepId().get(), Long.valueOf(stage.taskMetrics().executorRunTime()));
+            }
+        }
+
+        long of(int shuffle) {
+            Object found = byShuffle.get(Integer.valueOf(shuffle));
+            return found == null ? 0 : ((Long) found).longValue();
+        }
+    }
+
+    static final class Bounded extends LinkedHashMap {
+        protected boolean removeEldestEntry(Map.Entry eldest) {
+            return size() > MOST_TIMES;
+        }
+    }
+
+    /** Makes queries depend on nothing but their text and the settings they are run under. */
+    public static final class Fresh extends Rule {
+        final LiveShuffles shuffles;
+
+        Fresh(LiveShuffles shuffles) {
+            this.shuffles = shuffles;
+        }
+
+        public TreeNode apply(TreeNode plan) {
+            if (!(plan instanceof LogicalPlan) || plan instanceof Command
+                    || shuffles.alone.get() != null) {
+                return plan;
+            }
+            try {
+                TreeNode copy = (TreeNode) shuffles.copied.apply(plan, shuffles.session);
+                copy.setTagValue(FRESH, "");
+                return copy;
+            } catch (RuntimeException error) {
+                // It runs as it is, and nothing of it is held.
+                return plan;
+            }
+        }
+    }
+
+    /** Where Spark asks for rules when a query's plan has been made, and when a stage has. */
+    public static final class Hook extends ColumnarRule {
+        final Planned planned;
+
+        Hook(Planned planned) {
+            this.planned = planned;
+        }
+
+        public Rule preColumnarTransitions() {
+            return planned;
+        }
+    }
+
+    /** Looks at what has been planned, and leaves it as it is. */
+    public static final class Planned extends Rule {
+        final LiveShuffles shuffles;
+
+        Planned(LiveShuffles shuffles) {
+            this.shuffles = shuffles;
+        }
+
+        public TreeNode apply(TreeNode node) {
+            try {
+                TreeNode each = node;
+                if (node instanceof Exchange) {
+                    node.setTagValue(SETTINGS, shuffles.settings.apply(shuffles.session));
+                }
+                while (!(each instanceof AdaptiveSparkPlanExec) && each.children().size() == 1) {
+                    each = (TreeNode) each.children().head();
+                }
+                if (each instanceof AdaptiveSparkPlanExec) {
+                    shuffles.planned((AdaptiveSparkPlanExec) each);
+                }
+            } catch (Exception error) {
+                // A query that is not looked at runs as it is.
+                shuffles.failure = String.valueOf(error);
+            }
+            return node;
+        }
+    }
+}

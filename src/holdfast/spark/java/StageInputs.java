@@ -1,0 +1,219 @@
+package holdfast;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
+import scala.collection.Iterator;
+import scala.collection.Seq;
+
+/**
+ * What the rows of a physical plan depend on that Spark doesn't compare: the files that it lists.
+ *
+ * To Spark two scans are the same that read the same paths in the same way.
+ */
+public final class StageInputs implements BiFunction {
+    /** What stands for a scan that is listed in two ways. */
+    static final String AMBIGUOUS = "";
+    static final int MOST_FILES = 10000;
+
+    static final String OPERATORS = "org.apache.spark.sql.execution.";
+    static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
+    /** Operators whose rows follow from their inputs and their own text. */
+    static final Set KNOWN = new HashSet(Arrays.asList(new Object[] {
+        "AQEShuffleReadExec", "AdaptiveSparkPlanExec", "BroadcastExchangeExec",
+        "BroadcastHashJoinExec", "BroadcastNestedLoopJoinExec", "BroadcastQueryStageExec",
+        "CartesianProductExec", "CoalesceExec", "ColumnarToRowExec", "ExpandExec",
+        "FileSourceScanExec", "FilterExec", "GenerateExec", "HashAggregateExec", "InputAdapter",
+        "LocalTableScanExec", "ObjectHashAggregateExec", "ProjectExec", "RangeExec",
+        "ReusedExchangeExec", "ReusedSubqueryExec", "ShuffleExchangeExec", "ShuffleQueryStageExec",
+        "ShuffledHashJoinExec", "SortAggregateExec", "SortExec", "SortMergeJoinExec",
+        "SubqueryBroadcastExec", "SubqueryExec", "UnionExec", "WholeStageCodegenExec",
+        "WindowExec", "WindowGroupLimitExec"}));
+    /** Expressions of Spark's own that run somebody else's code. */
+    static final Set FOREIGN = new HashSet(Arrays.asList(new Object[] {
+        "ApplyFunctionExpression", "CallMethodViaReflection", "ScalaUDF", "UserDefinedGenerator",
+        "V2Aggregator"}));
+
+    final Function tags;
+    final String between;
+
+    /**
+     * @param tags gives what tells versions of a listed file apart, beside length and time
+     * @param between what is between the fields of a file, and between files
+     */
+    public StageInputs(Function tags, String between) {
+        this.tags = tags;
+        this.between = between;
+    }
+
+    /**
+     * The listings of the files that a plan reads, by their root paths.
+     *
+     * @param plan a `SparkPlan`
+     * @param strictly whether all that the plan's rows depend on must be known
+     * @return of each file its path, length, modification time and tag; null where something that
+     *     must be known isn't
+     */
+    public Object apply(Object plan, Object strictly) {
+        boolean strict = ((Boolean) strictly).booleanValue();
+        Map listings = new HashMap();
+        Set seen = Collections.newSetFromMap(new java.util.IdentityHashMap());
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            SparkPlan each = (SparkPlan) waiting.pop();
+            if (!seen.add(each)) {
+                continue;
+            }
+            if (strict && !isKnown(each)) {
+                return null;
+            }
+            if (each instanceof FileSourceScanExec) {
+                HadoopFsRelation relation = ((FileSourceScanExec) each).relation();
+                boolean isListed = listed(relation, listings);
+                if (strict && !(isListed && isOfSpark(relation.fileFormat()))) {
+                    return null;
+                }
+            }
+            below(each, waiting);
+        }
+        return listings;
+    }
+
+    static boolean isOfSpark(Object format) {
+        return format.getClass().getName().startsWith("org.apache.spark.sql.");
+    }
+
+    /** Adds what a node reads: also what has run already, or what is in its expressions. */
+    static void below(SparkPlan node, ArrayDeque waiting) {
+        if (node instanceof QueryStageExec) {
+            waiting.push(((QueryStageExec) node).plan());
+        } else if (node instanceof ReusedExchangeExec) {
+            waiting.push(((ReusedExchangeExec) node).child());
+        } else if (node instanceof AdaptiveSparkPlanExec) {
+            waiting.push(((AdaptiveSparkPlanExec) node).initialPlan());
+            waiting.push(((AdaptiveSparkPlanExec) node).executedPlan());
+        }
+        pushAll(node.children(), waiting);
+        ArrayDeque expressions = new ArrayDeque();
+        pushAll(node.expressions(), expressions);
+        while (!expressions.isEmpty()) {
+            Expression each = (Expression) expressions.pop();
+            if (each instanceof PlanExpression && ((PlanExpression) each).plan() instanceof SparkPlan) {
+                waiting.push(((PlanExpression) each).plan());
+            }
+            pushAll(each.children(), expressions);
+        }
+    }
+
+    static void pushAll(Seq all, ArrayDeque waiting) {
+        Iterator each = all.iterator();
+        while (each.hasNext()) {
+            waiting.push(each.next());
+        }
+    }
+
+    static boolean isKnown(SparkPlan node) {
+        String name = node.getClass().getName();
+        if (!name.startsWith(OPERATORS) || !KNOWN.contains(node.getClass().getSimpleName())) {
+            return false;
+        }
+        if (node instanceof BroadcastExchangeExec) {
+            Object mode = ((BroadcastExchangeExec) node).mode();
+            if (mode instanceof HashedRelationBroadcastMode
+                    && !areKnown(((HashedRelationBroadcastMode) mode).key())) {
+                return false;
+            }
+        }
+        return areKnown(node.expressions());
+    }
+
+    static boolean areKnown(Seq all) {
+        ArrayDeque waiting = new ArrayDeque();
+        pushAll(all, waiting);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (!each.deterministic() || !isKnown(each)) {
+                return false;
+            }
+            pushAll(each.children(), waiting);
+        }
+        return true;
+    }
+
+    static boolean isKnown(Expression expression) {
+        String name = expression.getClass().getName();
+        String simple = name.substring(name.lastIndexOf('.') + 1);
+        if (expression instanceof StaticInvoke) {
+            Class called = ((StaticInvoke) expression).staticObject();
+            return called.getName().startsWith("org.apache.spark.");
+        }
+        if (expression instanceof PlanExpression) {
+            return simple.equals("ScalarSubquery") || simple.equals("InSubqueryExec");
+        }
+        if (name.startsWith("org.apache.spark.sql.catalyst.plans.physical.")) {
+            return true;
+        }
+        return name.startsWith(EXPRESSIONS)
+                && !name.startsWith(EXPRESSIONS + "objects.")
+                && !simple.startsWith("Python")
+                && !FOREIGN.contains(simple);
+    }
+
+    /** Notes a relation's listing; false where it can't be told what it reads. */
+    boolean listed(HadoopFsRelation relation, Map listings) {
+        if (!(relation.location() instanceof InMemoryFileIndex)) {
+            return false;
+        }
+        InMemoryFileIndex index = (InMemoryFileIndex) relation.location();
+        List roots = new ArrayList();
+        Iterator paths = index.rootPaths().iterator();
+        while (paths.hasNext()) {
+            roots.add(String.valueOf(paths.next()));
+        }
+        Collections.sort(roots);
+        String key = String.join(between, roots);
+        String listing = listing(index);
+        Object known = listings.get(key);
+        listings.put(key, known == null || known.equals(listing) ? listing : AMBIGUOUS);
+        return !listing.isEmpty();
+    }
+
+    /** Empty where there are no files, or too many, or some that aren't there as listed. */
+    String listing(InMemoryFileIndex index) {
+        List files = new ArrayList();
+        Iterator each = index.allFiles().iterator();
+        while (each.hasNext()) {
+            FileStatus file = (FileStatus) each.next();
+            String tag = String.valueOf(tags.apply(file));
+            if (tag.equals("not as listed") || files.size() == MOST_FILES) {
+                return AMBIGUOUS;
+            }
+            files.add(file.getPath() + between + file.getLen() + between
+                    + file.getModificationTime() + between + tag);
+        }
+        Collections.sort(files);
+        return String.join(between, files);
+    }
+}

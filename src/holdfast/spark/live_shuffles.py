@@ -1,0 +1,141 @@
+"""What exchanges of earlier queries have left, for later queries of the session with the same one.
+
+Adaptive execution reuses an exchange within a query. Here stages of earlier queries are offered to
+it (`java/LiveShuffles.java`), so that nothing is written, copied or read in another way: the plan
+shows a `ReusedExchange`, and what is lost is computed again by Spark's own lineage. A stage is held
+only where all that its rows depend on is known (`java/StageInputs.java`), and offered only to
+queries under the same settings that list the same versions of the same files.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from holdfast.catalog.profit import Valued, make_room
+from holdfast.spark.fresh_plans import FreshPlans
+from holdfast.spark.java_classes import new_object
+from holdfast.spark.plan_reader import PlanReader
+from holdfast.spark.source_versions import BETWEEN, file_versions
+
+_MILLISECONDS = 1000.0
+# Of the driver's heap, for broadcasts.
+_SHARE_OF_MEMORY = 0.05
+# Each holds its plan in the driver's memory.
+_MOST = 256
+
+logger = logging.getLogger(__name__)
+
+
+class LiveShuffles:
+    """The shuffles and broadcasts that are held for a session's later queries.
+
+    Args:
+        spark: PySpark's own session.
+        limit: how many bytes shuffles may have, of how many they have now, and how many are free.
+
+    Raises:
+        UnsupportedSparkError: when the session's queries can't be looked at.
+    """
+
+    def __init__(self, spark: SparkSession, limit: Callable[[int, int], int]) -> None:
+        versions = file_versions(spark)
+        self._limit = limit
+        # Spark makes it where its shuffles are.
+        self._local = cast(Any, spark.sparkContext)._temp_dir
+        self._in_jvm: Any = new_object(
+            spark,
+            "LiveShuffles",
+            spark._jsparkSession,
+            new_object(spark, "StageInputs", versions, BETWEEN),
+            PlanReader.of(spark).settings,
+            FreshPlans.of(spark).copies,
+            versions.changes(),
+        )
+        self._in_jvm.start()
+        self._admitted: set[int] = set()
+
+    @property
+    def uses(self) -> int:
+        """How many exchanges of queries that have ended have been read instead of run."""
+        return int(self._in_jvm.uses())
+
+    def tend(self) -> None:
+        """Lets go what there is no room for: what is worth least by time, size and use."""
+        failure = str(self._in_jvm.failure())
+        if failure:
+            logger.warning("shuffles of a query were not looked at: %s", failure)
+        memory, *lines = str(self._in_jvm.held()).splitlines()
+        held = [_Live.read(line) for line in lines]
+        shuffles = [each.valued for each in held if each.is_on_disk]
+        broadcasts = [each.valued for each in held if not each.is_on_disk]
+        on_disk = sum(each.bytes for each in shuffles)
+        released = {
+            *self._without_room(
+                shuffles, self._limit(on_disk, shutil.disk_usage(self._local).free)
+            ),
+            *self._without_room(broadcasts, int(int(memory) * _SHARE_OF_MEMORY)),
+        }
+        kept = [each.valued for each in held if each.valued.key not in released]
+        kept.sort(key=lambda each: each.references[-1])
+        released.update(each.key for each in kept[: max(0, len(kept) - _MOST)])
+        if released:
+            self._in_jvm.release(" ".join(map(str, sorted(released))))
+        self._admitted = {each.valued.key for each in held} - released
+
+    def _without_room(self, held: Sequence[Valued[int]], limit: int) -> set[int]:
+        """Those that are let go, the new ones among them that aren't worth what they'd replace."""
+        now = time.time()
+        kept = [each for each in held if each.key in self._admitted]
+        released: set[int] = set()
+        for newcomer in held:
+            if newcomer.key in self._admitted:
+                continue
+            room = make_room(newcomer, kept, limit - sum(each.bytes for each in kept), now)
+            released.update(room.evicted if room.is_admitted else [newcomer.key])
+            kept = [each for each in (*kept, newcomer) if each.key not in released]
+        return released
+
+    @contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """For as long as it lasts, queries that this thread plans compute everything."""
+        self._in_jvm.leaveAlone(True)
+        try:
+            yield
+        finally:
+            self._in_jvm.leaveAlone(False)
+
+    def stop(self) -> None:
+        """Lets everything go; the session's queries are plain ones again."""
+        # A session that has been stopped has no JVM to ask any more.
+        with suppress(Py4JError, OSError):
+            self._in_jvm.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What is held of one exchange.
+
+    Attributes:
+        valued: by its number.
+        is_on_disk: or else it is in memory.
+    """
+
+    valued: Valued[int]
+    is_on_disk: bool
+
+    @staticmethod
+    def read(line: str) -> _Live:
+        """What the JVM says of it."""
+        number, is_on_disk, size, took, references = line.split(" ")
+        uses = tuple(float(each) / _MILLISECONDS for each in references.split(","))
+        valued = Valued(int(number), int(size), float(took) / _MILLISECONDS, uses)
+        return _Live(valued, is_on_disk == "true")

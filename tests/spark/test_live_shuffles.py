@@ -1,0 +1,361 @@
+"""Queries reuse the shuffles of the session's earlier queries, and give Spark's own rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+import holdfast
+from holdfast import Environment
+from holdfast.spark.live_shuffles import LiveShuffles
+
+NO_BROADCASTS = ("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+
+class Reusing:
+    """An environment with the implicit cache, and how often it has reused something."""
+
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        live = env._live_shuffles
+        assert live is not None
+        self.live: LiveShuffles = live
+
+    def reused(self, action: Callable[[], Any]) -> tuple[Any, int]:
+        """What an action gives, and how many exchanges it has read instead of run."""
+        before = self.live.uses
+        answer = action()
+        return answer, self.live.uses - before
+
+    def plainly(self, df: DataFrame) -> list[Row]:
+        """The rows of a query that nothing is reused for."""
+        with self.live.left_alone():
+            return sorted(DataFrame.collect(df), key=str)
+
+    def held(self) -> int:
+        """How much is held."""
+        return len(str(self.live._in_jvm.held()).splitlines()) - 1
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session of its own, with its own settings."""
+    session = spark.newSession()
+    session.conf.set(*NO_BROADCASTS)
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    yield session
+
+
+@pytest.fixture
+def reusing(session: SparkSession, tmp_path: Path) -> Iterator[Reusing]:
+    """An environment whose queries reuse."""
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "implicit-cache.enabled": True,
+    }
+    with Environment(session, config=config) as env:
+        yield Reusing(env)
+
+
+@pytest.fixture
+def tables(session: SparkSession, tmp_path: Path) -> Path:
+    """Two tables of files, `sales` and `shops`."""
+    write(session, tmp_path / "sales", 1000)
+    shops = session.range(7).select(F.col("id").alias("k"), F.concat(F.lit("n"), "id").alias("n"))
+    shops.write.parquet(str(tmp_path / "shops"))
+    return tmp_path
+
+
+def write(session: SparkSession, path: Path, rows: int, mode: str = "error") -> None:
+    sales = session.range(rows).select("id", (F.col("id") % 7).alias("k"), F.lit(1).alias("v"))
+    sales.write.mode(mode).parquet(str(path))
+
+
+def by_shop(session: Any, tables: Path) -> DataFrame:
+    sales, shops = (session.read.parquet(str(tables / name)) for name in ("sales", "shops"))
+    found: DataFrame = sales.join(shops, "k").groupBy("n").agg(F.sum("v").alias("s"))
+    return found
+
+
+def test_the_same_query_again_runs_no_exchange(reusing: Reusing, tables: Path) -> None:
+    first = sorted(by_shop(reusing.env, tables).collect())
+    again, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
+    assert again == first == reusing.plainly(by_shop(reusing.env.spark, tables))
+    assert count == 1
+
+
+def test_another_query_over_the_same_join_reuses_it(reusing: Reusing, tables: Path) -> None:
+    by_shop(reusing.env, tables).collect()
+    top = by_shop(reusing.env, tables).agg(F.max("s"), F.count("*"))
+    rows, count = reusing.reused(top.collect)
+    assert rows == reusing.plainly(top)
+    assert count >= 1
+
+
+def test_broadcasts_are_reused(reusing: Reusing, tables: Path) -> None:
+    reusing.env.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10mb")
+    sums = by_shop(reusing.env, tables)
+    sums.collect()
+    largest = by_shop(reusing.env, tables).where("n <> 'n3'")
+    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
+    assert count == 1
+    assert rows == reusing.plainly(sums)
+    assert sorted(largest.collect()) == reusing.plainly(largest)
+
+
+def test_writes_and_sql_commands_reuse(reusing: Reusing, tables: Path) -> None:
+    by_shop(reusing.env, tables).collect()
+    target = str(tables / "out")
+    _, count = reusing.reused(lambda: by_shop(reusing.env, tables).write.parquet(target))
+    assert count == 1
+    written = reusing.env.read.parquet(target)
+    assert sorted(written.collect()) == reusing.plainly(by_shop(reusing.env, tables))
+
+
+def test_attached_sessions_reuse(session: SparkSession, tables: Path) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tables / "kept"),
+        "implicit-cache.enabled": "true",
+    }
+    attached = holdfast.attach(session, config=config)
+    try:
+        reusing = Reusing(attached.holdfast)
+        by_shop(attached, tables).createOrReplaceTempView("sums")
+        first = attached.sql("SELECT max(s) FROM sums").collect()
+        rows, count = reusing.reused(lambda: attached.sql("SELECT max(s) FROM sums").collect())
+        assert rows == first
+        assert count >= 1
+    finally:
+        holdfast.detach(attached)
+    assert session.sql("SELECT max(s) FROM sums").collect() == first
+
+
+def test_files_that_were_added_are_read(reusing: Reusing, tables: Path) -> None:
+    by_shop(reusing.env, tables).collect()
+    write(reusing.env.spark, tables / "sales", 50, "append")
+    sums = by_shop(reusing.env, tables)
+    rows, _ = reusing.reused(lambda: sorted(sums.collect()))
+    assert rows == reusing.plainly(sums)
+    assert sum(row.s for row in rows) == 1050
+
+
+def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_is_read(
+    reusing: Reusing, tables: Path
+) -> None:
+    path = tables / "lines"
+    path.mkdir()
+    file = path / "a.csv"
+    file.write_text("1,a\n2,b\n")
+    stat = file.stat()
+
+    def counted() -> list[Row]:
+        lines = reusing.env.read.csv(str(path), schema="n INT, s STRING")
+        return sorted(lines.groupBy("s").agg(F.sum("n").alias("n")).collect())
+
+    assert counted() == [Row(s="a", n=1), Row(s="b", n=2)]
+    assert reusing.held() == 1
+    other = path / "other"
+    other.write_text("5,a\n6,c\n")
+    other.rename(file)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert counted() == [Row(s="a", n=5), Row(s="c", n=6)]
+
+
+def test_two_listings_of_one_path_in_one_query(reusing: Reusing, tables: Path) -> None:
+    """To Spark both scans are the same."""
+    path = str(tables / "sales")
+
+    def sums(before: DataFrame, now: DataFrame) -> DataFrame:
+        return (
+            before.groupBy("k").agg(F.sum("v").alias("s"))
+            .union(now.groupBy("k").agg(F.sum("v").alias("s")))
+        )  # fmt: skip
+
+    old = reusing.env.read.parquet(path)
+    old.groupBy("k").agg(F.sum("v").alias("s")).collect()
+    write(reusing.env.spark, tables / "sales", 70, "append")
+    new = reusing.env.read.parquet(path)
+    both = sums(old, new)
+    rows, count = reusing.reused(both.collect)
+    assert count == 0
+    assert sorted(rows) == reusing.plainly(both)
+
+
+def test_other_settings_get_other_rows(reusing: Reusing, tables: Path) -> None:
+    spark = reusing.env.spark
+    path = str(tables / "times")
+    spark.sql("SELECT timestamp'2020-01-01 00:30:00' + make_interval(0,0,0,0,id) AS t "
+              "FROM range(40)").write.parquet(path)  # fmt: skip
+
+    def days() -> DataFrame:
+        times: DataFrame = reusing.env.read.parquet(path)
+        return times.groupBy(F.date_format("t", "yyyy-MM-dd").alias("d")).count()
+
+    for zone in ("UTC", "Asia/Tokyo", "UTC", "America/Lima", "Asia/Tokyo"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        assert sorted(days().collect()) == reusing.plainly(days()), zone
+
+
+def test_what_a_query_first_ran_under_is_not_what_others_get(
+    reusing: Reusing, tables: Path
+) -> None:
+    """Expressions hold on to the settings that they were first evaluated under."""
+    spark = reusing.env.spark
+    spark.sql("SELECT '2020-1-1' AS t FROM range(5)").write.parquet(str(tables / "texts"))
+
+    def parsed() -> DataFrame:
+        texts: DataFrame = reusing.env.read.parquet(str(tables / "texts"))
+        return texts.groupBy(F.expr("try_to_timestamp(t, 'yyyy-MM-dd')").alias("d")).count()
+
+    old = parsed()
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    old.collect()
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "CORRECTED")
+    old.collect()
+    assert parsed().collect() == reusing.plainly(parsed())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda s: s.withColumn("k", (F.rand() * 3).cast("int")).groupBy("k").count(),
+        lambda s: s.groupBy(F.monotonically_increasing_id().alias("k")).count(),
+        lambda s: s.limit(10).groupBy("k").count(),
+        lambda s: s.sample(0.5).groupBy("k").count(),
+        lambda s: s.groupBy(F.input_file_name().alias("k")).count(),
+        lambda s: s.groupBy(F.udf(lambda k: str(k))("k").alias("k")).count(),
+        lambda s: s.mapInArrow(lambda batches: batches, s.schema).groupBy("k").count(),
+        lambda s: s.groupBy(F.expr("java_method('java.util.UUID', 'randomUUID')")).count(),
+    ],
+    ids=["rand", "ids", "limit", "sample", "file names", "function", "arrow", "java"],
+)
+def test_what_is_in_doubt_is_not_held(
+    reusing: Reusing, tables: Path, query: Callable[[Any], DataFrame]
+) -> None:
+    sales = reusing.env.read.parquet(str(tables / "sales"))
+    query(sales).collect()
+    _, count = reusing.reused(lambda: query(sales).agg(F.count("*")).collect())
+    assert (reusing.held(), count) == (0, 0)
+
+
+def test_rows_without_files_of_their_own_are_not_held(reusing: Reusing) -> None:
+    """An RDD may give other rows each time."""
+    spark = reusing.env.spark
+    rdd = spark.sparkContext.parallelize([0], 1).map(lambda _: (os.urandom(4).hex(),))
+    df = reusing.env.from_dataframe(spark.createDataFrame(rdd, "s STRING"))
+    df.groupBy("s").count().collect()
+    assert reusing.held() == 0
+
+
+def test_a_subquery_over_files_that_have_changed(reusing: Reusing, tables: Path) -> None:
+    spark = reusing.env.spark
+
+    def above() -> DataFrame:
+        for name in ("sales", "shops"):
+            spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+        found: DataFrame = reusing.env.sql(
+            "SELECT n.n, count(*) AS c FROM sales s JOIN shops n USING (k) "
+            "WHERE s.id > (SELECT count(*) FROM shops) GROUP BY n.n"
+        )
+        return found
+
+    assert sorted(above().collect()) == reusing.plainly(above())
+    more = spark.range(100, 300).select(F.col("id").alias("k"), F.lit("x").alias("n"))
+    more.write.mode("append").parquet(str(tables / "shops"))
+    assert sorted(above().collect()) == reusing.plainly(above())
+    assert sum(row.c for row in above().collect()) == 1000 - 208
+
+
+def test_views_and_commands_of_the_same_name(reusing: Reusing, tables: Path) -> None:
+    spark = reusing.env.spark
+    for bound in (100, 500):
+        sales = spark.read.parquet(str(tables / "sales")).where(f"id < {bound}")
+        sales.createOrReplaceTempView("some")
+        rows = reusing.env.sql("SELECT k, count(*) AS c FROM some GROUP BY k").collect()
+        assert sum(row.c for row in rows) == bound
+
+
+def test_lost_shuffle_files_are_made_again(reusing: Reusing, tables: Path) -> None:
+    expected = sorted(by_shop(reusing.env, tables).collect())
+    spark: Any = reusing.env.spark
+    files = [*Path(spark.sparkContext._temp_dir).parent.parent.glob("blockmgr-*/*/shuffle_*")]
+    for file in files:
+        file.unlink()
+    assert files
+    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
+    assert rows == expected
+    assert count == 1
+
+
+def test_sources_that_are_gone_are_an_error_as_with_spark(reusing: Reusing, tables: Path) -> None:
+    sums = by_shop(reusing.env, tables)
+    sums.collect()
+    fresh = by_shop(reusing.env, tables)
+    shutil.rmtree(tables / "sales")
+    with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist|No such file"):
+        fresh.agg(F.max("s")).collect()
+
+
+def test_there_is_no_room(session: SparkSession, tables: Path) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tables / "kept"),
+        "implicit-cache.enabled": True,
+        "implicit-cache.live-shuffles.max-size": "100 b",
+    }
+    with Environment(session, config=config) as env:
+        reusing = Reusing(env)
+        by_shop(env, tables).collect()
+        rows = sorted(by_shop(env, tables).collect())
+        reusing.live.tend()
+        assert rows == reusing.plainly(by_shop(session, tables))
+        assert reusing.held() == 0
+
+
+def test_threads_get_their_own_rows(reusing: Reusing, tables: Path) -> None:
+    spark = reusing.env.spark
+    for number in range(4):
+        write(spark, tables / f"sales{number}", 100 + number)
+    wrong: list[object] = []
+
+    def ask(number: int) -> None:
+        for _ in range(3):
+            sales = reusing.env.read.parquet(str(tables / f"sales{number}"))
+            rows = sales.groupBy("k").agg(F.sum("v").alias("s")).collect()
+            if sum(row.s for row in rows) != 100 + number:
+                wrong.append(rows)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert reusing.live.uses > 0
+
+
+def test_a_closed_environment_reuses_nothing(session: SparkSession, tables: Path) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tables / "kept"),
+        "implicit-cache.enabled": True,
+    }
+    state = session._jsparkSession.sessionState()
+    before = state.columnarRules().size(), state.planNormalizationRules().size()
+    with Environment(session, config=config) as env:
+        reusing = Reusing(env)
+        by_shop(env, tables).collect()
+        assert reusing.held()
+    assert (state.columnarRules().size(), state.planNormalizationRules().size()) == before
+    assert reusing.held() == 0
+
+
+def test_it_is_off_unless_asked_for(env: Environment) -> None:
+    assert env._live_shuffles is None
