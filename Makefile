@@ -26,7 +26,7 @@ PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
 PYTHON_FOR_4.3 = $(BIN)/python
 
-.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-recovery soak fuzz clean anew
+.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,8 @@ bench-eventstore: $(STAMP) ## Measure how fast a job's events are recorded and r
 bench-catalog: setup ## Measure the catalog among very many results and processes
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.catalog $(ARGS)
 
+bench-implicit: setup ## Measure what programs that cache nothing gain from implicit caching
+	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.implicit $(ARGS)
 bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log")
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.recovery $(ARGS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +54,12 @@ def seconds(step: Callable[[], object]) -> float:
 
 
 @contextmanager
-def sides(home: Path) -> Iterator[Sides]:
+def sides(home: Path, more: Mapping[str, object] | None = None) -> Iterator[Sides]:
     """Starts Spark, and attaches one session.
 
     Args:
         home: an empty directory.
+        more: configures the attached one beside its storage directory.
     """
     spark = (
         SparkSession.builder.master("local[2]")
@@ -72,7 +73,7 @@ def sides(home: Path) -> Iterator[Sides]:
     )
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        config = {"intermediate-result-storage.directory": str(home / "kept")}
+        config = {"intermediate-result-storage.directory": str(home / "kept"), **(more or {})}
         attached = holdfast.attach(spark.newSession(), config)
         yield Sides(spark.newSession(), attached)
         holdfast.detach(attached)

@@ -1,0 +1,1 @@
+"""Programs that cache nothing themselves, by plain Spark and with the implicit cache."""

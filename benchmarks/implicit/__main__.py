@@ -1,0 +1,102 @@
+"""`python -m benchmarks.implicit`: programs that cache nothing, plain and with implicit caching."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks import tpch
+from benchmarks.attach.sides import Sides, seconds, sides
+from benchmarks.figure import Figure
+from benchmarks.figure_report import write
+from benchmarks.implicit import analyst, recurring
+from benchmarks.implicit.workload import Query
+
+_SEED = 16
+_CLOSE = 1e-9
+WORKLOADS = {
+    "an analyst's session": (analyst.session(_SEED, 40), 0.7),
+    "TPC-H three times": (recurring.repeated(_SEED, 3), 0.85),
+    "nothing repeats": (recurring.nothing_twice(_SEED, 30), 1.05),
+}
+_WORST = 1.25
+
+
+def main() -> int:
+    """Measures, prints, writes; returns 1 where an answer was another one than plain Spark's."""
+    parser = argparse.ArgumentParser(prog="bench-implicit", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
+    parser.add_argument("--only", choices=[*WORKLOADS], action="append")
+    parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    data = tpch.generate(arguments.output / "data", arguments.scale)
+    figures: list[Figure] = []
+    wrong: list[str] = []
+    for name in arguments.only or WORKLOADS:
+        queries, target = WORKLOADS[name]
+        with (
+            tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary,
+            sides(Path(temporary).resolve(), {"implicit-cache.enabled": True}) as both,
+        ):
+            for session in (both.plain, both.attached):
+                tpch.register(session, data)
+            figures += _measure(both, name, queries, target, wrong)
+    write(figures, arguments.output / "implicit.json")
+    print(f"wrong answers: {len(wrong)} {wrong}")
+    return 1 if wrong else 0
+
+
+def _measure(
+    both: Sides, name: str, queries: list[Query], target: float, wrong: list[str]
+) -> list[Figure]:
+    """Each query once on each side, by turns."""
+    both.plain.sql("SELECT count(*) FROM nation").collect()
+    both.attached.sql("SELECT count(*) FROM nation").collect()
+    plain, ours = [], []
+    for number, query in enumerate(queries):
+        answers: dict[int, list[tuple[object, ...]]] = {}
+
+        def ask(session: SparkSession, query: Query = query) -> None:
+            answers[id(session)] = [tuple(row) for row in session.sql(query.sql).collect()]  # noqa: B023
+
+        pair = [(plain, both.plain), (ours, both.attached)]
+        # Whoever comes second finds files and classes warm.
+        for times, session in pair if number % 2 else reversed(pair):
+            times.append(seconds(lambda session=session: ask(session)))
+        if not _agree(*answers.values()):
+            wrong.append(query.name)
+        print(f"{name}: {query.name}: {plain[-1]:.2f} {ours[-1]:.2f}", file=sys.stderr)
+    total = f"{sum(ours):.1f} s / {sum(plain):.1f} s"
+    figures = [
+        Figure(
+            f"{name}: all queries / plain", (sum(ours) / sum(plain),), "ratio", target, False, total
+        )
+    ]
+    if target > 1:
+        worst = max(one / other for one, other in zip(ours, plain, strict=True))
+        figures.append(Figure(f"{name}: the worst query / plain", (worst,), "ratio", _WORST, False))
+    return figures
+
+
+def _agree(one: list[tuple[object, ...]], other: list[tuple[object, ...]]) -> bool:
+    if len(one) != len(other):
+        return False
+    pairs = zip(sorted(one, key=str), sorted(other, key=str), strict=True)
+    return all(_same(a, b) for left, right in pairs for a, b in zip(left, right, strict=True))
+
+
+def _same(one: object, other: object) -> bool:
+    # Sums of floats differ in their last digits each time.
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_CLOSE)
+    return one == other
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""TPC-H's queries with other parameters each time, and queries of which nothing repeats."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from benchmarks import tpch
+from benchmarks.implicit.workload import Query
+
+_DATE = re.compile(r"'(199\d)(-\d\d-\d\d)'")
+# Words of a group may take each other's place.
+_GROUPS = (
+    ("BUILDING", "AUTOMOBILE", "MACHINERY", "HOUSEHOLD", "FURNITURE"),
+    ("EUROPE", "ASIA", "AMERICA", "AFRICA", "MIDDLE EAST"),
+    ("FRANCE", "GERMANY", "BRAZIL", "SAUDI ARABIA", "CANADA", "KENYA"),
+    ("MAIL", "SHIP", "AIR", "RAIL"),
+    ("Brand#23", "Brand#12", "Brand#34", "Brand#45"),
+)
+_KEYS = ("l_shipmode", "l_returnflag", "l_linestatus", "l_shipinstruct", "l_tax")
+
+
+def repeated(seed: int, times: int) -> list[Query]:
+    """The 22 queries, several times, each time with other parameters.
+
+    Args:
+        seed: of the parameters.
+        times: how often.
+    """
+    rng = Random(seed)
+    return [
+        Query(f"{name}, {time + 1}", _with_parameters(sql, rng))
+        for time in range(times)
+        for name, sql in tpch.QUERIES.items()
+    ]
+
+
+def _with_parameters(sql: str, rng: Random) -> str:
+    shift = rng.choice([-1, 0, 1])
+    sql = _DATE.sub(lambda found: f"'{_year(int(found[1]) + shift)}{found[2]}'", sql)
+    for group in _GROUPS:
+        turn = rng.randrange(len(group))
+        others = {word: group[(index + turn) % len(group)] for index, word in enumerate(group)}
+        words = "|".join(map(re.escape, group))
+        sql = re.sub(f"'({words})'", lambda found, others=others: f"'{others[found[1]]}'", sql)  # type: ignore[misc]
+    return sql
+
+
+def _year(year: int) -> int:
+    return min(max(year, 1992), 1998)
+
+
+def nothing_twice(seed: int, queries: int) -> list[Query]:
+    """Aggregates of which no two read the same rows.
+
+    Args:
+        seed: of the queries.
+        queries: how many.
+    """
+    rng = Random(seed)
+    found = []
+    for number in range(queries):
+        key, low = rng.choice(_KEYS), number * 37 % 1000
+        condition = f"l_orderkey % 1000 >= {low} AND l_partkey % 97 <> {number}"
+        if number % 2:
+            tables = "lineitem JOIN orders ON l_orderkey = o_orderkey"
+            columns = f"{key} AS k, sum(o_totalprice) AS m, count(*) AS n"
+        else:
+            tables, columns = "lineitem", f"{key} AS k, sum(l_extendedprice) AS m, count(*) AS n"
+        sql = f"SELECT {columns} FROM {tables} WHERE {condition} GROUP BY {key}"
+        found.append(Query(f"query {number + 1}", sql))
+    return found
