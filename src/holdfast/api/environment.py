@@ -241,7 +241,8 @@ class Environment(StreamEnvironment):
                 engine, self._master, records, self.configuration
             )
         self._made_stream_program: StreamProgram | None = None
-        self._live_shuffles = live_shuffles(plain, self.configuration)
+        # Shuffles of recoverable jobs are held by their records.
+        self._live_shuffles = live_shuffles(plain, self.configuration) if records is None else None
 
     @property
     def _sealing(self) -> stream_sealing.StreamSealing:
