@@ -26,6 +26,8 @@ from tests.fuzz.rows import Rows, rows_of
 from tests.fuzz.script import Build, Enter, Forget, Run, Script
 from tests.fuzz.world import World
 
+_NOT_ADAPTIVE = "'spark.sql.adaptive.enabled', 'false'"
+_ADAPTIVE = "'spark.sql.adaptive.enabled', 'true'"
 _RANDOM = "random rows of one digest"
 
 
@@ -193,6 +195,9 @@ class Player:
     def _step(self, script: Script, step: Enter | Build | Run | Forget) -> Finding | None:
         match step:
             case Enter(state, text):
+                if self._env._live_shuffles is not None:
+                    # Only adaptive plans reuse what others have shuffled.
+                    text = text.replace(_NOT_ADAPTIVE, _ADAPTIVE)
                 try:
                     exec(text, self._names)
                 except Exception as error:

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 import pytest
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from holdfast import Environment
 from tests.fuzz.classes import CLASSES, FAMILIES, case, family_of
 from tests.fuzz.player import Finding, Player
+from tests.fuzz.playing import playing
 from tests.fuzz.proofs import PROOFS, Proof, fingerprint
 from tests.fuzz.script import snippet
-from tests.fuzz.tables import drop_tables, make_tables
-from tests.fuzz.world import World
 
 
 @pytest.fixture(scope="module")
 def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
     """Plays cases over the tables of generated plans."""
-    home = tmp_path_factory.mktemp("fuzz")
-    make_tables(spark, home / "tables")
-    # PySpark logs every error, and errors are answers here.
-    # By its own class of loggers: were it made here by another, PySpark could not use it.
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    config = {"intermediate-result-storage.directory": str(home / "kept")}
-    with Environment(spark, config=config) as env:
-        yield Player(env, World(spark, home / "cases"))
-    logger.setLevel(level)
-    drop_tables(spark)
+    with playing(spark, tmp_path_factory.mktemp("fuzz")) as player:
+        yield player
 
 
 @pytest.mark.timeout(0)

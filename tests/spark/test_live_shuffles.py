@@ -43,7 +43,7 @@ class Reusing:
 
     def held(self) -> int:
         """How much is held."""
-        return len(str(self.live._in_jvm.held()).splitlines()) - 1
+        return len(str(self.live._in_jvm.held(True)).splitlines()) - 2
 
 
 @pytest.fixture
@@ -120,6 +120,14 @@ def test_writes_and_sql_commands_reuse(reusing: Reusing, tables: Path) -> None:
     assert count == 1
     written = reusing.env.read.parquet(target)
     assert sorted(written.collect()) == reusing.plainly(by_shop(reusing.env, tables))
+
+
+def test_what_writes_have_shuffled_is_reused(reusing: Reusing, tables: Path) -> None:
+    by_shop(reusing.env, tables).write.parquet(str(tables / "out"))
+    top = by_shop(reusing.env, tables).agg(F.max("s"))
+    rows, count = reusing.reused(top.collect)
+    assert rows == reusing.plainly(top)
+    assert count >= 1
 
 
 def test_attached_sessions_reuse(session: SparkSession, tables: Path) -> None:
@@ -264,6 +272,53 @@ def test_what_is_in_doubt_is_not_held(
     query(sales).collect()
     _, count = reusing.reused(lambda: query(sales).agg(F.count("*")).collect())
     assert (reusing.held(), count) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("0.0D", "-0.0D"),
+        ("CAST(0.0 AS FLOAT)", "-0.0F"),
+        ("array(0.0D)[0]", "array(-0.0D)[0]"),
+        ("CAST(X'ff' AS STRING)", "CAST(X'fe' AS STRING)"),
+        ("0.5BD", "0.50BD"),
+    ],
+)
+def test_literals_that_spark_takes_for_the_same(
+    reusing: Reusing, tables: Path, one: str, other: str
+) -> None:
+    for literal in (one, other, one):
+        sales = reusing.env.read.parquet(str(tables / "sales"))
+        maxima = sales.groupBy("k").agg(F.expr(f"max(named_struct('a', id, 'b', {literal}))"))
+        as_texts = maxima.select("k", F.col(maxima.columns[1]).cast("string"))
+        assert sorted(as_texts.collect()) == reusing.plainly(as_texts)
+        at_once = sales.selectExpr("k", f"{literal} AS v", "id").repartition(3, "k")
+        texts = at_once.selectExpr("k", "hex(CAST(v AS STRING)) AS t", "id")
+        assert sorted(texts.collect(), key=str) == reusing.plainly(texts)
+
+
+def test_local_rows_that_spark_takes_for_the_same(reusing: Reusing) -> None:
+    for zero in ("0.0D", "-0.0D", "0.0D"):
+        values = reusing.env.sql(f"SELECT * FROM VALUES (1, {zero}), (2, {zero}) AS t(k, d)")
+        signs = values.repartition(2, "k").selectExpr("k", "CAST(d AS STRING) AS d")
+        assert sorted(signs.collect()) == reusing.plainly(signs)
+
+
+def test_partitions_of_a_catalogs_table_are_not_told_by_paths(
+    reusing: Reusing, tables: Path
+) -> None:
+    env = reusing.env
+    name = f"parts_{tables.name.replace('-', '_')}"
+    sales = env.read.parquet(str(tables / "sales"))
+    sales.write.partitionBy("k").saveAsTable(name, path=str(tables / "parts"))
+    try:
+        for _ in range(2):
+            counts = env.table(name).groupBy("k").count()
+            assert sorted(counts.collect()) == reusing.plainly(counts)
+            env.sql(f"INSERT INTO {name} SELECT 5000L, 1, 3L").collect()
+            env.spark.catalog.refreshTable(name)
+    finally:
+        env.sql(f"DROP TABLE {name}").collect()
 
 
 def test_rows_without_files_of_their_own_are_not_held(reusing: Reusing) -> None:

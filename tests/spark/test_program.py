@@ -96,6 +96,25 @@ def test_an_error_is_shown_from_the_programs_first_line(program: Path) -> None:
     assert shown[-1] == "ValueError: as asked"
 
 
+REUSING = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.range(100).write.mode("overwrite").parquet("numbers")
+for _ in range(2):
+    numbers = spark.read.parquet("numbers")
+    rows = numbers.groupBy((numbers.id % 3).alias("k")).count().collect()
+reused = spark.holdfast._live_shuffles
+print(sum(row["count"] for row in rows), 0 if reused is None else reused.uses)
+"""
+
+
+def test_one_flag_has_queries_reuse_shuffles(tmp_path: Path) -> None:
+    (tmp_path / "reusing.py").write_text(REUSING, encoding="utf-8")
+    assert ran("-m", "holdfast", "reusing.py", cwd=tmp_path).stdout == "100 0\n"
+    assert ran("-m", "holdfast", "--implicit", "reusing.py", cwd=tmp_path).stdout == "100 1\n"
+
+
 INTERRUPTED = """
 import os, signal, time
 from pyspark.sql import SparkSession

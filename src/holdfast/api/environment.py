@@ -495,6 +495,9 @@ class Environment(StreamEnvironment):
             self._queries = SessionQueries(self._plain, self._substitute, self._may_match)
         except UnsupportedSparkError as error:
             logger.warning("SQL commands and libraries don't read kept results: %s", error)
+        if self._live_shuffles is not None:
+            # What is put in the place of a query is what runs.
+            self._live_shuffles.start()
         self._tables = become_table_session(spark, self)
         self.spark = self._tables
         return self._tables

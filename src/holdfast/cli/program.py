@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.api.attached_program import sessions_attached
+from holdfast.config import IMPLICIT_CACHE_ENABLED
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -41,6 +42,12 @@ def add_to(commands: Any) -> None:
         help="a configuration value, as in the README's table; may be repeated",
     )
     command.add_argument(
+        "--implicit",
+        action="store_true",
+        help="reuse shuffles and broadcasts of earlier queries unasked: "
+        f"{IMPLICIT_CACHE_ENABLED.key}=true",
+    )
+    command.add_argument(
         "-m", dest="is_module", action="store_true", help="PROGRAM is the name of a module"
     )
     command.add_argument("program", metavar="PROGRAM", help="a Python file")
@@ -68,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _BAD_INPUT
     sys.argv = [program, *arguments.arguments]
     sys.path[0] = os.getcwd() if arguments.is_module else str(Path(program).resolve().parent)
-    with sessions_attached(dict(arguments.config)) as attached:
+    config = {IMPLICIT_CACHE_ENABLED.key: "true"} if arguments.implicit else {}
+    with sessions_attached(config | dict(arguments.config)) as attached:
         try:
             if arguments.is_module:
                 runpy.run_module(program, run_name="__main__", alter_sys=True)

@@ -60,8 +60,12 @@ class LiveShuffles:
             FreshPlans.of(spark).copies,
             versions.changes(),
         )
-        self._in_jvm.start()
+        self.start()
         self._admitted: set[int] = set()
+
+    def start(self) -> None:
+        """From now on the session's queries are looked at, as all other rules leave them."""
+        self._in_jvm.start()
 
     @property
     def uses(self) -> int:
@@ -70,10 +74,12 @@ class LiveShuffles:
 
     def tend(self) -> None:
         """Lets go what there is no room for: what is worth least by time, size and use."""
-        failure = str(self._in_jvm.failure())
+        told = str(self._in_jvm.held(False))
+        if not told:
+            return
+        failure, memory, *lines = told.splitlines()
         if failure:
             logger.warning("shuffles of a query were not looked at: %s", failure)
-        memory, *lines = str(self._in_jvm.held()).splitlines()
         held = [_Live.read(line) for line in lines]
         shuffles = [each.valued for each in held if each.is_on_disk]
         broadcasts = [each.valued for each in held if not each.is_on_disk]

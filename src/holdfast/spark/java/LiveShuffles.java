@@ -18,6 +18,7 @@ import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -67,6 +68,7 @@ public final class LiveShuffles {
     final ThreadLocal alone = new ThreadLocal();
     long numbers = 0;
     long uses = 0;
+    boolean isChanged = false;
     String failure = "";
 
     /**
@@ -89,10 +91,11 @@ public final class LiveShuffles {
         this.changed = changed;
     }
 
-    /** From now on the session's queries are looked at. */
+    /** From now on the session's queries are looked at, as all other rules leave them. */
     public void start() throws Exception {
         replace("planNormalizationRules", fresh, true);
         replace("columnarRules", hook, true);
+        session.sparkContext().removeSparkListener(times);
         session.sparkContext().addSparkListener(times);
     }
 
@@ -108,13 +111,21 @@ public final class LiveShuffles {
     }
 
     /**
-     * The bytes of the driver's heap; then what is held, a line each: its number, whether it is on
-     * disk, its bytes, its tasks' milliseconds, and when it was asked for, in milliseconds since
-     * the epoch.
+     * What has gone wrong, if anything has, and the bytes of the driver's heap, a line each; then
+     * what is held, a line each: its number, whether it is on disk, its bytes, its tasks'
+     * milliseconds, and when it was asked for, in milliseconds since the epoch.
+     *
+     * @param always or else empty where nothing has changed since this was asked
      */
-    public synchronized String held() {
+    public synchronized String held(boolean always) {
         gather();
+        if (!(always || isChanged)) {
+            return "";
+        }
+        isChanged = false;
         StringBuilder lines = new StringBuilder();
+        lines.append(failure.replace('\n', ' ')).append('\n');
+        failure = "";
         lines.append(Runtime.getRuntime().maxMemory()).append('\n');
         java.util.Iterator each = held.values().iterator();
         while (each.hasNext()) {
@@ -153,13 +164,6 @@ public final class LiveShuffles {
         }
     }
 
-    /** What has gone wrong since this was asked; empty if nothing has. */
-    public synchronized String failure() {
-        String found = failure;
-        failure = "";
-        return found;
-    }
-
     void replace(String name, Object mine, boolean added) throws Exception {
         SessionState state = session.sessionState();
         Field field = SessionState.class.getDeclaredField(name);
@@ -178,6 +182,11 @@ public final class LiveShuffles {
             }
             field.set(state, CollectionConverters.asScala(rules).toSeq());
         }
+    }
+
+    synchronized void failed(Throwable error) {
+        failure = String.valueOf(error);
+        isChanged = true;
     }
 
     /** A query's plan is about to be run, or shown. */
@@ -297,6 +306,7 @@ public final class LiveShuffles {
                 Held one = held(query, (SparkPlan) entry._1(), stage, looked);
                 if (one != null) {
                     held.put(one.key(), one);
+                    isChanged = true;
                 }
             }
             if (hasEnded) {
@@ -342,6 +352,7 @@ public final class LiveShuffles {
                 if (one != null) {
                     one.isUsed();
                     uses++;
+                    isChanged = true;
                 }
             } else if (node instanceof QueryStageExec) {
                 waiting.push(((QueryStageExec) node).plan());
@@ -494,19 +505,44 @@ public final class LiveShuffles {
             this.shuffles = shuffles;
         }
 
-        public TreeNode apply(TreeNode plan) {
-            if (!(plan instanceof LogicalPlan) || plan instanceof Command
-                    || shuffles.alone.get() != null) {
+        public TreeNode apply(TreeNode node) {
+            if (!(node instanceof LogicalPlan) || shuffles.alone.get() != null) {
+                return node;
+            }
+            LogicalPlan plan = (LogicalPlan) node;
+            if (plan.isStreaming()) {
                 return plan;
             }
             try {
-                TreeNode copy = (TreeNode) shuffles.copied.apply(plan, shuffles.session);
+                LogicalPlan copy = plan instanceof Command ? command(plan) : copied(plan);
                 copy.setTagValue(FRESH, "");
                 return copy;
             } catch (RuntimeException error) {
                 // It runs as it is, and nothing of it is held.
                 return plan;
+            } catch (StackOverflowError error) {
+                return plan;
             }
+        }
+
+        LogicalPlan copied(LogicalPlan plan) {
+            return (LogicalPlan) shuffles.copied.apply(plan, shuffles.session);
+        }
+
+        /** A command, with copies of what it runs. */
+        LogicalPlan command(LogicalPlan plan) {
+            if (plan instanceof RowLevelWrite || plan.children().isEmpty()) {
+                throw new IllegalArgumentException("what it runs is not all below it");
+            }
+            List queries = new ArrayList();
+            Iterator each = plan.children().iterator();
+            while (each.hasNext()) {
+                queries.add(copied((LogicalPlan) each.next()));
+            }
+            Seq children = CollectionConverters.asScala(queries).toSeq();
+            LogicalPlan command = (LogicalPlan) plan.withNewChildren(children);
+            command.setAnalyzed();
+            return command;
         }
     }
 
@@ -545,7 +581,9 @@ public final class LiveShuffles {
                 }
             } catch (Exception error) {
                 // A query that is not looked at runs as it is.
-                shuffles.failure = String.valueOf(error);
+                shuffles.failed(error);
+            } catch (StackOverflowError error) {
+                shuffles.failed(error);
             }
             return node;
         }

@@ -7,25 +7,34 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.UserDefinedType;
 import scala.collection.Iterator;
 import scala.collection.Seq;
+import scala.runtime.AbstractFunction1;
 
 /**
  * What the rows of a physical plan depend on that Spark doesn't compare: the files that it lists.
@@ -139,6 +148,9 @@ public final class StageInputs implements BiFunction {
         if (!name.startsWith(OPERATORS) || !KNOWN.contains(node.getClass().getSimpleName())) {
             return false;
         }
+        if (node instanceof LocalTableScanExec && !isComparedByBits(node.schema())) {
+            return false;
+        }
         if (node instanceof BroadcastExchangeExec) {
             Object mode = ((BroadcastExchangeExec) node).mode();
             if (mode instanceof HashedRelationBroadcastMode
@@ -162,9 +174,41 @@ public final class StageInputs implements BiFunction {
         return true;
     }
 
+    /** Whether Spark takes values for the same only if their bits are: 0.0 is -0.0 to it. */
+    static boolean isComparedByBits(DataType type) {
+        String text = type.catalogString().toLowerCase(Locale.ROOT);
+        // Those of users, and of Java, are compared in their own way.
+        return !text.contains("float") && !text.contains("double") && !text.contains("variant")
+                && !type.existsRecursively(new IsForeign());
+    }
+
+    static final class IsForeign extends AbstractFunction1 {
+        public Object apply(Object type) {
+            boolean isForeign = type instanceof UserDefinedType || type instanceof ObjectType;
+            return Boolean.valueOf(isForeign);
+        }
+    }
+
+    static boolean isKnown(Literal literal) {
+        Object value = literal.value();
+        if (value instanceof Number) {
+            // Those of all integers, dates and times as well.
+            double number = ((Number) value).doubleValue();
+            boolean isFloating = value instanceof Double || value instanceof Float;
+            return !isFloating || number != 0.0 && !Double.isNaN(number);
+        }
+        return value == null || isComparedByBits(literal.dataType());
+    }
+
     static boolean isKnown(Expression expression) {
         String name = expression.getClass().getName();
         String simple = name.substring(name.lastIndexOf('.') + 1);
+        if (expression instanceof Literal) {
+            return isKnown((Literal) expression);
+        }
+        if (expression instanceof InSet) {
+            return isComparedByBits(((InSet) expression).child().dataType());
+        }
         if (expression instanceof StaticInvoke) {
             Class called = ((StaticInvoke) expression).staticObject();
             return called.getName().startsWith("org.apache.spark.");
@@ -183,10 +227,8 @@ public final class StageInputs implements BiFunction {
 
     /** Notes a relation's listing; false where it can't be told what it reads. */
     boolean listed(HadoopFsRelation relation, Map listings) {
-        if (!(relation.location() instanceof InMemoryFileIndex)) {
-            return false;
-        }
-        InMemoryFileIndex index = (InMemoryFileIndex) relation.location();
+        FileIndex index = relation.location();
+        String name = index.getClass().getName();
         List roots = new ArrayList();
         Iterator paths = index.rootPaths().iterator();
         while (paths.hasNext()) {
@@ -194,7 +236,11 @@ public final class StageInputs implements BiFunction {
         }
         Collections.sort(roots);
         String key = String.join(between, roots);
-        String listing = listing(index);
+        // Those of a catalog give their files values of partitions, which no path tells.
+        String listing = AMBIGUOUS;
+        if (name.equals(InMemoryFileIndex.class.getName()) || name.startsWith("holdfast.")) {
+            listing = listing((InMemoryFileIndex) index);
+        }
         Object known = listings.get(key);
         listings.put(key, known == null || known.equals(listing) ? listing : AMBIGUOUS);
         return !listing.isEmpty();

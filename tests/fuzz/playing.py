@@ -1,0 +1,41 @@
+"""A player of cases in the test suite's session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from holdfast import Environment
+from tests.fuzz.player import Player
+from tests.fuzz.tables import drop_tables, make_tables
+from tests.fuzz.world import World
+
+
+@contextmanager
+def playing(spark: SparkSession, home: Path, *, implicit: bool = False) -> Iterator[Player]:
+    """Plays cases over the tables of generated plans.
+
+    Args:
+        spark: the session, whose tables these are for as long as it lasts.
+        home: an empty directory.
+        implicit: whether queries reuse shuffles of earlier ones.
+    """
+    make_tables(spark, home / "tables")
+    # PySpark logs every error, and errors are answers here.
+    # By its own class of loggers: were it made here by another, PySpark could not use it.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    config = {
+        "intermediate-result-storage.directory": str(home / "kept"),
+        "implicit-cache.enabled": implicit,
+    }
+    with Environment(spark, config=config) as env:
+        yield Player(env, World(spark, home / "cases"))
+    logger.setLevel(level)
+    drop_tables(spark)
