@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -100,6 +101,18 @@ def test_another_query_over_the_same_join_reuses_it(reusing: Reusing, tables: Pa
     rows, count = reusing.reused(top.collect)
     assert rows == reusing.plainly(top)
     assert count >= 1
+
+
+def test_explain_shows_what_is_reused(
+    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_shop(reusing.env, tables).explain()
+    assert "reused" not in capsys.readouterr().out
+    by_shop(reusing.env, tables).collect()
+    by_shop(reusing.env, tables).explain()
+    shown = capsys.readouterr().out
+    assert re.search(r"reused: Exchange hashpartitioning\(n#\d+, 3\)", shown)
+    assert "as an earlier query left it; its tasks took" in shown
 
 
 def test_broadcasts_are_reused(reusing: Reusing, tables: Path) -> None:
@@ -392,6 +405,30 @@ def test_there_is_no_room(session: SparkSession, tables: Path) -> None:
         reusing.live.tend()
         assert rows == reusing.plainly(by_shop(session, tables))
         assert reusing.held() == 0
+
+
+def test_what_is_used_stays_when_there_is_room_for_one(reusing: Reusing, tables: Path) -> None:
+    sales = reusing.env.read.parquet(str(tables / "sales"))
+
+    def ask(column: str) -> None:
+        sales.groupBy(column).count().collect()
+
+    ask("k")
+    reusing.live.tend()
+    for _ in range(3):
+        sales.groupBy("k").count().collect()
+    one = reusing.held()
+    assert one == 1
+    # From now on there is room for what is held, and not for more.
+    reusing.live._limit = lambda held, free: held
+    ask("k")
+    reusing.live.tend()
+    _, count = reusing.reused(lambda: ask("k"))
+    assert (reusing.held(), count) == (1, 1)
+    reusing.live._limit = lambda held, free: 0
+    ask("v")
+    reusing.live.tend()
+    assert reusing.held() == 0
 
 
 def test_threads_get_their_own_rows(reusing: Reusing, tables: Path) -> None:

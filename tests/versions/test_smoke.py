@@ -91,3 +91,24 @@ def test_jobs_run_with_recovery(
         table.write.parquet(str(tmp_path / "out"))
     assert spark.read.parquet(str(tmp_path / "out")).count() == 7
     assert caplog.text == ""
+
+
+def test_shuffles_of_earlier_queries_are_reused(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "numbers")
+    spark.range(1000).selectExpr("id", "id % 7 AS k").write.parquet(path)
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "implicit-cache.enabled": True,
+    }
+    with Environment(spark.newSession(), config=config) as env:
+        live = env._live_shuffles
+        assert live is not None
+
+        def counts() -> DataFrame:
+            numbers: DataFrame = env.read.parquet(path)
+            return numbers.groupBy("k").count()
+
+        first = sorted(counts().collect())
+        assert sorted(counts().collect()) == first
+        assert counts().agg(F.sum("count").alias("n")).collect()[0].n == 1000
+        assert live.uses == 2

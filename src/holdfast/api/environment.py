@@ -794,9 +794,18 @@ class Environment(StreamEnvironment):
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
             lines += self._near_misses(request, found)
+        if self._live_shuffles is not None:
+            lines += self._reused_shuffles(table, request)
         if len(lines) == 1:
             lines += self._why_nothing()
         return "\n".join(lines) + "\n"
+
+    def _reused_shuffles(self, table: Table, request: JobRequest[Query] | None) -> Iterator[str]:
+        """The shuffles and broadcasts of earlier queries that a job would read."""
+        runs = self.plain(table) if request is None else self._master.substituted(request)
+        live = self._live_shuffles
+        for what, seconds in [] if live is None else live.reusable(runs):
+            yield f"reused: {what}\n  as an earlier query left it; its tasks took {seconds:.1f} s"
 
     def _why_nothing(self) -> Iterator[str]:
         """Why a plan reads and keeps nothing."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.catalog.profit import Valued, make_room
 from holdfast.spark.fresh_plans import FreshPlans
@@ -109,6 +109,16 @@ class LiveShuffles:
             released.update(room.evicted if room.is_admitted else [newcomer.key])
             kept = [each for each in (*kept, newcomer) if each.key not in released]
         return released
+
+    def reusable(self, dataframe: DataFrame) -> list[tuple[str, float]]:
+        """The exchanges that a query would read and not run: what each is, and its tasks' seconds.
+
+        Args:
+            dataframe: the query, which is planned and not run.
+        """
+        lines = str(self._in_jvm.reusable(dataframe._jdf.queryExecution())).splitlines()
+        parted = [line.partition(" ") for line in lines]
+        return [(what, float(took) / _MILLISECONDS) for took, _, what in parted]
 
     @contextmanager
     def left_alone(self) -> Iterator[None]:

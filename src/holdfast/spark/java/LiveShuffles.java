@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveExecutionContext;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
@@ -52,7 +53,8 @@ public final class LiveShuffles {
     /** Queries that have not run yet, or may still run, whose stages are looked for. */
     static final int MOST_QUERIES = 16;
     static final int MOST_TIMES = 1000;
-    static final TreeNodeTag SETTINGS = new TreeNodeTag("holdfast.settings");
+    static final int MOST_FIELDS = 25;
+    static final TreeNodeTag SET = new TreeNodeTag("holdfast.set");
     static final TreeNodeTag FRESH = new TreeNodeTag("holdfast.fresh");
 
     final SparkSession session;
@@ -184,6 +186,48 @@ public final class LiveShuffles {
         }
     }
 
+    /**
+     * The exchanges that a query reads and doesn't run, a line each: its tasks' milliseconds, and
+     * what it is.
+     */
+    public String reusable(QueryExecution query) {
+        TreeNode plan = adaptive(query.executedPlan());
+        StringBuilder lines = new StringBuilder();
+        if (plan instanceof AdaptiveSparkPlanExec) {
+            synchronized (this) {
+                reusable((AdaptiveSparkPlanExec) plan, lines);
+            }
+        }
+        return lines.toString();
+    }
+
+    void reusable(AdaptiveSparkPlanExec query, StringBuilder lines) {
+        java.util.ArrayDeque waiting = new java.util.ArrayDeque();
+        waiting.push(query);
+        while (!waiting.isEmpty()) {
+            SparkPlan each = (SparkPlan) waiting.pop();
+            Held one = each instanceof Exchange ? (Held) held.get(each.canonicalized()) : null;
+            if (one != null && query.context().stageCache().contains(one.key())) {
+                lines.append(one.milliseconds(times)).append(' ');
+                lines.append(each.simpleString(MOST_FIELDS).replace('\n', ' ')).append('\n');
+                continue;
+            }
+            if (each instanceof AdaptiveSparkPlanExec) {
+                waiting.push(((AdaptiveSparkPlanExec) each).initialPlan());
+            }
+            push(each.children(), waiting);
+            push(each.subqueries(), waiting);
+        }
+    }
+
+    /** The plan below a command; or what there is instead. */
+    static TreeNode adaptive(TreeNode plan) {
+        while (!(plan instanceof AdaptiveSparkPlanExec) && plan.children().size() == 1) {
+            plan = (TreeNode) plan.children().head();
+        }
+        return plan;
+    }
+
     synchronized void failed(Throwable error) {
         failure = String.valueOf(error);
         isChanged = true;
@@ -195,11 +239,12 @@ public final class LiveShuffles {
         if (context.session() != session || alone.get() != null) {
             return;
         }
+        Object set = set();
         String now = (String) settings.apply(session);
         synchronized (this) {
             gather();
-            Query query = queryOf(context, now);
-            query.isSteady &= query.settings.equals(now);
+            Query query = queryOf(context, now, set);
+            query.isSteady &= query.settings.equals(now) && query.set.equals(set());
             query.add((Map) inputs.apply(plan, Boolean.FALSE));
             if (!plan.isSubquery()) {
                 query.plan = plan;
@@ -210,7 +255,7 @@ public final class LiveShuffles {
         }
     }
 
-    Query queryOf(AdaptiveExecutionContext context, String now) {
+    Query queryOf(AdaptiveExecutionContext context, String now, Object set) {
         for (int index = 0; index < queries.size(); index++) {
             if (((Query) queries.get(index)).context == context) {
                 return (Query) queries.get(index);
@@ -219,9 +264,14 @@ public final class LiveShuffles {
         if (queries.size() == MOST_QUERIES) {
             queries.remove(0);
         }
-        Query query = new Query(context, now);
+        Query query = new Query(context, now, set);
         queries.add(query);
         return query;
+    }
+
+    /** What is set in the session at this moment. */
+    Object set() {
+        return session.sessionState().conf().getAllConfs();
     }
 
     /** Puts among a query's stages those that its exchanges may be the same as. */
@@ -236,7 +286,7 @@ public final class LiveShuffles {
             if (!one.settings.equals(query.settings) || !query.reads(one.listings)) {
                 continue;
             }
-            if (one.stage.hasFailed() || !isThere(one.listings, looked)) {
+            if (!isThere(one.listings, looked)) {
                 each.remove();
                 continue;
             }
@@ -300,7 +350,7 @@ public final class LiveShuffles {
             while (stages.hasNext()) {
                 Tuple2 entry = (Tuple2) stages.next();
                 ExchangeQueryStageExec stage = (ExchangeQueryStageExec) entry._2();
-                if (!stage.isMaterialized() || stage.hasFailed() || !query.known.add(stage)) {
+                if (!stage.isMaterialized() || !query.known.add(stage)) {
                     continue;
                 }
                 Held one = held(query, (SparkPlan) entry._1(), stage, looked);
@@ -318,9 +368,8 @@ public final class LiveShuffles {
 
     /** What may be held of a stage; null for nothing. */
     Held held(Query query, SparkPlan planned, ExchangeQueryStageExec stage, Map looked) {
-        Option under = stage.plan().getTagValue(SETTINGS);
-        boolean isSteady = query.isSteady
-            && under.isDefined() && under.get().equals(query.settings);
+        Option under = stage.plan().getTagValue(SET);
+        boolean isSteady = query.isSteady && under.isDefined() && under.get().equals(query.set);
         if (!isSteady || !query.isFresh()) {
             return null;
         }
@@ -368,14 +417,16 @@ public final class LiveShuffles {
     static final class Query {
         final AdaptiveExecutionContext context;
         final String settings;
+        final Object set;
         final Map listings = new HashMap();
         final Set known = Collections.newSetFromMap(new IdentityHashMap());
         AdaptiveSparkPlanExec plan;
         boolean isSteady = true;
 
-        Query(AdaptiveExecutionContext context, String settings) {
+        Query(AdaptiveExecutionContext context, String settings, Object set) {
             this.context = context;
             this.settings = settings;
+            this.set = set;
         }
 
         /** Notes the listings of a part; what is listed in two ways is like nothing. */
@@ -569,15 +620,12 @@ public final class LiveShuffles {
 
         public TreeNode apply(TreeNode node) {
             try {
-                TreeNode each = node;
                 if (node instanceof Exchange) {
-                    node.setTagValue(SETTINGS, shuffles.settings.apply(shuffles.session));
+                    node.setTagValue(SET, shuffles.set());
                 }
-                while (!(each instanceof AdaptiveSparkPlanExec) && each.children().size() == 1) {
-                    each = (TreeNode) each.children().head();
-                }
-                if (each instanceof AdaptiveSparkPlanExec) {
-                    shuffles.planned((AdaptiveSparkPlanExec) each);
+                TreeNode plan = adaptive(node);
+                if (plan instanceof AdaptiveSparkPlanExec) {
+                    shuffles.planned((AdaptiveSparkPlanExec) plan);
                 }
             } catch (Exception error) {
                 // A query that is not looked at runs as it is.

@@ -1,5 +1,7 @@
 package holdfast;
 
+import com.google.common.collect.Interner;
+import com.google.common.collect.Interners;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -66,6 +68,8 @@ public final class StageInputs implements BiFunction {
 
     final Function tags;
     final String between;
+    // Whatever is held of a listing, holds the same text.
+    final Interner texts = Interners.newWeakInterner();
 
     /**
      * @param tags gives what tells versions of a listed file apart, beside length and time
@@ -260,6 +264,6 @@ public final class StageInputs implements BiFunction {
                     + file.getModificationTime() + between + tag);
         }
         Collections.sort(files);
-        return String.join(between, files);
+        return (String) texts.intern(String.join(between, files));
     }
 }
