@@ -302,8 +302,8 @@ def test_literals_that_spark_takes_for_the_same(
 ) -> None:
     for literal in (one, other, one):
         sales = reusing.env.read.parquet(str(tables / "sales"))
-        maxima = sales.groupBy("k").agg(F.expr(f"max(named_struct('a', id, 'b', {literal}))"))
-        as_texts = maxima.select("k", F.col(maxima.columns[1]).cast("string"))
+        largest = F.expr(f"max(named_struct('a', id, 'b', {literal}))").alias("m")
+        as_texts = sales.groupBy("k").agg(largest).select("k", F.col("m").cast("string"))
         assert sorted(as_texts.collect()) == reusing.plainly(as_texts)
         at_once = sales.selectExpr("k", f"{literal} AS v", "id").repartition(3, "k")
         texts = at_once.selectExpr("k", "hex(CAST(v AS STRING)) AS t", "id")

@@ -32,6 +32,8 @@ _SHARE_OF_MEMORY = 0.05
 # Each holds its plan in the driver's memory.
 _MOST = 256
 
+_NOTHING = Valued(0, 0, 0.0, ())
+
 logger = logging.getLogger(__name__)
 
 
@@ -99,13 +101,12 @@ class LiveShuffles:
 
     def _without_room(self, held: Sequence[Valued[int]], limit: int) -> set[int]:
         """Those that are let go, the new ones among them that aren't worth what they'd replace."""
-        now = time.time()
+        now, released = time.time(), set[int]()
         kept = [each for each in held if each.key in self._admitted]
-        released: set[int] = set()
-        for newcomer in held:
-            if newcomer.key in self._admitted:
-                continue
-            room = make_room(newcomer, kept, limit - sum(each.bytes for each in kept), now)
+        # The disk may have become full meanwhile.
+        for newcomer in (_NOTHING, *(each for each in held if each.key not in self._admitted)):
+            free = limit - sum(each.bytes for each in kept)
+            room = make_room(newcomer, kept, free, now, must_be_kept=newcomer is _NOTHING)
             released.update(room.evicted if room.is_admitted else [newcomer.key])
             kept = [each for each in (*kept, newcomer) if each.key not in released]
         return released
