@@ -110,5 +110,5 @@ def test_shuffles_of_earlier_queries_are_reused(spark: SparkSession, tmp_path: P
 
         first = sorted(counts().collect())
         assert sorted(counts().collect()) == first
-        assert counts().agg(F.sum("count").alias("n")).collect()[0].n == 1000
+        assert counts().agg(F.max("count").alias("n")).collect()[0].n == 143
         assert live.uses == 2
