@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -473,3 +474,33 @@ def test_a_closed_environment_reuses_nothing(session: SparkSession, tables: Path
 
 def test_it_is_off_unless_asked_for(env: Environment) -> None:
     assert env._live_shuffles is None
+
+
+def test_a_query_that_fails_or_is_cancelled_costs_others_nothing(
+    reusing: Reusing, tables: Path
+) -> None:
+    sums = by_shop(reusing.env, tables)
+    expected = sorted(sums.collect())
+    failing = by_shop(reusing.env, tables).where("s > 0 AND raise_error('as asked') IS NULL")
+    for _ in range(2):
+        with pytest.raises(Exception, match="as asked"):
+            failing.select("n").collect()
+    spark = reusing.env.spark
+    sleep = "java_method('java.lang.Thread', 'sleep', 60000L) IS NULL"
+    errors: list[Exception] = []
+
+    def ask_slowly() -> None:
+        try:
+            by_shop(reusing.env, tables).where(sleep).collect()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask_slowly)
+    thread.start()
+    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.05)
+    spark.sparkContext.cancelAllJobs()
+    thread.join()
+    assert "cancelled" in str(errors)
+    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
+    assert (rows, count) == (expected, 1)
