@@ -118,6 +118,10 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
         ),
+        "StageInputs": new_object(spark, "StageInputs", None, "a"),
+        "LiveShuffles": new_object(
+            spark, "LiveShuffles", spark._jsparkSession, None, None, None, None
+        ),
     }
     assert sources == {f"{name}.java" for name in made}
     assert [each.getClass().getSimpleName() for each in made.values()] == [*made]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from pyspark.sql import functions as F
 import holdfast
 from holdfast import Environment
 from holdfast.spark.live_shuffles import LiveShuffles
+from tests.short_lived_jvm import environment_of_program
 
 NULL_FIELDS = "spark.sql.jsonGenerator.ignoreNullFields"
 ZEROS = [float(number) for number in range(12)]
@@ -375,16 +378,45 @@ def test_views_and_commands_of_the_same_name(reusing: Reusing, tables: Path) -> 
         assert sum(row.c for row in rows) == bound
 
 
-def test_lost_shuffle_files_are_made_again(reusing: Reusing, tables: Path) -> None:
-    expected = sorted(by_shop(reusing.env, tables).collect())
-    spark: Any = reusing.env.spark
-    files = [*Path(spark.sparkContext._temp_dir).parent.parent.glob("blockmgr-*/*/shuffle_*")]
+LOSING = """
+import sys
+from pathlib import Path
+from pyspark.sql import functions as F
+from holdfast import Environment
+from tests.short_lived_jvm import local_session
+
+home = Path(sys.argv[1])
+spark = local_session("losing", home / "home").getOrCreate()
+spark.conf.set("spark.sql.shuffle.partitions", 3)
+spark.range(100).selectExpr("id", "id % 7 AS k").write.parquet(str(home / "numbers"))
+config = {
+    "intermediate-result-storage.directory": str(home / "kept"),
+    "implicit-cache.enabled": True,
+}
+with Environment(spark, config=config) as env:
+    def counts():
+        return sorted(env.read.parquet(str(home / "numbers")).groupBy("k").count().collect())
+
+    first = counts()
+    files = [*(home / "home" / "local").glob("blockmgr-*/*/shuffle_*")]
     for file in files:
         file.unlink()
-    assert files
-    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
-    assert rows == expected
-    assert count == 1
+    print(len(files) > 0, counts() == first, env._live_shuffles.uses)
+spark.stop()
+"""
+
+
+def test_lost_shuffle_files_are_made_again(tmp_path: Path) -> None:
+    """In a JVM of its own: a local Spark that has missed some ends ten minutes later, with 56."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOSING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment_of_program(),
+        timeout=200,
+        check=False,
+    )
+    assert done.stdout.split() == ["True", "True", "1"], done.stderr
 
 
 def test_sources_that_are_gone_are_an_error_as_with_spark(reusing: Reusing, tables: Path) -> None:
