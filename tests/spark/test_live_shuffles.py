@@ -100,6 +100,16 @@ def test_the_same_query_again_runs_no_exchange(reusing: Reusing, tables: Path) -
     assert count == 1
 
 
+def test_what_a_query_reuses_of_its_own_is_no_use_of_an_earlier_one(
+    reusing: Reusing, tables: Path
+) -> None:
+    sums = by_shop(reusing.env, tables)
+    twice = sums.union(sums)
+    rows, count = reusing.reused(lambda: sorted(twice.collect()))
+    assert rows == reusing.plainly(twice)
+    assert count == 0
+
+
 def test_another_query_over_the_same_join_reuses_it(reusing: Reusing, tables: Path) -> None:
     by_shop(reusing.env, tables).collect()
     top = by_shop(reusing.env, tables).agg(F.max("s"), F.count("*"))

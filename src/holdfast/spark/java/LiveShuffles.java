@@ -212,11 +212,7 @@ public final class LiveShuffles {
                 lines.append(each.simpleString(MOST_FIELDS).replace('\n', ' ')).append('\n');
                 continue;
             }
-            if (each instanceof AdaptiveSparkPlanExec) {
-                waiting.push(((AdaptiveSparkPlanExec) each).initialPlan());
-            }
-            push(each.children(), waiting);
-            push(each.subqueries(), waiting);
+            pushPlanned(each, waiting);
         }
     }
 
@@ -294,6 +290,7 @@ public final class LiveShuffles {
             query.context.stageCache().putIfAbsent(one.key(), one.stage);
             query.context.stageCache().putIfAbsent(one.planned, one.stage);
             query.known.add(one.stage);
+            query.offered.put(one.stage.plan(), one);
         }
     }
 
@@ -306,13 +303,18 @@ public final class LiveShuffles {
             if (each instanceof Exchange && held.containsKey(each.canonicalized())) {
                 return true;
             }
-            if (each instanceof AdaptiveSparkPlanExec) {
-                waiting.push(((AdaptiveSparkPlanExec) each).initialPlan());
-            }
-            push(each.children(), waiting);
-            push(each.subqueries(), waiting);
+            pushPlanned(each, waiting);
         }
         return false;
+    }
+
+    /** Adds what is below a node of a query that has not run, its subqueries as well. */
+    static void pushPlanned(SparkPlan node, java.util.ArrayDeque waiting) {
+        if (node instanceof AdaptiveSparkPlanExec) {
+            waiting.push(((AdaptiveSparkPlanExec) node).initialPlan());
+        }
+        push(node.children(), waiting);
+        push(node.subqueries(), waiting);
     }
 
     static void push(scala.collection.Seq all, java.util.ArrayDeque waiting) {
@@ -361,7 +363,7 @@ public final class LiveShuffles {
             }
             if (hasEnded) {
                 queries.remove(index);
-                countUses(query.plan);
+                countUses(query);
             }
         }
     }
@@ -380,24 +382,21 @@ public final class LiveShuffles {
         return new Held(++numbers, planned, stage, listings, query.settings);
     }
 
-    /** Notes which of the held stages a plan that has run has read. */
-    void countUses(SparkPlan plan) {
-        Map stages = new IdentityHashMap();
-        java.util.Iterator each = held.values().iterator();
-        while (each.hasNext()) {
-            Held one = (Held) each.next();
-            stages.put(one.stage.plan(), one);
+    /** Notes which of the stages that a query was offered it has read. */
+    void countUses(Query query) {
+        if (query.offered.isEmpty()) {
+            return;
         }
         Set seen = Collections.newSetFromMap(new IdentityHashMap());
         java.util.ArrayDeque waiting = new java.util.ArrayDeque();
-        waiting.push(plan);
+        waiting.push(query.plan);
         while (!waiting.isEmpty()) {
             SparkPlan node = (SparkPlan) waiting.pop();
             if (!seen.add(node)) {
                 continue;
             }
             if (node instanceof ReusedExchangeExec) {
-                Held one = (Held) stages.remove(((ReusedExchangeExec) node).child());
+                Held one = (Held) query.offered.remove(((ReusedExchangeExec) node).child());
                 if (one != null) {
                     one.isUsed();
                     uses++;
@@ -420,6 +419,7 @@ public final class LiveShuffles {
         final Object set;
         final Map listings = new HashMap();
         final Set known = Collections.newSetFromMap(new IdentityHashMap());
+        final Map offered = new IdentityHashMap();
         AdaptiveSparkPlanExec plan;
         boolean isSteady = true;
 
