@@ -88,6 +88,7 @@ from holdfast.spark.failures import is_cancelled
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
+from holdfast.spark.live_shuffles import LiveShuffles
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
@@ -795,16 +796,17 @@ class Environment(StreamEnvironment):
                         lines.append(f"  kept by {entry.origin}")
             lines += self._near_misses(request, found)
         if self._live_shuffles is not None:
-            lines += self._reused_shuffles(table, request)
+            lines += self._reused_shuffles(self._live_shuffles, table, request)
         if len(lines) == 1:
             lines += self._why_nothing()
         return "\n".join(lines) + "\n"
 
-    def _reused_shuffles(self, table: Table, request: JobRequest[Query] | None) -> Iterator[str]:
+    def _reused_shuffles(
+        self, live: LiveShuffles, table: Table, request: JobRequest[Query] | None
+    ) -> Iterator[str]:
         """The shuffles and broadcasts of earlier queries that a job would read."""
         runs = self.plain(table) if request is None else self._master.substituted(request)
-        live = self._live_shuffles
-        for what, seconds in [] if live is None else live.reusable(runs):
+        for what, seconds in live.reusable(runs):
             yield f"reused: {what}\n  as an earlier query left it; its tasks took {seconds:.1f} s"
 
     def _why_nothing(self) -> Iterator[str]:

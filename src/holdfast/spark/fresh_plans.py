@@ -80,7 +80,7 @@ class FreshPlans:
     @property
     def copies(self) -> Any:
         """The JVM's function that does what `copied` does, for those who salt no node."""
-        return self._in_jvm.copies()
+        return self._in_jvm
 
     def is_whole(self, plan: Any) -> bool:
         """Whether a part of a plan can be run by itself.

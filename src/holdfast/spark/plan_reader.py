@@ -132,7 +132,7 @@ class PlanReader:
     @property
     def settings(self) -> Any:
         """The JVM's function from a session to the digest that `inputs` gives."""
-        return self._reader.settings()
+        return self._reader
 
     @contextmanager
     def unsalted(self) -> Iterator[None]:

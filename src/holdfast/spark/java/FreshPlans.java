@@ -41,7 +41,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Expressions hold what they have made of the settings that they first ran under, and relations the
  * session that they were made in.
  */
-public final class FreshPlans {
+public final class FreshPlans implements BiFunction {
     final String mark;
     final TreeNodeTag saltTag;
 
@@ -60,20 +60,8 @@ public final class FreshPlans {
     }
 
     /** `copied` for classes that are compiled by themselves. */
-    public BiFunction copies() {
-        return new Copies(this);
-    }
-
-    static final class Copies implements BiFunction {
-        final FreshPlans plans;
-
-        Copies(FreshPlans plans) {
-            this.plans = plans;
-        }
-
-        public Object apply(Object plan, Object session) {
-            return plans.copied((LogicalPlan) plan, (SparkSession) session);
-        }
+    public Object apply(Object plan, Object session) {
+        return copied((LogicalPlan) plan, (SparkSession) session);
     }
 
     /**

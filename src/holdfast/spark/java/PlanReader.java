@@ -70,7 +70,7 @@ import scala.reflect.ClassTag$;
  *
  * Digests that are kept on disk are taken of this text: the same plan must give the same one.
  */
-public final class PlanReader {
+public final class PlanReader implements Function {
     /** Rewriting goes on until nothing changes; it always has after a few times. */
     static final int MOST_REWRITES = 20;
 
@@ -141,6 +141,21 @@ public final class PlanReader {
      * @param known digests that the caller knows already: of one of these the digest is all
      */
     public String inputs(SparkSession session, String known) {
+        CharSequence inputs = allInputs(session);
+        String digest = digestText(inputs);
+        return known.contains(digest) ? digest : digest + ' ' + inputs;
+    }
+
+    /** The digest that `inputs` gives of a session, for classes that are compiled by themselves. */
+    public Object apply(Object session) {
+        return digestText(allInputs((SparkSession) session));
+    }
+
+    static String digestText(CharSequence inputs) {
+        return Base64.getEncoder().encodeToString(digestOf(inputs));
+    }
+
+    CharSequence allInputs(SparkSession session) {
         // A copy, as another thread may change a setting between two looks at them.
         SQLConf settings = session.sessionState().conf().clone();
         Walk walk = new Walk(this);
@@ -152,26 +167,7 @@ public final class PlanReader {
         // All sessions share it, and readers of files see it.
         Configuration shared = session.sparkContext().hadoopConfiguration();
         walk.out.append("},").append(hadoopTexts(shared)).append(']');
-        String digest = Base64.getEncoder().encodeToString(digestOf(walk.out));
-        return known.contains(digest) ? digest : digest + ' ' + walk.out;
-    }
-
-    /** The digest of `inputs` for classes that are compiled by themselves. */
-    public Function settings() {
-        return new Settings(this);
-    }
-
-    static final class Settings implements Function {
-        final PlanReader reader;
-
-        Settings(PlanReader reader) {
-            this.reader = reader;
-        }
-
-        public Object apply(Object session) {
-            String inputs = reader.inputs((SparkSession) session, "");
-            return inputs.substring(0, inputs.indexOf(' '));
-        }
+        return walk.out;
     }
 
     /** The texts of a map as a JSON object, whatever characters they have. */
