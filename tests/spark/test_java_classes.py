@@ -116,8 +116,9 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         ),
         "InterruptedLog": new_object(spark, "InterruptedLog", "a reason that no error has"),
         "RetainedShuffles": new_object(
-            spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key"
+            spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key", None
         ),
+        "RetainedBroadcasts": new_object(spark, "RetainedBroadcasts"),
         "StageInputs": new_object(spark, "StageInputs", None, "a"),
         "LiveShuffles": new_object(
             spark, "LiveShuffles", spark._jsparkSession, None, None, None, None

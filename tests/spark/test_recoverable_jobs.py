@@ -128,7 +128,7 @@ def test_a_second_start_runs_no_map_task_that_the_first_has_run(
     rows = taken(totals(second, orders))
     answer = result_of(second).vertices[-1]
     assert answer.recovered_tasks
-    assert f"{answer.recovered_tasks} map tasks were completed by an earlier start" in repr(
+    assert f"{answer.recovered_tasks} tasks were completed by an earlier start" in repr(
         result_of(second)
     )
     assert not list((tmp_path / "store").rglob("*.index"))

@@ -36,7 +36,7 @@ class Starts:
     directory: Path
 
     def run(self, query: DataFrame, scope: str = SCOPE) -> tuple[Counter[str], int]:
-        """The query's rows, and how many of its map tasks weren't run."""
+        """The query's rows, and how many of its tasks weren't run."""
         shuffles = RetainedShuffles(self.spark, self.directory)
         try:
             read = PlanReader.of(self.spark).read(query._jdf.queryExecution().analyzed())
@@ -50,8 +50,8 @@ class Starts:
             shuffles.close()
 
     def outputs(self) -> list[Path]:
-        """The indices of what map tasks have left."""
-        return sorted(self.directory.glob("*/*.index"))
+        """The indices of what map tasks have left, and the rows of those that collect."""
+        return sorted([*self.directory.glob("*/*.index"), *self.directory.glob("*/*.rows")])
 
     def lose(self, share: float, chance: random.Random) -> int:
         """Loses some outputs, and says how many are left."""
@@ -137,6 +137,15 @@ def with_a_function(read: DataFrame) -> DataFrame:
     return read.select(longer("k").alias("k")).groupBy("k").count()
 
 
+def broadcast(read: DataFrame) -> DataFrame:
+    few = read.groupBy("k").agg(F.max("s").alias("s"), F.sum("x").alias("x")).where("k > 2")
+    return (
+        read.drop("s", "x")
+        .join(F.broadcast(few), "k")
+        .join(F.broadcast(read.where("n = 4").select("id")), "id", "left_anti")
+    )
+
+
 QUERIES = [
     grouped,
     joined,
@@ -146,6 +155,7 @@ QUERIES = [
     dealt_in_turn,
     with_a_subquery,
     with_a_function,
+    broadcast,
 ]
 
 
@@ -386,6 +396,74 @@ def test_rows_by_chance_and_by_range_are_not_kept(
     assert len({each.parent for each in starts.outputs()}) == 1
     starts.run(shuffled)
     assert len({each.parent for each in starts.outputs()}) == 3
+
+
+def test_what_is_broadcast_is_collected_once(
+    spark: SparkSession, starts: Starts, orders: Path
+) -> None:
+    read = spark.read.parquet(str(orders)).hint("broadcast")
+    expected = Counter(map(repr, grouped(read).join(read, "k").collect()))
+    for lost in ("nothing", "some", "all"):
+        query = grouped(spark.read.parquet(str(orders))).join(read, "k")
+        before = starts.outputs()
+        if lost != "nothing":
+            for each in before[:: 2 if lost == "some" else 1]:
+                each.unlink()
+        left = len(starts.outputs())
+        assert starts.run(query) == (expected, left)
+        kept = sorted(each.name for each in starts.outputs() if each.suffix == ".rows")
+        assert kept == [f"{number}.rows" for number in range(7)]
+    rows, recovered = starts.run(query)
+    assert (rows, recovered) == (expected, len(starts.outputs()))
+
+
+def test_tasks_that_collect_are_not_run_again(
+    spark: SparkSession, starts: Starts, orders: Path
+) -> None:
+    read = spark.read.parquet(str(orders))
+    seen = spark.sparkContext.accumulator(0)
+
+    def counted(value: int) -> int:
+        seen.add(1)
+        return value
+
+    few = read.where("n > 1").select(F.udf(counted, LongType())("id").alias("id"))
+    query = read.join(F.broadcast(few), "id")
+    expected, _ = starts.run(query)
+    rows_of_few = seen.value
+    assert rows_of_few >= read.where("n > 1").count() > 0
+    assert starts.run(query)[0] == expected
+    assert seen.value == rows_of_few
+    [lost] = starts.directory.glob("*/2.rows")
+    lost.unlink()
+    assert starts.run(query)[0] == expected
+    assert rows_of_few < seen.value < 2 * rows_of_few
+
+
+@pytest.mark.parametrize("way", ["cut short", "other bytes", "empty", "zeros", "a directory"])
+def test_collected_rows_that_are_damaged_are_collected_again(
+    spark: SparkSession, starts: Starts, orders: Path, way: str
+) -> None:
+    query = broadcast(spark.read.parquet(str(orders)))
+    expected, _ = starts.run(query)
+    damaged = [each for each in starts.outputs() if each.suffix == ".rows"]
+    assert len(damaged) == 2
+    whole = len(starts.outputs()) - 2
+    for each in damaged:
+        content = each.read_bytes()
+        each.unlink()
+        if way == "a directory":
+            each.mkdir()
+        else:
+            each.write_bytes(
+                {
+                    "cut short": content[:-1],
+                    "other bytes": bytes(255 - byte for byte in content),
+                    "empty": b"",
+                    "zeros": bytes(len(content)),
+                }[way]
+            )
+    assert starts.run(query) == (expected, whole)
 
 
 def test_no_rows_are_no_rows(spark: SparkSession, starts: Starts, orders: Path) -> None:

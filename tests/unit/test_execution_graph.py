@@ -12,8 +12,8 @@ from holdfast.runtime.execution_events import (
     DataSetLost,
     ExecutionEvent,
     LocationsIncomplete,
-    MapTasksRecovered,
     PartitionsAvailable,
+    TasksRecovered,
     VertexEnded,
     VertexProduced,
     VertexRead,
@@ -150,7 +150,7 @@ def test_what_a_job_is_cut_into_are_vertices_but_no_partitions_of_the_applicatio
         VertexStarted(TWO, "a cut"),
         VertexProduced(TWO, kept(TWO), JobVertexID("0a"), recovered=1, recovered_tasks=4),
         VertexStarted(None, "count"),
-        MapTasksRecovered(7),
+        TasksRecovered(7),
         VertexEnded(None, VertexOutcome.RUN),
     )
     one, two, answering = execution.archive().vertices

@@ -30,7 +30,7 @@ class JobExecutionResult:
             location, bytes and rows of each; and the datasets whose locations are incomplete.
         vertices: the outcome of each vertex: produced, read from cache, recovered, run; with
             partitions, bytes, rows and attempts, for recovered jobs the number of partitions
-            and map tasks that an earlier start had completed, and where some partitions of a
+            and tasks that an earlier start had completed, and where some partitions of a
             kept result were lost the number of those that were taken over. The last one computed
             the answer.
         losses: kept data that was lost, each with the reason. The job was then resubmitted, and
@@ -104,7 +104,7 @@ class JobExecutionResult:
             if vertex.missed is not None:
                 yield f"{vertex.name}: a similar result was not read: {vertex.missed}"
             if vertex.recovered_tasks:
-                tasks = f"{vertex.recovered_tasks:,} map tasks"
+                tasks = f"{vertex.recovered_tasks:,} tasks"
                 yield f"{vertex.name}: {tasks} were completed by an earlier start"
         for dataset_id in sorted(self.persistent_result_partitions.incomplete):
             yield f"locations incomplete: {dataset_id}"

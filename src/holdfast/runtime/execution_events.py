@@ -39,7 +39,7 @@ class VertexProduced:
         kept: where that is stored.
         vertex_id: this run of the vertex; None where the job is not recoverable.
         recovered: how many of its partitions an earlier start had finished; None likewise.
-        recovered_tasks: how many map tasks on the way to it an earlier start had run; None where
+        recovered_tasks: how many tasks on the way to it an earlier start had run; None where
             what they write is not kept.
         run_subtasks: which subtasks have run; None: all.
         cpu_seconds: of all tasks of this run, which may have answered as well; None where that
@@ -126,8 +126,8 @@ class VertexReset:
 
 
 @dataclass(frozen=True, slots=True)
-class MapTasksRecovered:
-    """Map tasks on the way to the answer were not run, as an earlier start had run them.
+class TasksRecovered:
+    """Tasks on the way to the answer were not run, as an earlier start had run them.
 
     Attributes:
         tasks: how many.
@@ -182,7 +182,7 @@ ExecutionEvent: TypeAlias = (
     | VertexMissed
     | VertexEnded
     | VertexReset
-    | MapTasksRecovered
+    | TasksRecovered
     | PartitionsAvailable
     | LocationsIncomplete
     | DataSetLost

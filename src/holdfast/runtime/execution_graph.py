@@ -10,8 +10,8 @@ from holdfast.runtime.execution_events import (
     DataSetLost,
     ExecutionEvent,
     LocationsIncomplete,
-    MapTasksRecovered,
     PartitionsAvailable,
+    TasksRecovered,
     VertexEnded,
     VertexMissed,
     VertexProduced,
@@ -48,8 +48,8 @@ class ExecutionVertex:
         missed: what other programs have kept that is like it, and why it was not read.
         recovered: how many of its partitions an earlier start of this job had finished; None where
             the job is not one that is recovered.
-        recovered_tasks: how many map tasks of shuffles on the way to it were not run, as an earlier
-            start of this job had run them; None where what they write is not kept.
+        recovered_tasks: how many tasks of shuffles and broadcasts on the way to it were not run, as
+            an earlier start of this job had run them; None where what they write is not kept.
         cpu_seconds: of the tasks that produced its result; None where that isn't known.
         taken_over: how many of its partitions had been kept before, and were still there when
             others were lost; None where all were produced.
@@ -160,7 +160,7 @@ class ExecutionGraph:
                 self._vertices[dataset_id] = replace(known, outcome=outcome, reason=reason)
             case VertexReset(dataset_id):
                 self._reset(dataset_id)
-            case MapTasksRecovered(tasks):
+            case TasksRecovered(tasks):
                 known = self._vertex(None, self.name)
                 self._vertices[None] = replace(known, recovered_tasks=tasks)
             case PartitionsAvailable(dataset_id, descriptors):

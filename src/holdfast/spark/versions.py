@@ -85,6 +85,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "ExecutedLayouts": "producing lost partitions alone",
     "ScanSplits": "recovering jobs over files",
     "FileListings": "recovering jobs over files that have changed",
+    "RetainedBroadcasts": "recovering shuffles",
     "RetainedShuffles": "recovering shuffles",
     "StageInputs": "reusing shuffles of earlier queries",
     "LiveShuffles": "reusing shuffles of earlier queries",

@@ -61,7 +61,7 @@ def show_job_result(stage: Stage, result: JobExecutionResult | None) -> None:
     stage.show(table)
     for vertex in result.vertices:
         if vertex.recovered_tasks:
-            tasks = f"{vertex.recovered_tasks:,} map tasks"
+            tasks = f"{vertex.recovered_tasks:,} tasks"
             stage.say(f"  {vertex.name}: {tasks} were completed by an earlier start")
     for loss in result.losses:
         stage.say(f"  lost and recomputed: {loss}")

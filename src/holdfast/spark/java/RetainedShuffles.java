@@ -28,6 +28,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiFunction;
+import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.Dependency;
@@ -78,6 +80,7 @@ import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
@@ -126,6 +129,7 @@ public final class RetainedShuffles {
 
     final SparkContext context;
     final String key;
+    final BiFunction broadcasts;
     final TreeNodeTag position = new TreeNodeTag("holdfast.position");
     final ConcurrentHashMap jobs = new ConcurrentHashMap();
     private final Set extended = java.util.Collections.newSetFromMap(new IdentityHashMap());
@@ -133,10 +137,12 @@ public final class RetainedShuffles {
     /**
      * @param context the driver's
      * @param key the setting that says what a session's queries are: `job query scope`
+     * @param broadcasts keeps what is collected for broadcasts, see `RetainedBroadcasts`
      */
-    public RetainedShuffles(SparkContext context, String key) {
+    public RetainedShuffles(SparkContext context, String key, BiFunction broadcasts) {
         this.context = context;
         this.key = key;
+        this.broadcasts = broadcasts;
     }
 
     /** Has sessions that are cloned from this one look for the setting. */
@@ -293,7 +299,7 @@ public final class RetainedShuffles {
             return known == null ? pickle : (String) known;
         }
 
-        /** How many map tasks of a query weren't run. */
+        /** How many tasks of a query weren't run. */
         public int adopted(String value) {
             Query query = (Query) queries.get(value);
             return query == null ? 0 : query.adopted.get();
@@ -338,7 +344,7 @@ public final class RetainedShuffles {
                 Query query, ShuffleExchangeExec exchange, ShuffleDependency shuffle,
                 Keeping keeping) {
             try {
-                String name = new Name(this, query, owner.position).of(exchange, shuffle);
+                String name = new Name(this, query).of(exchange, shuffle);
                 if (name == null) {
                     return false;
                 }
@@ -358,6 +364,27 @@ public final class RetainedShuffles {
             } catch (Exception trouble) {
                 note(trouble);
                 return false;
+            }
+        }
+
+        /** Whether rows can be kept that are given to the driver: it is where tasks run. */
+        boolean keepsCollected() {
+            return nodes == null;
+        }
+
+        /** The directory for the rows of a plan, whichever driver collects them; null for none. */
+        Path directoryOf(Query query, SparkPlan plan, RDD rows) {
+            try {
+                String name = new Name(this, query).ofRows(plan, rows);
+                if (name == null) {
+                    return null;
+                }
+                Path directory = home.resolve(name);
+                make(directory);
+                return directory;
+            } catch (Exception trouble) {
+                note(trouble);
+                return null;
             }
         }
 
@@ -830,10 +857,10 @@ public final class RetainedShuffles {
         private final Query query;
         private final TreeNodeTag position;
 
-        Name(Job job, Query query, TreeNodeTag position) {
+        Name(Job job, Query query) {
             this.job = job;
             this.query = query;
-            this.position = position;
+            this.position = job.owner.position;
         }
 
         /**
@@ -849,18 +876,28 @@ public final class RetainedShuffles {
             boolean fixed = partitioning instanceof HashPartitioning
                 || partitioning instanceof RoundRobinPartitioning
                 || partitioning == SinglePartition$.MODULE$;
-            String level = shuffle.rdd().outputDeterministicLevel().toString();
-            String where = positionOf(exchange);
-            if (!fixed || level.equals("INDETERMINATE") || where == null) {
+            return fixed ? of("shuffle", exchange, shuffle.rdd()) : null;
+        }
+
+        /** The same for rows that the driver is given, by task. */
+        String ofRows(SparkPlan plan, RDD rows) throws Exception {
+            return of("rows", plan, rows);
+        }
+
+        private String of(String kind, SparkPlan plan, RDD rows) throws Exception {
+            String level = rows.outputDeterministicLevel().toString();
+            String where = positionOf(plan);
+            if (level.equals("INDETERMINATE") || where == null) {
                 return null;
             }
-            StringBuilder text = new StringBuilder(query.scope).append('\n').append(where).append('\n');
-            if (!split(shuffle.rdd(), text)) {
+            StringBuilder text = new StringBuilder(query.scope).append('\n').append(kind);
+            text.append(' ').append(where).append('\n');
+            if (!split(rows, text)) {
                 return null;
             }
-            StringBuilder plan = new StringBuilder();
-            describe(exchange, plan, text);
-            return hexadecimal(text.append(renumbered(plan.toString())).toString());
+            StringBuilder described = new StringBuilder();
+            describe(plan, described, text);
+            return hexadecimal(text.append(renumbered(described.toString())).toString());
         }
 
         /** Of the operator of the logical plan that a plan was made of; null where it has none. */
@@ -943,6 +980,10 @@ public final class RetainedShuffles {
 
         private void describe(SparkPlan plan, StringBuilder text, StringBuilder exact)
                 throws Exception {
+            if (((Predicate) job.owner.broadcasts).test(plan)) {
+                describe((SparkPlan) plan.children().head(), text, exact);
+                return;
+            }
             Class kind = plan.getClass();
             // Ours has another name in each driver.
             text.append((kind == RetainedExchange.class ? kind.getSuperclass() : kind).getName());
@@ -1108,7 +1149,29 @@ public final class RetainedShuffles {
         }
     }
 
-    /** Has shuffles ask for what there is of them. */
+    /** Where the rows of a query's broadcasts are kept, and what goes wrong there. */
+    static final class Places implements BiFunction {
+        private final Query query;
+
+        Places(Query query) {
+            this.query = query;
+        }
+
+        /** For a plan and its RDD a directory, see `Job.directoryOf`; else what is told is noted. */
+        public Object apply(Object plan, Object what) {
+            if (what instanceof Throwable) {
+                query.job.note((Throwable) what);
+                return null;
+            }
+            if (what instanceof Integer) {
+                query.adopted.addAndGet(((Integer) what).intValue());
+                return null;
+            }
+            return query.job.directoryOf(query, (SparkPlan) plan, (RDD) what);
+        }
+    }
+
+    /** Has shuffles and broadcasts ask for what there is of them. */
     static final class Exchanges extends ColumnarRule {
         private final RetainedShuffles owner;
 
@@ -1120,13 +1183,16 @@ public final class RetainedShuffles {
             final RetainedShuffles asked = owner;
             return new Rule() {
                 public TreeNode apply(TreeNode plan) {
-                    // Spark asks about a shuffle that it is about to run, and about the answer.
-                    if (plan.getClass() != ShuffleExchangeExec.class) {
-                        return plan;
-                    }
-                    Query query = asked.asked();
+                    // Spark asks about what it is about to run: an exchange, or the answer.
+                    boolean broadcasts = plan.getClass() == BroadcastExchangeExec.class;
+                    Query query = broadcasts || plan.getClass() == ShuffleExchangeExec.class
+                        ? asked.asked() : null;
                     if (query == null) {
                         return plan;
+                    }
+                    if (broadcasts) {
+                        return query.job.keepsCollected()
+                            ? (TreeNode) asked.broadcasts.apply(plan, new Places(query)) : plan;
                     }
                     ShuffleExchangeExec plain = (ShuffleExchangeExec) plan;
                     // Its rows are read while they are written, and don't stay.

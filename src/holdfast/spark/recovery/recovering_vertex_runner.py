@@ -16,7 +16,7 @@ from holdfast.graph.plan_cuts import CutLimits
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
-from holdfast.runtime.execution_events import MapTasksRecovered
+from holdfast.runtime.execution_events import TasksRecovered
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.runtime.vertex_runner import NotKeptError, Production, Reads
 from holdfast.spark.catalyst_bridge import Query
@@ -125,7 +125,7 @@ class RecoveringVertexRunner:
         with self._runner.watching(kept), self._vertices.watching():
             yield
         if self._answer is not None:
-            self._vertices.listeners.publish(MapTasksRecovered(self._answer.recovered()))
+            self._vertices.listeners.publish(TasksRecovered(self._answer.recovered()))
 
     def answering(
         self, name: str, kept: Mapping[IntermediateDataSetID, KeptDataSet]

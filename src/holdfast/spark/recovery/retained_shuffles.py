@@ -1,7 +1,8 @@
 """What the shuffles of a job's queries have written, kept for the job's next start.
 
 A cut keeps another copy of rows; this keeps the very files that Spark's map tasks leave behind, so
-that it costs nothing and each map task counts that has ended.
+that it costs nothing and each map task counts that has ended. What tasks give the driver for a
+broadcast is written beside them, which Spark itself has in memory only.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from holdfast.spark.task_classes import ship
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _JAVA_CLASS = "RetainedShuffles"
+_BROADCASTS = "RetainedBroadcasts"
 _KEY = "holdfast.retained-shuffles"
 # With any of these a later driver couldn't read what this one's tasks write.
 _UNREADABLE = (
@@ -70,7 +72,7 @@ class RetainedQuery:
     _job: Any
 
     def recovered(self) -> int:
-        """How many of its map tasks weren't run, since an earlier start had run them."""
+        """How many of its tasks weren't run, since an earlier start had run them."""
         return int(self._job.adopted(self.settings[_KEY]))
 
 
@@ -82,6 +84,9 @@ class RetainedShuffles:
     computes the same over the same files, where it is the same part of the query in the form that
     Spark has given it, and where its rows are dealt to map tasks in the same way. Shuffles by range
     aren't kept, nor those whose rows would be others if a task ran twice, nor what reads them.
+
+    The same holds for the rows of broadcasts and the tasks that collect them, where these run in
+    the driver's process.
 
     On a cluster each map task leaves its files on its machine. The next start gives them to a
     Spark executor there, which serves them like its own; should that be lost, they are run again.
@@ -110,7 +115,9 @@ class RetainedShuffles:
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
         self._settings: Mapping[str, str] = {}
-        if not _is_local(spark):
+        if _is_local(spark):
+            ship(spark, _BROADCASTS)
+        else:
             ship(spark, _JAVA_CLASS)
             self._settings = _SETTINGS_ON_CLUSTER
         self._job: Any = self._in_jvm.open(self._id, str(directory), " ".join(hosts))
@@ -235,7 +242,8 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 def _new(spark: SparkSession) -> Any:
-    return new_object(spark, _JAVA_CLASS, spark.sparkContext._jsc.sc(), _KEY)
+    broadcasts = new_object(spark, _BROADCASTS)
+    return new_object(spark, _JAVA_CLASS, spark.sparkContext._jsc.sc(), _KEY, broadcasts)
 
 
 _in_jvm = PerContext(_new)

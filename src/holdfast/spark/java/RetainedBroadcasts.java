@@ -1,0 +1,301 @@
+package holdfast;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.UUID;
+import java.util.function.BiFunction;
+import java.util.function.Predicate;
+import java.util.zip.CRC32;
+import org.apache.spark.SparkConf;
+import org.apache.spark.TaskContext;
+import org.apache.spark.io.LZ4CompressionCodec;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.UnaryExecNode;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+import scala.Tuple2;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction2;
+
+/**
+ * What tasks give the driver for a broadcast is kept in its files, and read where a later driver
+ * collects the same: it runs the other tasks only.
+ */
+public final class RetainedBroadcasts implements BiFunction, Predicate {
+    // In bytes, of a task's rows: what is larger is broadcast as it is without us.
+    static final int LARGEST = 1 << 28;
+    private static final String ROWS = ".rows";
+
+    public RetainedBroadcasts() {}
+
+    /**
+     * A broadcast that looks for what there is of its rows before it collects them.
+     *
+     * @param broadcast one that is about to run, whose session's tasks know this class
+     * @param place gives a plan and its RDD the directory for their rows, the same in each driver,
+     *     or null; without a plan it is told what has gone wrong, or how many tasks aren't run
+     */
+    public Object apply(Object broadcast, Object place) {
+        BroadcastExchangeExec plain = (BroadcastExchangeExec) broadcast;
+        return plain.withNewChildren(only(new Collected(plain.child(), (BiFunction) place)));
+    }
+
+    /** Whether a part of a plan is ours, which only hands on the rows of its child. */
+    public boolean test(Object plan) {
+        return plan instanceof Collected;
+    }
+
+    static Seq only(Object one) {
+        return Nil$.MODULE$.$colon$colon(one);
+    }
+
+    /** What is collected, and kept while it is. */
+    public static final class Collected extends SparkPlan implements UnaryExecNode {
+        private final SparkPlan child;
+        private final transient BiFunction place;
+
+        public Collected(SparkPlan child, BiFunction place) {
+            this.child = child;
+            this.place = place;
+        }
+
+        public Tuple2 executeCollectIterator() {
+            RDD rows = child.execute();
+            Path directory = (Path) place.apply(child, rows);
+            byte[][] parts = directory == null ? null : collected(rows, directory);
+            if (parts == null) {
+                return child.executeCollectIterator();
+            }
+            long count = 0L;
+            for (int index = 0; index < parts.length; index++) {
+                count += ByteBuffer.wrap(parts[index]).getLong();
+            }
+            return new Tuple2(Long.valueOf(count), new Rows(parts, output().size()));
+        }
+
+        /** Each task's rows; null where some are too many. */
+        private byte[][] collected(RDD rows, final Path directory) {
+            final byte[][] parts = new byte[rows.getNumPartitions()][];
+            final ArrayList missing = new ArrayList();
+            for (int index = 0; index < parts.length; index++) {
+                parts[index] = left(directory.resolve(index + ROWS));
+                if (parts[index] == null) {
+                    missing.add(Integer.valueOf(index));
+                }
+            }
+            place.apply(null, Integer.valueOf(parts.length - missing.size()));
+            if (!missing.isEmpty()) {
+                Seq wanted = CollectionConverters.asScala(missing).toSeq();
+                rows.context().runJob(rows, new Packing(), wanted, new AbstractFunction2() {
+                    public Object apply(Object number, Object part) {
+                        int index = ((Integer) missing.get(((Integer) number).intValue())).intValue();
+                        parts[index] = (byte[]) part;
+                        keep(directory.resolve(index + ROWS), parts[index]);
+                        return scala.runtime.BoxedUnit.UNIT;
+                    }
+                }, ClassTag$.MODULE$.apply(byte[].class));
+            }
+            for (int index = 0; index < parts.length; index++) {
+                if (parts[index].length == 0) {
+                    return null;
+                }
+            }
+            return parts;
+        }
+
+        /** What an earlier driver has kept; null where that is nothing, or isn't whole. */
+        private byte[] left(Path file) {
+            try {
+                ByteBuffer kept = ByteBuffer.wrap(Files.readAllBytes(file));
+                if (kept.remaining() > Long.BYTES) {
+                    long checksum = kept.getLong();
+                    byte[] part = new byte[kept.remaining()];
+                    kept.get(part);
+                    return checksum == checksum(part) ? part : null;
+                }
+            } catch (NoSuchFileException none) {
+                return null;
+            } catch (IOException trouble) {
+                place.apply(null, trouble);
+            }
+            return null;
+        }
+
+        private void keep(Path file, byte[] part) {
+            if (part.length == 0) {
+                return;
+            }
+            Path written = file.resolveSibling(UUID.randomUUID().toString());
+            try {
+                ByteBuffer kept = ByteBuffer.allocate(Long.BYTES + part.length);
+                kept.putLong(checksum(part)).put(part);
+                Files.write(written, kept.array());
+                Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
+            } catch (IOException trouble) {
+                // It is collected again.
+                place.apply(null, trouble);
+            }
+        }
+
+        private static long checksum(byte[] part) {
+            CRC32 sum = new CRC32();
+            sum.update(part);
+            return sum.getValue();
+        }
+
+        public TreeNode child() {
+            return child;
+        }
+
+        public Seq children() {
+            return only(child);
+        }
+
+        public Seq output() {
+            return child.output();
+        }
+
+        public Partitioning outputPartitioning() {
+            return child.outputPartitioning();
+        }
+
+        public Seq outputOrdering() {
+            return child.outputOrdering();
+        }
+
+        public RDD doExecute() {
+            return child.execute();
+        }
+
+        public TreeNode withNewChildInternal(TreeNode instead) {
+            return new Collected((SparkPlan) instead, place);
+        }
+
+        public TreeNode withNewChildrenInternal(IndexedSeq instead) {
+            return withNewChildInternal((TreeNode) instead.head());
+        }
+
+        public Seq otherCopyArgs() {
+            return only(place);
+        }
+
+        public int productArity() {
+            return 1;
+        }
+
+        public Object productElement(int index) {
+            return child;
+        }
+
+        public boolean canEqual(Object other) {
+            return other instanceof Collected;
+        }
+
+        public boolean equals(Object other) {
+            return other instanceof Collected && ((Collected) other).child.equals(child);
+        }
+
+        public int hashCode() {
+            return 31 * child.hashCode() + 1;
+        }
+
+        // Tasks are sent their plan with all that is below it, and have no use for this node.
+        protected Object writeReplace() {
+            return child;
+        }
+    }
+
+    /** In a task: its rows as bytes, after their count; no bytes where they are too many. */
+    public static final class Packing extends AbstractFunction2 implements Serializable {
+        public Object apply(Object task, Object all) {
+            Iterator rows = (Iterator) all;
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            try {
+                DataOutputStream out =
+                    new DataOutputStream(codec().compressedOutputStream(bytes));
+                byte[] buffer = new byte[4096];
+                long count = 0L;
+                while (rows.hasNext()) {
+                    UnsafeRow row = (UnsafeRow) rows.next();
+                    out.writeInt(row.getSizeInBytes());
+                    row.writeToStream(out, buffer);
+                    count++;
+                    if (bytes.size() > LARGEST) {
+                        return new byte[0];
+                    }
+                }
+                out.close();
+                ByteBuffer part = ByteBuffer.allocate(Long.BYTES + bytes.size());
+                return part.putLong(count).put(bytes.toByteArray()).array();
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
+        }
+    }
+
+    static LZ4CompressionCodec codec() {
+        return new LZ4CompressionCodec(new SparkConf(false));
+    }
+
+    /** The rows of all parts, one after the other. */
+    static final class Rows extends AbstractIterator {
+        private final byte[][] parts;
+        private final int fields;
+        private int next;
+        private long left;
+        private DataInputStream bytes;
+
+        Rows(byte[][] parts, int fields) {
+            this.parts = parts;
+            this.fields = fields;
+        }
+
+        public boolean hasNext() {
+            while (left == 0L && next < parts.length) {
+                byte[] part = parts[next];
+                parts[next] = null;
+                next++;
+                left = ByteBuffer.wrap(part).getLong();
+                bytes = new DataInputStream(codec().compressedInputStream(
+                    new ByteArrayInputStream(part, Long.BYTES, part.length - Long.BYTES)));
+            }
+            return left > 0L;
+        }
+
+        public Object next() {
+            if (!hasNext()) {
+                throw new java.util.NoSuchElementException();
+            }
+            try {
+                byte[] row = new byte[bytes.readInt()];
+                bytes.readFully(row);
+                left--;
+                UnsafeRow found = new UnsafeRow(fields);
+                found.pointTo(row, row.length);
+                return found;
+            } catch (IOException damaged) {
+                throw new UncheckedIOException(damaged);
+            }
+        }
+    }
+}
