@@ -670,6 +670,20 @@ class KeyedStateError(HoldfastError, RuntimeError):
         self.why = why
 
 
+class EventLogError(HoldfastError):
+    """An event log of Spark's can't be read.
+
+    Args:
+        path: the log, or the directory of logs.
+        why: what is wrong with it, and what to do.
+    """
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"event log {path}: {why}")
+        self.path = path
+        self.why = why
+
+
 class StaleEpochError(HoldfastError):
     """A start of a job acted after a newer start of the same job had fenced it.
 

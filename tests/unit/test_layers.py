@@ -14,12 +14,12 @@ import holdfast
 HOME = Path(holdfast.__path__[0])
 NO_SPARK = (
     *("graph", "plan", "runtime", "eventstore", "taskexecutor", "storage", "highavailability"),
-    *("sinks", "functions", "files", "catalog"),
+    *("sinks", "functions", "files", "catalog", "advice"),
 )
 # From the bottom up: none imports one that comes after it.
 LAYERS = """
     files plan functions graph storage catalog taskexecutor eventstore highavailability sinks
-    streaming runtime spark api cli
+    streaming advice runtime spark api cli
 """.split()
 ROOMS = "partitions outputs recovery applications connections calls reading".split()
 

@@ -18,6 +18,7 @@ _MODULES = {
     "show": "holdfast.cli.datasets.command",
     "rm": "holdfast.cli.datasets.command",
     "jobs": "holdfast.cli.jobs.command",
+    "advise": "holdfast.cli.advice.command",
     "gc": "holdfast.cli.upkeep.command",
     "verify": "holdfast.cli.upkeep.command",
     "catalog": "holdfast.cli.upkeep.command",

@@ -1,0 +1,1 @@
+"""What caching would have saved past queries, whoever ran them."""

@@ -1,0 +1,165 @@
+"""Which parts of past queries would have been worth keeping."""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.proposal import Proposal, StorageRates
+from holdfast.advice.replay import replay
+
+# Each round of the local search replays the queries for each pair of a chosen part and another one.
+_MOST_SWAPPED = 12
+
+
+def choose(
+    queries: Sequence[PastQuery],
+    rates: StorageRates | None = None,
+    *,
+    budget: int | None = None,
+    least_seconds: float = 0.0,
+    most: int = 20,
+) -> tuple[Proposal, ...]:
+    """The parts that together would have saved most, if the first query had kept each of them.
+
+    Greedy, part by part, by what each saves beside the others (for each of its bytes, where there
+    is a budget), then a local search: one goes, or another one takes its place, as long as that
+    saves more.
+
+    Args:
+        queries: that have been run, in any order.
+        rates: what writing and reading costs.
+        budget: how many bytes all parts may have; None for any number.
+        least_seconds: how much each must save, in seconds of tasks.
+        most: how many parts may be chosen.
+
+    Returns:
+        what saves most first.
+
+    Source: Jindal et al., BigSubs, VLDB 2018, sections 2.2 and 4; FLIP-36, "Long Term Goal".
+
+    >>> join = PlanPart("join", "Join", 10.0, 2**20)
+    >>> counts = [PlanPart(f"count {n}", "Aggregate", 1.0, 100, (join,)) for n in range(4)]
+    >>> queries = [PastQuery("a", "p", n, "count", n, 11.0, part) for n, part in enumerate(counts)]
+    >>> [(each.what, each.reads, round(each.saved_seconds)) for each in choose(queries)]
+    [('Join', 3, 30)]
+    """
+    choice = _Choice(queries, rates or StorageRates(), budget, least_seconds, most)
+    choice.add_greedily()
+    choice.search_locally()
+    return choice.proposals()
+
+
+class _Choice:
+    def __init__(
+        self,
+        queries: Sequence[PastQuery],
+        rates: StorageRates,
+        budget: int | None,
+        least_seconds: float,
+        most: int,
+    ) -> None:
+        self._all = sorted(queries, key=lambda each: each.started)
+        self._rates = rates
+        self._budget = budget
+        self._least = least_seconds
+        self._most = most
+        self._parts = _parts_by_key(self._all)
+        alone = {key: self._alone(parts) for key, parts in self._parts.items()}
+        self._candidates = {key: gain for key, gain in alone.items() if gain > least_seconds}
+        # Some queries need more of the columns.
+        self._bytes = {
+            key: max(part.bytes for part in self._parts[key]) for key in self._candidates
+        }
+        # Others are replayed in vain.
+        self._queries = [
+            query
+            for query in self._all
+            if any(part.key in self._candidates for part in query.root.walk())
+        ]
+        self._chosen: set[str] = set()
+        self._saved = 0.0
+
+    def _alone(self, parts: Sequence[PlanPart]) -> float:
+        """What a part saves at most: if nothing else were kept."""
+        rates = self._rates
+        first, *others = parts
+        reads = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
+        return reads - first.bytes / rates.written
+
+    def add_greedily(self) -> None:
+        # Beside others a part rarely saves more than alone, so few have to be looked at again.
+        heap = [(-self._rank(key, gain), key, -1) for key, gain in self._candidates.items()]
+        heapq.heapify(heap)
+        while heap and len(self._chosen) < self._most:
+            rank, key, seen = heapq.heappop(heap)
+            if not self._has_room(self._chosen | {key}):
+                continue
+            if seen == len(self._chosen):
+                if -rank <= 0:
+                    break
+                self._set(self._chosen | {key})
+                continue
+            gain = self._total(self._chosen | {key}) - self._saved
+            if gain > self._least:
+                heapq.heappush(heap, (-self._rank(key, gain), key, len(self._chosen)))
+
+    def search_locally(self) -> None:
+        ranked = sorted(self._candidates, key=lambda key: -self._candidates[key])
+        others = ranked[:_MOST_SWAPPED]
+        improved = True
+        while improved:
+            improved = False
+            for key in sorted(self._chosen, key=lambda key: self._candidates[key]):
+                without = self._chosen - {key}
+                tries = [without, *(without | {other} for other in others if other != key)]
+                best = max((each for each in tries if self._has_room(each)), key=self._total)
+                # Less would be for the last digits.
+                if self._total(best) > self._saved + 1e-6:
+                    self._set(best)
+                    improved = True
+                    break
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        outcomes = replay(self._queries, self._chosen, self._rates)
+        found = [
+            Proposal(
+                key,
+                self._parts[key][-1].what,
+                self._bytes[key],
+                statistics.median(part.seconds for part in self._parts[key]),
+                tuple(self._queries[place] for place in outcome.queries),
+                outcome.reads,
+                outcome.saved_seconds,
+            )
+            for key, outcome in outcomes.items()
+            if outcome.reads and outcome.saved_seconds > self._least
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.saved_seconds, each.key)))
+
+    def _rank(self, key: str, gain: float) -> float:
+        return gain if self._budget is None else gain / max(self._bytes[key], 1)
+
+    def _has_room(self, chosen: set[str]) -> bool:
+        return self._budget is None or sum(self._bytes[key] for key in chosen) <= self._budget
+
+    def _total(self, chosen: set[str]) -> float:
+        outcomes = replay(self._queries, chosen, self._rates)
+        return sum(outcome.saved_seconds for outcome in outcomes.values())
+
+    def _set(self, chosen: set[str]) -> None:
+        self._chosen = chosen
+        self._saved = self._total(chosen)
+
+
+def _parts_by_key(queries: Sequence[PastQuery]) -> Mapping[str, list[PlanPart]]:
+    """The parts that stand in several places, in the order of their queries."""
+    found: dict[str, list[PlanPart]] = defaultdict(list)
+    for query in queries:
+        for part in query.root.walk():
+            if part.key is not None:
+                found[part.key].append(part)
+    return {key: parts for key, parts in found.items() if len(parts) > 1}

@@ -1,0 +1,63 @@
+"""A query that has been run: what its parts cost, and which of them others have computed too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """A part of a query's plan, with all below it: what is above a shuffle or broadcast, or all.
+
+    Attributes:
+        key: the same for parts that compute the same over the same; None where that isn't known,
+            so that nothing is like it.
+        what: what it computes, for people.
+        own_seconds: of its tasks, without those of what is below its inputs' shuffles.
+        bytes: of its rows, as they were shuffled, broadcast or collected.
+        inputs: the parts that its shuffles and broadcasts read.
+        seconds: of its tasks and of all below it: what it cost to compute.
+    """
+
+    key: str | None
+    what: str
+    own_seconds: float
+    bytes: int
+    inputs: tuple[PlanPart, ...] = ()
+    seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        below = sum(each.seconds for each in self.inputs)
+        object.__setattr__(self, "seconds", self.own_seconds + below)
+
+    def walk(self) -> Iterator[PlanPart]:
+        """The part and all below it, upper ones first."""
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            yield part
+            waiting.extend(reversed(part.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class PastQuery:
+    """A query that has ended well.
+
+    Attributes:
+        application: the identifier of the program that ran it, as Spark has given it.
+        program: the program's name.
+        number: tells it from other queries of the program.
+        what: what ran it, as Spark says it, such as `count at report.py:12`.
+        started: when it began, in seconds since 1970.
+        elapsed: how long it took, in seconds.
+        root: the whole query.
+    """
+
+    application: str
+    program: str
+    number: int
+    what: str
+    started: float
+    elapsed: float
+    root: PlanPart

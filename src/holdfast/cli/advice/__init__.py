@@ -1,0 +1,1 @@
+"""`holdfast advise`: what caching would have saved."""

@@ -1,0 +1,73 @@
+"""The advice on event logs, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.advice.choice import choose
+from holdfast.advice.event_log_files import event_logs
+from holdfast.advice.logged_queries import logged_queries
+from holdfast.advice.past_query import PastQuery
+from holdfast.advice.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What would have been worth keeping.
+
+    Attributes:
+        queries: all that are known.
+        proposals: what saves most first.
+        cut_short: how many operators a log has cut short: these are like no others.
+        unreadable: how many lines of logs aren't events.
+    """
+
+    queries: tuple[PastQuery, ...]
+    proposals: tuple[Proposal, ...]
+    cut_short: int
+    unreadable: int
+
+    @property
+    def applications(self) -> int:
+        """How many programs the queries are of."""
+        return len({query.application for query in self.queries})
+
+    @property
+    def task_seconds(self) -> float:
+        """What the tasks of all queries have taken."""
+        return sum(query.root.seconds for query in self.queries)
+
+    @property
+    def saved_seconds(self) -> float:
+        """What all proposals together would have saved, in seconds of tasks."""
+        return sum(proposal.saved_seconds for proposal in self.proposals)
+
+    @property
+    def bytes(self) -> int:
+        """What all proposals would have kept."""
+        return sum(proposal.bytes for proposal in self.proposals)
+
+
+def advice(paths: Iterable[Path], *, budget: int | None, least_seconds: float, most: int) -> Advice:
+    """Reads event logs, and says what would have been worth keeping.
+
+    Args:
+        paths: logs, and directories of them.
+        budget: how many bytes all of it may have; None for any number.
+        least_seconds: how many seconds of tasks each must save.
+        most: how many proposals there may be.
+
+    Raises:
+        EventLogError: when a log can't be read.
+    """
+    read = [logged_queries(log.lines()) for path in paths for log in event_logs(path)]
+    queries = [query for each in read for query in each.queries]
+    queries.sort(key=lambda query: query.started)
+    return Advice(
+        tuple(queries),
+        choose(queries, budget=budget, least_seconds=least_seconds, most=most),
+        sum(each.cut_short for each in read),
+        sum(each.unreadable for each in read),
+    )

@@ -1,0 +1,131 @@
+"""`holdfast advise`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.advice import as_json, as_table
+from holdfast.cli.advice.advice import advice
+from holdfast.cli.datasets.printable import printable
+from holdfast.cli.path_argument import path_argument
+from holdfast.cli.terminal import output
+from holdfast.config_values import parse_positive_memory_size
+from holdfast.errors import EventLogError
+
+_FAILED = 1
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command and its arguments.
+
+    Args:
+        commands: what `add_subparsers` gave.
+    """
+    command = commands.add_parser(
+        "advise",
+        help="show what cache() would have saved past queries",
+        description="Reads Spark's event logs, of programs with or without Holdfast, and shows "
+        "which parts of their queries were computed several times and what caching them would "
+        "have saved.",
+    )
+    command.add_argument(
+        "logs",
+        metavar="PATH",
+        nargs="+",
+        type=path_argument,
+        help="an event log, or a directory of them: the programs' spark.eventLog.dir",
+    )
+    command.add_argument(
+        "--budget",
+        metavar="SIZE",
+        type=_size,
+        help="how much may be kept at all, such as 10gb (default: no limit)",
+    )
+    command.add_argument(
+        "--min-saved",
+        metavar="SECONDS",
+        type=_seconds,
+        default=1.0,
+        help="leave out what saves less task time (default: 1)",
+    )
+    command.add_argument(
+        "--limit",
+        metavar="NUMBER",
+        type=_number,
+        default=20,
+        help="how many parts are proposed at most (default: 20)",
+    )
+    command.add_argument("--json", action="store_true", help="print an object instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: what argparse made of the command line.
+
+    Returns:
+        the exit code: 0, or 2 for logs that aren't there or can't be read.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        _show(arguments)
+        sys.stdout.flush()
+    except EventLogError as error:
+        print(printable(f"holdfast advise: {error}"), file=sys.stderr)
+        return _BAD_INPUT
+    except BrokenPipeError:
+        # Whoever read has seen enough; nothing must be flushed to it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    paths: list[Path] = arguments.logs
+    found = advice(
+        paths,
+        budget=arguments.budget,
+        least_seconds=arguments.min_saved,
+        most=arguments.limit,
+    )
+    if arguments.json:
+        print(json.dumps(as_json.described(found), indent=2))
+    else:
+        as_table.show_advice(output(), found)
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_positive_memory_size(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a size such as 512mb or 10gb; found {text!r}"
+        ) from None
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more; found {text!r}")
+
+
+def _number(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number, 1 or more; found {text!r}")

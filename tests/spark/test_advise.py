@@ -1,0 +1,199 @@
+"""`holdfast advise` over the event logs that real programs leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from holdfast.cli import main as cli
+
+PROGRAM = """
+import os, signal, sys
+from pyspark.sql import SparkSession, functions as F
+
+data, logs, *settings = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").appName("the report")
+for key, value in {
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.dir": logs,
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    **dict(each.split("=") for each in settings if "=" in each),
+}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+sales = spark.read.parquet(data)
+totals = sales.groupBy("customer").agg(F.sum("price").alias("total"), F.count("*").alias("n"))
+joined = sales.join(totals, "customer")
+for least in (10, 20, 30):
+    joined.where(F.col("total") > 0).groupBy("n").agg(F.max("price") + least).collect()
+sales.groupBy((F.col("price") % 7).alias("p")).count().collect()
+try:
+    sales.select(F.raise_error(F.lit("wrong"))).collect()
+except Exception:
+    pass
+if "killed" in settings:
+    os.kill(os.getpid(), signal.SIGKILL)
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def sales(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "sales"
+    spark.range(0, 400_000, 1, 4).select(
+        (F.col("id") % 50_000).alias("customer"),
+        (F.hash("id") % 1000).cast("long").alias("price"),
+    ).write.parquet(str(path))
+    return path
+
+
+def run(data: Path, logs: Path, *settings: str) -> None:
+    logs.mkdir(exist_ok=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(data), str(logs), *settings],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    expected = -signal.SIGKILL if "killed" in settings else 0
+    assert ended.returncode == expected, ended.stderr
+
+
+def advised(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    capsys.readouterr()
+    assert cli.main(["advise", "--json", "--min-saved", "0", *map(str, arguments)]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["spark.eventLog.compress=false", "spark.eventLog.rolling.enabled=false"],
+        ["spark.eventLog.rolling.enabled=false"],
+        ["spark.sql.adaptive.enabled=false"],
+        ["killed"],
+    ],
+    ids=["defaults", "one plain file", "one file", "not adaptive", "killed"],
+)
+def test_what_a_program_computes_several_times_is_proposed(
+    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: list[str]
+) -> None:
+    run(sales, tmp_path / "logs", *settings)
+    found = advised(capsys, tmp_path / "logs")
+    assert (found["queries"], found["applications"], found["unreadable_lines"]) == (4, 1, 0)
+    assert found["operators_cut_short"] == 0
+    assert 0 < found["saved_seconds"] < found["task_seconds"]
+    best = found["proposals"][0]
+    assert best["what"].startswith("Aggregate(keys=[n], functions=[max(price)]), ")
+    assert "Join" in best["what"] and best["what"].endswith(" over sales")
+    assert best["reads"] == 2
+    assert best["bytes"] > 0
+    assert [query["program"] for query in best["queries"]] == ["the report"] * 3
+    assert all(query["what"].startswith("collect at ") for query in best["queries"])
+    # What is below it would not have been read again.
+    assert sum(each["reads"] for each in found["proposals"]) == 2
+    assert best["saved_seconds"] == pytest.approx(found["saved_seconds"])
+
+
+def test_programs_that_share_are_told(
+    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    logs = tmp_path / "logs"
+    for _ in range(2):
+        run(sales, logs)
+    found = advised(capsys, logs)
+    assert (found["queries"], found["applications"]) == (8, 2)
+    # The whole of each query by now, which the second program reads.
+    assert {each["reads"] for each in found["proposals"]} <= {1, 2, 3, 4, 5}
+    counted = [each for each in found["proposals"] if "Join" not in each["what"]]
+    assert [each["reads"] for each in counted] == [1]
+    [log, _] = sorted(logs.iterdir())
+    assert advised(capsys, log)["applications"] == 1
+    capsys.readouterr()
+    assert cli.main(["advise", str(logs), "--min-saved", "0"]) == 0
+    header, *rows, total, note = capsys.readouterr().out.splitlines()
+    assert header.split() == ["SAVES", "READS", "COMPUTE", "SIZE", "CACHE", "ASKED", "FOR", "BY"]
+    assert len(rows) == len(found["proposals"])
+    assert "in 8 queries of 2 applications" in total
+    assert note.startswith("SAVES and COMPUTE are task time")
+
+
+def test_files_that_have_changed_are_another_computation(
+    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    data, logs = tmp_path / "sales", tmp_path / "logs"
+    spark.read.parquet(str(sales)).write.parquet(str(data))
+    run(data, logs)
+    alone = advised(capsys, logs)["proposals"]
+    spark.read.parquet(str(sales)).limit(1000).write.mode("append").parquet(str(data))
+    run(data, logs)
+    again = advised(capsys, logs)["proposals"]
+    assert [len(each["queries"]) for each in again] == [len(each["queries"]) for each in alone] * 2
+
+
+def test_wide_plans_are_not_taken_for_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    wide = tmp_path / "wide"
+    columns = [(F.col("id") % number).alias(f"c{number}") for number in range(1, 41)]
+    spark.range(1000).select("id", *columns).withColumn("customer", F.col("id")).withColumn(
+        "price", F.col("c7")
+    ).write.parquet(str(wide))
+    program = PROGRAM.replace('(F.col("price") % 7).alias("p")', '*[f"c{n}" for n in range(1, 41)]')
+    assert program != PROGRAM
+    for settings in ([], ["spark.sql.debug.maxToStringFields=10000"]):
+        logs = tmp_path / f"logs-{len(settings)}"
+        logs.mkdir()
+        arguments = [sys.executable, "-c", program, str(wide), str(logs), *settings]
+        assert subprocess.run(arguments, capture_output=True, timeout=200).returncode == 0
+        cut_short = advised(capsys, logs)["operators_cut_short"]
+        assert (cut_short > 0) == (not settings)
+    capsys.readouterr()
+    assert cli.main(["advise", str(tmp_path / "logs-0")]) == 0
+    assert "set spark.sql.debug.maxToStringFields to 10000" in capsys.readouterr().out
+
+
+def test_nothing_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["advise", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "There are no completed SQL queries in these event logs.\n"
+    assert cli.main(["advise", str(tmp_path / "nowhere")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"holdfast advise: event log {tmp_path}/nowhere: no such file or directory\n"
+    (tmp_path / "local-1.lz4").touch()
+    assert cli.main(["advise", str(tmp_path)]) == 2
+    assert "spark.eventLog.compression.codec to zstd" in capsys.readouterr().err
+    for wrong in (["--budget", "much"], ["--min-saved", "-1"], ["--limit", "0"]):
+        with pytest.raises(SystemExit) as raised:
+            cli.main(["advise", str(tmp_path), *wrong])
+        assert raised.value.code == 2
+        assert "expected a " in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_reading(tmp_path: Path) -> None:
+    (tmp_path / "local-1").touch()
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "advise", str(tmp_path)],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (1, b"")

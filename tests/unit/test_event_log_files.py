@@ -1,0 +1,91 @@
+"""Event logs are found in all the forms in which Spark leaves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from holdfast.advice.event_log_files import event_logs
+from holdfast.errors import EventLogError
+
+LINES = [b'{"Event":"SparkListenerLogStart"}', b'{"Event":"SparkListenerApplicationEnd"}']
+
+
+def write(path: Path, lines: list[bytes] = LINES) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+def write_compressed(path: Path, lines: list[bytes] = LINES) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(b"\n".join(lines) + b"\n")
+    return path
+
+
+def lines_in(path: Path) -> list[list[bytes]]:
+    return [list(log.lines()) for log in event_logs(path)]
+
+
+def test_one_file(tmp_path: Path) -> None:
+    assert lines_in(write(tmp_path / "local-1")) == [LINES]
+    assert lines_in(write_compressed(tmp_path / "local-2.zstd")) == [LINES]
+    assert lines_in(write(tmp_path / "local-3.inprogress")) == [LINES]
+    assert lines_in(write_compressed(tmp_path / "local-4.zstd.inprogress")) == [LINES]
+
+
+def test_a_rolled_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:
+    log = tmp_path / "eventlog_v2_local-1"
+    for number in (10, 9, 2):
+        write_compressed(log / f"events_{number}_local-1.zstd", [b"%d" % number])
+    write(log / "appstatus_local-1", [])
+    assert lines_in(log) == lines_in(tmp_path) == [[b"2", b"9", b"10"]]
+
+
+def test_a_directory_of_logs(tmp_path: Path) -> None:
+    write(tmp_path / "local-1")
+    write_compressed(tmp_path / "eventlog_v2_local-2" / "events_1_local-2.zstd")
+    write(tmp_path / "something" / "else")
+    write(tmp_path / ".hidden")
+    (tmp_path / "eventlog_v2_local-3").mkdir()
+    assert [log.path.name for log in event_logs(tmp_path)] == ["eventlog_v2_local-2", "local-1"]
+    assert lines_in(tmp_path) == [LINES, LINES]
+    (tmp_path / "empty").mkdir()
+    assert event_logs(tmp_path / "empty") == []
+
+
+def test_a_log_that_ends_in_the_middle_of_a_line_or_frame(tmp_path: Path) -> None:
+    cut = tmp_path / "local-1"
+    cut.write_bytes(LINES[0] + b"\n" + LINES[1][:10])
+    assert lines_in(cut) == [[LINES[0], LINES[1][:10]]]
+    many = [b'{"Event":"%d"}' % number for number in range(100_000)]
+    whole = write_compressed(tmp_path / "local-2.zstd", many)
+    whole.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    [found] = lines_in(whole)
+    assert 0 < len(found) < len(many)
+    assert found == many[: len(found)]
+
+
+def test_lines_longer_than_what_is_read_at_a_time(tmp_path: Path) -> None:
+    long = [b"a" * 3_000_000, b"b", b"c" * 1_500_000]
+    assert lines_in(write_compressed(tmp_path / "local-1.zstd", long)) == [long]
+
+
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])
+def test_other_compression_is_an_error_that_says_what_to_do(tmp_path: Path, codec: str) -> None:
+    [log] = event_logs(write(tmp_path / f"local-1.{codec}"))
+    with pytest.raises(
+        EventLogError, match=rf"{codec}.*spark\.eventLog\.compression\.codec to zstd"
+    ):
+        list(log.lines())
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(EventLogError, match="nowhere: no such file or directory"):
+        event_logs(tmp_path / "nowhere")
+    [log] = event_logs(write(tmp_path / "local-1"))
+    (tmp_path / "local-1").unlink()
+    assert list(log.lines()) == []
