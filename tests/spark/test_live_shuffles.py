@@ -110,6 +110,34 @@ def test_what_a_query_reuses_of_its_own_is_no_use_of_an_earlier_one(
     assert count == 0
 
 
+def test_a_job_says_what_its_reuse_has_saved(reusing: Reusing, tables: Path) -> None:
+    env = reusing.env
+    by_shop(env, tables).collect()
+    first = env.last_job_result
+    assert first is not None
+    assert (first.reused_exchanges, first.saved_seconds) == (0, 0.0)
+    by_shop(env, tables).collect()
+    again = env.last_job_result
+    assert again is not None
+    assert again.reused_exchanges == 1
+    # Not the scans' shuffles alone that were reused, but those below them.
+    assert 0 < again.reused_seconds == again.saved_seconds < 60
+    assert "1 shuffles and broadcasts of earlier queries were reused" in repr(again)
+    env.spark.range(3).count()
+    by_shop(env, tables).write.mode("overwrite").parquet(str(tables / "written"))
+    written = env.last_job_result
+    assert written is not None
+    assert written.reused_exchanges == 1
+    kept = env.from_dataframe(env.spark.range(10)).groupBy("id").count().cache()
+    kept.collect()
+    kept.collect()
+    read = env.last_job_result
+    assert read is not None
+    [vertex] = [each for each in read.vertices if each.dataset_id is not None]
+    assert read.reused_exchanges == 0
+    assert read.saved_seconds == vertex.saved_seconds > 0
+
+
 def test_another_query_over_the_same_join_reuses_it(reusing: Reusing, tables: Path) -> None:
     by_shop(reusing.env, tables).collect()
     top = by_shop(reusing.env, tables).agg(F.max("s"), F.count("*"))

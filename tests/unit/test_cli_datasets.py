@@ -21,11 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from holdfast.catalog.audience import Audience
 from holdfast.cli import main as cli
 from holdfast.cli import terminal
 from holdfast.cli.datasets import as_table, directory_source
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.footer import contents_of
+from holdfast.cli.datasets.listed_dataset import DataSetState, ListedDataSet, Sharing
+from holdfast.cli.datasets.order import in_order
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.errors import UnknownDataSetError
@@ -176,6 +179,42 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
     # Spark leaves no file of a partition without rows.
     assert (two["id"], two["state"]) == (name_of(second), "complete")
     assert (two["partitions_found"], two["number_of_partitions"], two["rows"]) == (4, 4, 6)
+
+
+def listed(created: int | None = None, used: int | None = None, saved: float = 0) -> ListedDataSet:
+    """One that was created and used so many days after a moment."""
+    then = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    sharing = None
+    if used is not None:
+        last_used = then + timedelta(days=used)
+        sharing = Sharing(
+            "ana", "node-1", Audience.USER, "staff", 1.0, None, None, last_used, 1, saved
+        )
+    at = None if created is None else then + timedelta(days=created)
+    output = OutputID(IntermediateDataSetID("1" * 64), "0badcafe")
+    return ListedDataSet(None, output, None, at, 0, 0, DataSetState.COMPLETE, 0, (), sharing)
+
+
+def test_they_are_listed_in_the_order_that_is_asked_for(
+    storage: EmbeddedStorage, holdfast: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small, large = keep(storage, "1" * 64, (1,)), keep(storage, "2" * 64, (5, 6, 7))
+    by_size = holdfast.json("ls", "--by", "size")
+    assert [each["id"] for each in by_size] == [name_of(large), name_of(small)]
+    for by in ("saved", "used"):
+        assert len(holdfast.json("ls", "--by", by)) == 2
+        assert holdfast("ls", "--by", by)[0] == 0
+    with pytest.raises(SystemExit):
+        holdfast("ls", "--by", "name")
+    assert "invalid choice: 'name'" in capsys.readouterr().err
+
+
+def test_what_has_saved_most_or_was_used_last_comes_first() -> None:
+    alone, much, late, unknown = listed(2), listed(0, 0, 9), listed(0, 1, 3), listed()
+    datasets = [unknown, alone, late, much]
+    assert in_order(datasets, None) == datasets
+    assert in_order(datasets, "saved") == [much, late, unknown, alone]
+    assert in_order(datasets, "used") == [alone, late, much, unknown]
 
 
 def test_one_is_shown_with_everything(storage: EmbeddedStorage, holdfast: Command) -> None:

@@ -88,7 +88,7 @@ from holdfast.spark.failures import is_cancelled
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
-from holdfast.spark.live_shuffles import LiveShuffles
+from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
@@ -293,8 +293,17 @@ class Environment(StreamEnvironment):
             return None
         return Verification(fraction, SparkResultVerifier(self._plain, self._bridge))
 
-    def _ended(self, result: JobExecutionResult) -> None:
+    def _ended(self, result: JobExecutionResult, reused: ReusedExchanges | None = None) -> None:
+        if reused is not None:
+            result = replace(result, reused_exchanges=reused.number, reused_seconds=reused.seconds)
         self._last_job_result = result
+
+    @contextmanager
+    def _reusing(self) -> Iterator[ReusedExchanges]:
+        """Counts which shuffles of earlier queries the actions of this thread read meanwhile."""
+        with ExitStack() as stack:
+            live = self._live_shuffles
+            yield ReusedExchanges() if live is None else stack.enter_context(live.watched())
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -586,12 +595,12 @@ class Environment(StreamEnvironment):
             return action(dataframe)
 
         try:
-            with self.left_alone():
+            with self.left_alone(), self._reusing() as reused:
                 answer, result = jobs.run(request, acting, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
         else:
-            self._last_job_result = JobExecutionResult.of(result)
+            self._ended(JobExecutionResult.of(result), reused)
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
@@ -614,7 +623,7 @@ class Environment(StreamEnvironment):
                 return
             with self.left_alone():
                 result = self._recoverable.write(request, action, sink)
-            self._last_job_result = JobExecutionResult.of(result)
+            self._ended(JobExecutionResult.of(result))
 
     def stream_action(
         self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]
@@ -638,7 +647,7 @@ class Environment(StreamEnvironment):
         try:
             for row, result in jobs.stream(request, self._alone(action)):
                 if result is not None:
-                    self._last_job_result = JobExecutionResult.of(result)
+                    self._ended(JobExecutionResult.of(result))
                 elif row is not None:
                     yield row
         except KeptDataLost as lost:
@@ -654,7 +663,7 @@ class Environment(StreamEnvironment):
         form = _FORMS.get(name, HandOutForm.DATAFRAME)
         with InterruptibleAction(self._plain), self.left_alone():
             dataframe, result = self._master.prepare(request, form)
-        self._last_job_result = JobExecutionResult.of(result)
+        self._ended(JobExecutionResult.of(result))
         return dataframe
 
     def substituted(self, table: Table) -> ParentDataFrame:
@@ -932,7 +941,7 @@ class Environment(StreamEnvironment):
             dataframe: ParentDataFrame = self._master.hand_out(request)
         else:
             dataframe, result = self._master.prepare(request)
-            self._last_job_result = JobExecutionResult.of(result)
+            self._ended(JobExecutionResult.of(result))
         substituted = dataframe._jdf.queryExecution().analyzed()
         return plan if substituted.fastEquals(plan) else substituted
 
@@ -950,16 +959,17 @@ class Environment(StreamEnvironment):
 
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         started = time.monotonic()
-        with self.left_alone():
+        with self.left_alone(), self._reusing() as reused:
             answer = action(self.plain(table))
         vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RUN, attempts=1)
-        self._last_job_result = JobExecutionResult(
+        result = JobExecutionResult(
             JobID.random(),
             name,
             time.monotonic() - started,
             BlockingPersistentResultPartitionMeta(),
             (vertex,),
         )
+        self._ended(result, reused)
         return answer
 
 

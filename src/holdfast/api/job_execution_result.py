@@ -13,6 +13,8 @@ from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 
 _HEADINGS = ("vertex", "outcome", "partitions", "rows", "bytes", "attempts")
 _RECOVERED = "recovered"
+# In seconds, of what was saved.
+_SHOWN = 0.05
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +37,9 @@ class JobExecutionResult:
             the answer.
         losses: kept data that was lost, each with the reason. The job was then resubmitted, and
             its caches recreated.
+        reused_exchanges: how many shuffles and broadcasts of earlier queries were read, with
+            `implicit-cache.enabled`.
+        reused_seconds: how long these had taken to run.
 
     Example:
         >>> hot = env.from_dataframe(spark.range(10)).where("id > 4").cache()
@@ -54,6 +59,13 @@ class JobExecutionResult:
     persistent_result_partitions: BlockingPersistentResultPartitionMeta
     vertices: tuple[ExecutionVertex, ...]
     losses: tuple[str, ...] = ()
+    reused_exchanges: int = 0
+    reused_seconds: float = 0.0
+
+    @property
+    def saved_seconds(self) -> float:
+        """How long what the job read, and did not compute, had taken to produce, in seconds."""
+        return sum((each.saved_seconds or 0.0 for each in self.vertices), self.reused_seconds)
 
     @classmethod
     def of(cls, result: JobResult) -> JobExecutionResult:
@@ -75,7 +87,8 @@ class JobExecutionResult:
         return as_html(self._title(), *self._columns(), self._notes())
 
     def _title(self) -> str:
-        return f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s"
+        saved = f", {self.saved_seconds:,.1f} s saved" if self.saved_seconds >= _SHOWN else ""
+        return f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s{saved}"
 
     def _columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The headings, and a row for each vertex."""
@@ -90,6 +103,8 @@ class JobExecutionResult:
     def _notes(self) -> Iterable[str]:
         for loss in self.losses:
             yield f"lost and recomputed: {loss}"
+        if self.reused_exchanges:
+            yield f"{self.reused_exchanges} shuffles and broadcasts of earlier queries were reused"
         for vertex in self.vertices:
             if vertex.reason is not None:
                 yield f"{vertex.name}: {vertex.reason}"

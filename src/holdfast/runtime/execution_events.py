@@ -79,11 +79,13 @@ class VertexRead:
         dataset_id: the dataset that is read.
         name: what it computes.
         kept_by: who has kept it, and when, where that was another program.
+        seconds: how long it took to produce; 0 where that isn't known.
     """
 
     dataset_id: IntermediateDataSetID
     name: str
     kept_by: str | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class ExecutionVertex:
         cpu_seconds: of the tasks that produced its result; None where that isn't known.
         taken_over: how many of its partitions had been kept before, and were still there when
             others were lost; None where all were produced.
+        saved_seconds: how long what was read from cache took to produce; None for other outcomes.
     """
 
     vertex_id: JobVertexID
@@ -70,6 +71,7 @@ class ExecutionVertex:
     recovered_tasks: int | None = None
     cpu_seconds: float | None = None
     taken_over: int | None = None
+    saved_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +145,16 @@ class ExecutionGraph:
             case VertexRecovered(dataset_id, kept):
                 partitions = len(kept.manifest.partitions)
                 self._is_there(dataset_id, kept, VertexOutcome.RECOVERED, partitions, None)
-            case VertexRead(dataset_id, name, kept_by):
+            case VertexRead(dataset_id, name, kept_by, seconds):
                 self._cached.add(dataset_id)
                 known = self._vertex(dataset_id, name)
                 # What this job produced stays produced when the job then reads it.
                 if known.outcome not in _THERE:
                     self._vertices[dataset_id] = replace(
-                        known, outcome=VertexOutcome.READ, kept_by=kept_by
+                        known,
+                        outcome=VertexOutcome.READ,
+                        kept_by=kept_by,
+                        saved_seconds=seconds,
                     )
             case VertexMissed(dataset_id, why):
                 self._vertices[dataset_id] = replace(

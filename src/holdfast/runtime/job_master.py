@@ -1003,7 +1003,7 @@ class _Job(Generic[Q, D]):
     def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:
         computes = entry.kept.manifest.dataset.computes
         kept_by = None if entry.origin is None else str(entry.origin)
-        self._publish(VertexRead(dataset_id, computes, kept_by))
+        self._publish(VertexRead(dataset_id, computes, kept_by, entry.seconds))
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
 
 

@@ -74,6 +74,23 @@ class LiveShuffles:
         """How many exchanges of queries that have ended have been read instead of run."""
         return int(self._in_jvm.uses())
 
+    @contextmanager
+    def watched(self) -> Iterator[ReusedExchanges]:
+        """Counts what queries that this thread plans meanwhile have reused, once they have ended.
+
+        Yields:
+            empty, until the end.
+        """
+        reused = ReusedExchanges()
+        self._in_jvm.watch()
+        try:
+            yield reused
+        finally:
+            # A session that has been stopped has no JVM to ask any more.
+            with suppress(Py4JError, OSError):
+                read, took = map(int, str(self._in_jvm.watched()).split(" "))
+                reused.number, reused.seconds = read, took / _MILLISECONDS
+
     def tend(self) -> None:
         """Lets go what there is no room for: what is worth least by time, size and use."""
         told = str(self._in_jvm.held(False))
@@ -135,6 +152,19 @@ class LiveShuffles:
         # A session that has been stopped has no JVM to ask any more.
         with suppress(Py4JError, OSError):
             self._in_jvm.stop()
+
+
+@dataclass
+class ReusedExchanges:
+    """What queries have read of earlier ones.
+
+    Attributes:
+        number: how many shuffles and broadcasts.
+        seconds: how long these had taken to run.
+    """
+
+    number: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

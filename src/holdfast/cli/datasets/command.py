@@ -20,6 +20,7 @@ from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.errors import DataSetsError
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.listed_dataset import ListedDataSet
+from holdfast.cli.datasets.order import ORDERS, in_order
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
 from holdfast.cli.path_argument import path_argument
@@ -64,6 +65,12 @@ def add_to(commands: Any) -> None:
             help="the catalog that the task executors hold results for, the programs' "
             f"`{CATALOG_URL.key}`",
         )
+        if name == "ls":
+            command.add_argument(
+                "--by",
+                choices=[*ORDERS],
+                help="what comes first: what has saved most, is largest, or was used last",
+            )
         command.add_argument(
             "--json", action="store_true", help="print a list of objects instead of a table"
         )
@@ -101,12 +108,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:
     found = _find(arguments, source)
+    datasets = in_order(found.datasets, arguments.by)
     now = datetime.now(timezone.utc)
     if arguments.json:
-        _print_json([as_json.listed(dataset, now) for dataset in found.datasets])
-    elif found.datasets:
+        _print_json([as_json.listed(dataset, now) for dataset in datasets])
+    elif datasets:
         directory = None if arguments.executors is not None else source.name
-        as_table.show_all(output(), found.datasets, now, directory)
+        as_table.show_all(output(), datasets, now, directory)
     elif not found.failures:
         print(printable(f"Nothing is kept in {source.name}."))
     return len(found.failures)

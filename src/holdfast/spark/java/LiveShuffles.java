@@ -4,6 +4,7 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -68,6 +69,7 @@ public final class LiveShuffles {
     final LinkedHashMap held = new LinkedHashMap();
     final ArrayList queries = new ArrayList();
     final ThreadLocal alone = new ThreadLocal();
+    final ThreadLocal watched = new ThreadLocal();
     long numbers = 0;
     long uses = 0;
     boolean isChanged = false;
@@ -157,6 +159,30 @@ public final class LiveShuffles {
         return uses;
     }
 
+    /** From now on it is counted what queries that this thread plans read. */
+    public void watch() {
+        watched.set(new ArrayList());
+    }
+
+    /**
+     * What queries that have ended have read since this thread has called `watch`: how many
+     * exchanges, and how many milliseconds they took, with all that is below them.
+     */
+    public String watched() {
+        List all = (List) watched.get();
+        watched.remove();
+        long read = 0;
+        long took = 0;
+        synchronized (this) {
+            gather();
+            for (int index = 0; all != null && index < all.size(); index++) {
+                read += ((Query) all.get(index)).read;
+                took += ((Query) all.get(index)).took;
+            }
+        }
+        return read + " " + took;
+    }
+
     /** Queries that this thread plans are not looked at, or are again. */
     public void leaveAlone(boolean isAlone) {
         if (isAlone) {
@@ -244,6 +270,9 @@ public final class LiveShuffles {
             query.add((Map) inputs.apply(plan, Boolean.FALSE));
             if (!plan.isSubquery()) {
                 query.plan = plan;
+                if (watched.get() != null) {
+                    ((List) watched.get()).add(query);
+                }
                 if (query.isSteady) {
                     offer(query);
                 }
@@ -388,6 +417,7 @@ public final class LiveShuffles {
             return;
         }
         Set seen = Collections.newSetFromMap(new IdentityHashMap());
+        Set counted = new HashSet();
         java.util.ArrayDeque waiting = new java.util.ArrayDeque();
         waiting.push(query.plan);
         while (!waiting.isEmpty()) {
@@ -399,17 +429,25 @@ public final class LiveShuffles {
                 Held one = (Held) query.offered.remove(((ReusedExchangeExec) node).child());
                 if (one != null) {
                     one.isUsed();
+                    query.read++;
+                    query.took += one.took(times, counted);
                     uses++;
                     isChanged = true;
                 }
-            } else if (node instanceof QueryStageExec) {
-                waiting.push(((QueryStageExec) node).plan());
-            } else if (node instanceof AdaptiveSparkPlanExec) {
-                waiting.push(((AdaptiveSparkPlanExec) node).executedPlan());
             }
-            push(node.children(), waiting);
-            push(node.subqueries(), waiting);
+            pushRun(node, waiting);
         }
+    }
+
+    /** Adds what is below a node of a query that has run, its subqueries as well. */
+    static void pushRun(SparkPlan node, java.util.ArrayDeque waiting) {
+        if (node instanceof QueryStageExec) {
+            waiting.push(((QueryStageExec) node).plan());
+        } else if (node instanceof AdaptiveSparkPlanExec) {
+            waiting.push(((AdaptiveSparkPlanExec) node).executedPlan());
+        }
+        push(node.children(), waiting);
+        push(node.subqueries(), waiting);
     }
 
     /** A query whose stages are looked for. */
@@ -422,6 +460,8 @@ public final class LiveShuffles {
         final Map offered = new IdentityHashMap();
         AdaptiveSparkPlanExec plan;
         boolean isSteady = true;
+        long read = 0;
+        long took = 0;
 
         Query(AdaptiveExecutionContext context, String settings, Object set) {
             this.context = context;
@@ -519,26 +559,56 @@ public final class LiveShuffles {
             return all;
         }
 
+        /** How long it took to run with all below it, but for what has been counted, in ms. */
+        long took(Times times, Set counted) {
+            long all = stage instanceof ShuffleQueryStageExec ? 0 : milliseconds(times);
+            java.util.ArrayDeque waiting = new java.util.ArrayDeque();
+            waiting.push(stage.plan());
+            while (!waiting.isEmpty()) {
+                SparkPlan node = (SparkPlan) waiting.pop();
+                if (node instanceof ReusedExchangeExec) {
+                    waiting.push(((ReusedExchangeExec) node).child());
+                }
+                if (node instanceof ShuffleExchangeLike) {
+                    Integer shuffle = Integer.valueOf(((ShuffleExchangeLike) node).shuffleId());
+                    all += counted.add(shuffle) ? times.elapsed(shuffle) : 0;
+                }
+                pushRun(node, waiting);
+            }
+            return all;
+        }
+
         void isUsed() {
             references = references + ',' + System.currentTimeMillis();
         }
     }
 
-    /** How long the map tasks of shuffles have taken. */
+    /** How long the map tasks of shuffles have taken, added up, and how long they ran. */
     public static final class Times extends SparkListener {
         final Map byShuffle = Collections.synchronizedMap(new Bounded());
 
         public void onStageCompleted(SparkListenerStageCompleted event) {
             StageInfo stage = event.stageInfo();
             if (stage.shuffleDepId().isDefined() && stage.taskMetrics() != null) {
+                long ran = 0;
+                if (stage.completionTime().isDefined() && stage.submissionTime().isDefined()) {
+                    ran = ((Long) stage.completionTime().get()).longValue()
+                        - ((Long) stage.submissionTime().get()).longValue();
+                }
                 byShuffle.put(
-                    stage.shuffleDepId().get(), Long.valueOf(stage.taskMetrics().executorRunTime()));
+                    stage.shuffleDepId().get(),
+                    new long[] {stage.taskMetrics().executorRunTime(), ran});
             }
         }
 
         long of(int shuffle) {
-            Object found = byShuffle.get(Integer.valueOf(shuffle));
-            return found == null ? 0 : ((Long) found).longValue();
+            long[] found = (long[]) byShuffle.get(Integer.valueOf(shuffle));
+            return found == null ? 0 : found[0];
+        }
+
+        long elapsed(Integer shuffle) {
+            long[] found = (long[]) byShuffle.get(shuffle);
+            return found == null ? 0 : found[1];
         }
     }
 
