@@ -158,6 +158,63 @@ def test_explain_shows_what_is_reused(
     assert "as an earlier query left it; its tasks took" in shown
 
 
+def outlook(reusing: Reusing, df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `explain` says of the exchanges of a query."""
+    capsys.readouterr()
+    reusing.env.from_dataframe(df).explain()
+    shown = capsys.readouterr().out
+    return shown[shown.index("== Holdfast ==") :]
+
+
+def test_explain_says_what_is_held_and_what_never_is(
+    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark = reusing.env.spark
+    sums = by_shop(spark, tables)
+    assert re.search(
+        r"to be held for later queries: Exchange hashpartitioning\(n#",
+        outlook(reusing, sums, capsys),
+    )
+    twice = F.udf(lambda value: value * 2, "long")
+    drawn, called, floats = (
+        spark.range(9).where(F.rand(1) < 0.5).groupBy(F.col("id") % 3).count(),
+        spark.range(9).select(twice("id").alias("k")).groupBy("k").count(),
+        spark.createDataFrame([(0.0,)], "x double").groupBy("x").count(),
+    )
+    for query, why in (
+        (drawn, "rand is not deterministic"),
+        (called, "the rows of BatchEvalPython may depend on more than its inputs"),
+        (floats, "Spark takes different floating-point rows of the program for equal"),
+        (
+            sums.where("s > 0.0D").distinct(),
+            "Spark takes different floating-point values for equal",
+        ),
+    ):
+        for _ in range(2):
+            said = outlook(reusing, query, capsys)
+            assert re.search(rf"not reused: Exchange .*\n  as {why}\n", said), said
+            query.collect()
+
+
+def test_explain_says_why_what_is_held_is_not_read(
+    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark = reusing.env.spark
+    sums = by_shop(spark, tables)
+    reusing.env.from_dataframe(sums).collect()
+    assert "reused: Exchange" in outlook(reusing, by_shop(spark, tables), capsys)
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    said = outlook(reusing, by_shop(spark, tables), capsys)
+    assert "as other settings than when an earlier query ran it" in said
+    assert "\nreused: " not in said
+    spark.conf.unset("spark.sql.ansi.enabled")
+    write(spark, tables / "sales", 5, "append")
+    said = outlook(reusing, by_shop(spark, tables), capsys)
+    assert "as other files than when an earlier query ran it" in said
+    # The shops are as they were.
+    assert said.count("\nreused: ") == 1
+
+
 def test_broadcasts_are_reused(reusing: Reusing, tables: Path) -> None:
     reusing.env.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10mb")
     sums = by_shop(reusing.env, tables)

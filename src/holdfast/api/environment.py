@@ -813,10 +813,20 @@ class Environment(StreamEnvironment):
     def _reused_shuffles(
         self, live: LiveShuffles, table: Table, request: JobRequest[Query] | None
     ) -> Iterator[str]:
-        """The shuffles and broadcasts of earlier queries that a job would read."""
+        """What becomes of a job's shuffles and broadcasts: those in doubt once for each reason."""
         runs = self.plain(table) if request is None else self._master.substituted(request)
-        for what, seconds in live.reusable(runs):
-            yield f"reused: {what}\n  as an earlier query left it; its tasks took {seconds:.1f} s"
+        told: set[str | None] = set()
+        for each in live.outlook(runs):
+            if each.is_reused:
+                yield (
+                    f"reused: {each.what}\n"
+                    f"  as an earlier query left it; its tasks took {each.seconds:.1f} s"
+                )
+            elif each.is_held:
+                yield f"to be held for later queries: {each.what}"
+            elif each.why_not not in told:
+                told.add(each.why_not)
+                yield f"not reused: {each.what}\n  as {each.why_not}"
 
     def _why_nothing(self) -> Iterator[str]:
         """Why a plan reads and keeps nothing."""

@@ -128,15 +128,14 @@ class LiveShuffles:
             kept = [each for each in (*kept, newcomer) if each.key not in released]
         return released
 
-    def reusable(self, dataframe: DataFrame) -> list[tuple[str, float]]:
-        """The exchanges that a query would read and not run: what each is, and its tasks' seconds.
+    def outlook(self, dataframe: DataFrame) -> list[ExchangeOutlook]:
+        """What becomes of a query's exchanges, upper ones first; below a reused one nothing runs.
 
         Args:
             dataframe: the query, which is planned and not run.
         """
         lines = str(self._in_jvm.reusable(dataframe._jdf.queryExecution())).splitlines()
-        parted = [line.partition(" ") for line in lines]
-        return [(what, float(took) / _MILLISECONDS) for took, _, what in parted]
+        return [ExchangeOutlook.read(line) for line in lines]
 
     @contextmanager
     def left_alone(self) -> Iterator[None]:
@@ -152,6 +151,33 @@ class LiveShuffles:
         # A session that has been stopped has no JVM to ask any more.
         with suppress(Py4JError, OSError):
             self._in_jvm.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeOutlook:
+    """What becomes of an exchange of a query.
+
+    Attributes:
+        what: the exchange, as Spark shows it.
+        is_reused: what an earlier query has left is read.
+        is_held: it is run, and then held for later queries, if there is room.
+        why_not: why it is neither, or why what was held isn't read.
+        seconds: of its tasks, when an earlier query ran it.
+    """
+
+    what: str
+    is_reused: bool
+    is_held: bool
+    why_not: str | None
+    seconds: float
+
+    @staticmethod
+    def read(line: str) -> ExchangeOutlook:
+        """What the JVM says of it."""
+        outlook, took, what = line.split("\t", 2)
+        reused, held = outlook == "reused", outlook == "to be held"
+        why_not = None if reused or held else outlook
+        return ExchangeOutlook(what, reused, held, why_not, float(took) / _MILLISECONDS)
 
 
 @dataclass

@@ -77,7 +77,8 @@ public final class LiveShuffles {
 
     /**
      * @param session whose queries these are
-     * @param inputs gives the listings that a plan's rows depend on, see `StageInputs`
+     * @param inputs gives the listings that a plan's rows depend on, or says what isn't known of
+     *     it, see `StageInputs`
      * @param settings gives a text that changes with a session's settings
      * @param copied gives a copy of a plan, with nothing made of settings yet, for a session
      * @param changed gives the first of listed files that isn't as listed, for a configuration
@@ -213,8 +214,8 @@ public final class LiveShuffles {
     }
 
     /**
-     * The exchanges that a query reads and doesn't run, a line each: its tasks' milliseconds, and
-     * what it is.
+     * The exchanges of a query, upper ones first, a line each: `reused`, `to be held`, or why it is
+     * neither; its tasks' milliseconds; and what it is. What is below a reused one is left out.
      */
     public String reusable(QueryExecution query) {
         TreeNode plan = adaptive(query.executedPlan());
@@ -233,13 +234,33 @@ public final class LiveShuffles {
         while (!waiting.isEmpty()) {
             SparkPlan each = (SparkPlan) waiting.pop();
             Held one = each instanceof Exchange ? (Held) held.get(each.canonicalized()) : null;
-            if (one != null && query.context().stageCache().contains(one.key())) {
-                lines.append(one.milliseconds(times)).append(' ');
+            boolean isReused =
+                one != null && query.context().stageCache().contains(one.key());
+            if (each instanceof Exchange) {
+                lines.append(isReused ? "reused" : outlook(query, each, one)).append('\t');
+                lines.append(one == null ? 0 : one.milliseconds(times)).append('\t');
                 lines.append(each.simpleString(MOST_FIELDS).replace('\n', ' ')).append('\n');
-                continue;
             }
-            pushPlanned(each, waiting);
+            if (!isReused) {
+                pushPlanned(each, waiting);
+            }
         }
+    }
+
+    /** Whether an exchange is held when it has run, or why not, or why what is held isn't read. */
+    String outlook(AdaptiveSparkPlanExec query, SparkPlan exchange, Held one) {
+        Object found = inputs.apply(exchange, Boolean.TRUE);
+        if (!(found instanceof Map)) {
+            return ((String) found).replace('\n', ' ').replace('\t', ' ');
+        }
+        if (!query.context().qe().normalized().getTagValue(FRESH).isDefined()) {
+            return "the query can't be copied";
+        }
+        if (one != null && !one.settings.equals(settings.apply(session))) {
+            return "other settings than when an earlier query ran it";
+        }
+        return one != null && !one.listings.equals(found)
+            ? "other files than when an earlier query ran it" : "to be held";
     }
 
     /** The plan below a command; or what there is instead. */
@@ -404,8 +425,12 @@ public final class LiveShuffles {
         if (!isSteady || !query.isFresh()) {
             return null;
         }
-        Map listings = (Map) inputs.apply(stage.plan(), Boolean.TRUE);
-        if (listings == null || !query.reads(listings) || !isThere(listings, looked)) {
+        Object found = inputs.apply(stage.plan(), Boolean.TRUE);
+        if (!(found instanceof Map)) {
+            return null;
+        }
+        Map listings = (Map) found;
+        if (!query.reads(listings) || !isThere(listings, looked)) {
             return null;
         }
         return new Held(++numbers, planned, stage, listings, query.settings);

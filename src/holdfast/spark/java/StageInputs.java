@@ -85,8 +85,8 @@ public final class StageInputs implements BiFunction {
      *
      * @param plan a `SparkPlan`
      * @param strictly whether all that the plan's rows depend on must be known
-     * @return of each file its path, length, modification time and tag; null where something that
-     *     must be known isn't
+     * @return of each file its path, length, modification time and tag; where something that must
+     *     be known isn't, a `String` that says what
      */
     public Object apply(Object plan, Object strictly) {
         boolean strict = ((Boolean) strictly).booleanValue();
@@ -99,15 +99,19 @@ public final class StageInputs implements BiFunction {
             if (!seen.add(each)) {
                 continue;
             }
-            if (strict && !isKnown(each)) {
-                return null;
-            }
-            if (each instanceof FileSourceScanExec) {
+            String doubt = strict ? doubt(each) : null;
+            if (doubt == null && each instanceof FileSourceScanExec) {
                 HadoopFsRelation relation = ((FileSourceScanExec) each).relation();
                 boolean isListed = listed(relation, listings);
-                if (strict && !(isListed && isOfSpark(relation.fileFormat()))) {
-                    return null;
+                if (strict && !isOfSpark(relation.fileFormat())) {
+                    doubt = relation.fileFormat() + " is none of Spark's own data sources";
+                } else if (strict && !isListed) {
+                    doubt = "a catalog lists the files, they aren't there as listed, or there are "
+                        + "none or more than " + MOST_FILES;
                 }
+            }
+            if (doubt != null) {
+                return doubt;
             }
             below(each, waiting);
         }
@@ -147,35 +151,47 @@ public final class StageInputs implements BiFunction {
         }
     }
 
-    static boolean isKnown(SparkPlan node) {
+    /** What isn't known of what an operator itself makes its rows of; null for nothing. */
+    static String doubt(SparkPlan node) {
         String name = node.getClass().getName();
         if (!name.startsWith(OPERATORS) || !KNOWN.contains(node.getClass().getSimpleName())) {
-            return false;
+            return "the rows of " + node.nodeName() + " may depend on more than its inputs";
         }
         if (node instanceof LocalTableScanExec && !isComparedByBits(node.schema())) {
-            return false;
+            return "Spark takes different floating-point rows of the program for equal";
         }
         if (node instanceof BroadcastExchangeExec) {
             Object mode = ((BroadcastExchangeExec) node).mode();
-            if (mode instanceof HashedRelationBroadcastMode
-                    && !areKnown(((HashedRelationBroadcastMode) mode).key())) {
-                return false;
+            String ofKey = mode instanceof HashedRelationBroadcastMode
+                ? doubt(((HashedRelationBroadcastMode) mode).key()) : null;
+            if (ofKey != null) {
+                return ofKey;
             }
         }
-        return areKnown(node.expressions());
+        return doubt(node.expressions());
     }
 
-    static boolean areKnown(Seq all) {
+    static String doubt(Seq all) {
         ArrayDeque waiting = new ArrayDeque();
         pushAll(all, waiting);
         while (!waiting.isEmpty()) {
             Expression each = (Expression) waiting.pop();
-            if (!each.deterministic() || !isKnown(each)) {
-                return false;
+            boolean ofChildren = false;
+            Iterator children = each.children().iterator();
+            while (children.hasNext()) {
+                ofChildren |= !((Expression) children.next()).deterministic();
+            }
+            if (!each.deterministic() && !ofChildren) {
+                return each.prettyName() + " is not deterministic";
+            }
+            if (!isKnown(each)) {
+                return each instanceof Literal || each instanceof InSet
+                    ? "Spark takes different floating-point values for equal"
+                    : each.prettyName() + " is none of Spark's own functions";
             }
             pushAll(each.children(), waiting);
         }
-        return true;
+        return null;
     }
 
     /** Whether Spark takes values for the same only if their bits are: 0.0 is -0.0 to it. */
