@@ -183,7 +183,7 @@ def test_explain_says_what_is_held_and_what_never_is(
     )
     for query, why in (
         (drawn, "rand is not deterministic"),
-        (called, "the rows of BatchEvalPython may depend on more than its inputs"),
+        (called, r"the rows of \w+EvalPython may depend on more than its inputs"),
         (floats, "Spark takes different floating-point rows of the program for equal"),
         (
             sums.where("s > 0.0D").distinct(),

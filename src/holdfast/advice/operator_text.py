@@ -8,7 +8,8 @@ from typing import Any
 
 # How a plan is run, not what it computes.
 _HOW = re.compile(
-    r"(WholeStageCodegen|InputAdapter|AdaptiveSparkPlan|AQEShuffleRead|ColumnarToRow|Sort"
+    r"(WholeStageCodegen|InputAdapter|AdaptiveSparkPlan|AQEShuffleRead|CustomShuffleReader|Sort"
+    r"|ColumnarToRow"
     r"|(Shuffle|Broadcast|TableCache|Result)QueryStage)( |$)"
 )
 _FAMILIES = {
