@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,22 @@ class Query:
     Attributes:
         name: tells it from others.
         sql: its text, over the tables of TPC-H.
+        change: made to the tables in a directory before it is asked.
     """
 
     name: str
     sql: str
+    change: Callable[[Path], None] | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a program asks, one after the other.
+
+    Attributes:
+        queries: in order.
+        target: what all of them may take with the implicit cache, where they take 1 without.
+    """
+
+    queries: list[Query]
+    target: float
