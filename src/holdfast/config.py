@@ -337,8 +337,9 @@ JOB_RECOVERY_TASK_TIME = ConfigOption[timedelta](
     "a duration, such as 1 s",
     lambda: timedelta(seconds=1),
     "`1 s`",
-    "How long a task of a recoverable job is expected to take at most; it is given less data "
-    "accordingly. With 0, tasks are those of Spark.",
+    "How long a task of a recoverable job is expected to take at most, or a twentieth of the job's "
+    "expected time, if that is longer; it is given less data accordingly. With 0, tasks are those "
+    "of Spark.",
 )
 EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "job-event.store.write-buffer.size",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.graph.plan_cuts import MIB, NodeFacts
 from holdfast.graph.task_sizes import (
     LEAST_TASK,
+    LONGEST_SHARE,
     SHUFFLED_RATE,
     WORK_RATE,
     PlanEffort,
@@ -22,6 +23,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 
 BYTES = st.integers(0, 1 << 50)
 SECONDS = st.floats(0.001, 3600)
+CORES = st.integers(1, 512)
 
 
 def node(
@@ -41,28 +43,41 @@ def efforts() -> st.SearchStrategy[PlanEffort]:
     )
 
 
-@given(efforts(), SECONDS)
-def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float) -> None:
-    sizes = task_sizes(effort, seconds)
+@given(efforts(), SECONDS, CORES)
+def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float, cores: int) -> None:
+    sizes = task_sizes(effort, seconds, cores)
+    may = max(seconds, LONGEST_SHARE * effort.work / WORK_RATE / cores) * 1.000001
     if sizes.files > LEAST_TASK:
         work = sizes.files * effort.work / max(1, effort.read)
-        assert work / WORK_RATE <= seconds * 1.000001
+        assert work / WORK_RATE <= may
     if sizes.shuffled > LEAST_TASK:
-        assert sizes.shuffled / SHUFFLED_RATE <= seconds
+        assert sizes.shuffled / SHUFFLED_RATE <= may
     assert min(sizes.files, sizes.shuffled) >= LEAST_TASK
 
 
-@given(efforts(), SECONDS, BYTES)
+@given(efforts(), SECONDS, CORES)
+def test_a_core_has_no_more_tasks_than_lose_little(
+    effort: PlanEffort, seconds: float, cores: int
+) -> None:
+    tasks = effort.read / task_sizes(effort, seconds, cores).files
+    assert tasks <= cores / LONGEST_SHARE * 1.01 + 1
+
+
+@given(efforts(), SECONDS, BYTES, CORES)
 def test_more_work_for_the_same_bytes_makes_no_task_larger(
-    effort: PlanEffort, seconds: float, more: int
+    effort: PlanEffort, seconds: float, more: int, cores: int
 ) -> None:
     harder = replace(effort, work=effort.work + more)
-    assert task_sizes(harder, seconds).files <= task_sizes(effort, seconds).files
+    sizes, of_harder = (task_sizes(each, seconds, cores) for each in (effort, harder))
+    # Of so many bytes, floating-point numbers leave out the last few.
+    assert of_harder.files <= sizes.files * 1.000001 + 1
 
 
-@given(efforts(), SECONDS, SECONDS)
-def test_more_time_makes_no_task_smaller(effort: PlanEffort, one: float, other: float) -> None:
-    short, long = (task_sizes(effort, seconds) for seconds in sorted((one, other)))
+@given(efforts(), SECONDS, SECONDS, CORES)
+def test_more_time_makes_no_task_smaller(
+    effort: PlanEffort, one: float, other: float, cores: int
+) -> None:
+    short, long = (task_sizes(effort, seconds, cores) for seconds in sorted((one, other)))
     assert short.files <= long.files
     assert short.shuffled <= long.shuffled
 

@@ -15,6 +15,9 @@ WORK_RATE = 64 * MIB
 """Of a plan's work, in bytes: what one core does in a second; TPC-H's come to 60 to 150 MiB."""
 SHUFFLED_RATE = 32 * MIB
 """Of what shuffles have written, in bytes: what one core goes through in a second."""
+LONGEST_SHARE = 0.05
+"""Of a job's expected time, what a task may take in any case. More tasks are no gain: partial
+aggregates gather fewer rows in each, so that more are shuffled."""
 LEAST_TASK = 4 * MIB
 """Bytes below which no task is made smaller: to start one costs milliseconds."""
 
@@ -66,16 +69,19 @@ def plan_effort(root: CanonicalNode, facts: Facts) -> PlanEffort:
     )
 
 
-def task_sizes(effort: PlanEffort, seconds: float) -> TaskSizes:
+def task_sizes(effort: PlanEffort, seconds: float, cores: int) -> TaskSizes:
     """What a task goes through that is expected to take no longer than that.
 
     Args:
         effort: of its plan: the more work there is for each byte, the fewer bytes.
-        seconds: how long a task may take.
+        seconds: how long a task may take; in a job that takes long, a share of that.
+        cores: how many run the job.
 
-    >>> task_sizes(PlanEffort(100 * MIB, 200 * MIB, False), seconds=1)
+    >>> task_sizes(PlanEffort(100 * MIB, 200 * MIB, False), seconds=1, cores=2)
     TaskSizes(files=33554432, shuffled=33554432)
     """
+    expected = effort.work / WORK_RATE / max(cores, 1)
+    seconds = max(seconds, expected * LONGEST_SHARE)
     part = effort.read / effort.work if effort.work else 1.0
     return TaskSizes(
         files=max(LEAST_TASK, int(seconds * WORK_RATE * part)),

@@ -89,7 +89,7 @@ def task_dealing(
     seconds = task_time.total_seconds()
     if not seconds:
         return TaskDealing()
-    sizes = task_sizes(effort, seconds)
+    sizes = task_sizes(effort, seconds, spark.sparkContext.defaultParallelism)
     settings: dict[str, str] = {}
     given = inputs.settings.keys()
     if sizes.files < _SPARK_S_MOST[_MOST_OF_FILES] and _MOST_OF_FILES not in given:
