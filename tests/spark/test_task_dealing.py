@@ -29,7 +29,7 @@ COST_OF_FILE = "spark.sql.files.openCostInBytes"
 SHUFFLED_TO = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_SHUFFLED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-EFFORT = PlanEffort(1000 * MIB, 4000 * MIB, False)
+EFFORT = PlanEffort(100 * MIB, 400 * MIB, False)
 QUARTER = timedelta(milliseconds=250)
 
 
