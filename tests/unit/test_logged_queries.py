@@ -310,6 +310,21 @@ def test_only_queries_that_have_ended_well_count() -> None:
     assert log.read().queries == ()
 
 
+def test_a_plan_that_is_too_deep_costs_its_query_alone() -> None:
+    log = Log()
+    log.lines.append(
+        b'{"Event":"%sSQLExecutionStart","executionId":1,"description":"","time":1,"sparkPlanInfo":'
+        % _SQL.encode()
+        + b'{"nodeName":"Filter","simpleString":"Filter","children":[' * 20_000
+        + b"]}" * 20_000
+        + b"}"
+    )
+    log.end(1)
+    run(log, aggregated(5, 100), 2, 100)
+    found = log.read()
+    assert (len(found.queries), found.unreadable) == (1, 1)
+
+
 def damaged() -> Iterator[bytes]:
     yield b"not JSON"
     yield b'{"Event":"SparkListenerStageCompleted","Stage In'

@@ -40,7 +40,7 @@ class LoggedQueries:
         queries: those that have ended well, in the order in which they ended.
         cut_short: how many operators the log has cut short, so that what they are part of is like
             nothing else.
-        unreadable: how many lines aren't events.
+        unreadable: how many lines aren't events, or hold plans that are too deep.
     """
 
     queries: tuple[PastQuery, ...]
@@ -62,7 +62,8 @@ def logged_queries(lines: Iterable[bytes]) -> LoggedQueries:
             continue
         try:
             log.hear(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        # A plan may be thousands of operators deep.
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             unreadable += 1
     return LoggedQueries(tuple(log.ended), log.cut_short, unreadable)
 

@@ -11,6 +11,7 @@ from holdfast.advice.event_log_files import event_logs
 from holdfast.advice.logged_queries import logged_queries
 from holdfast.advice.past_query import PastQuery
 from holdfast.advice.proposal import Proposal
+from holdfast.errors import EventLogError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,14 @@ class Advice:
         proposals: what saves most first.
         cut_short: how many operators a log has cut short: these are like no others.
         unreadable: how many lines of logs aren't events.
+        failures: why logs could not be read.
     """
 
     queries: tuple[PastQuery, ...]
     proposals: tuple[Proposal, ...]
     cut_short: int
     unreadable: int
+    failures: tuple[str, ...] = ()
 
     @property
     def applications(self) -> int:
@@ -53,6 +56,8 @@ class Advice:
 def advice(paths: Iterable[Path], *, budget: int | None, least_seconds: float, most: int) -> Advice:
     """Reads event logs, and says what would have been worth keeping.
 
+    Logs of a directory that can't be read are left out.
+
     Args:
         paths: logs, and directories of them.
         budget: how many bytes all of it may have; None for any number.
@@ -60,9 +65,14 @@ def advice(paths: Iterable[Path], *, budget: int | None, least_seconds: float, m
         most: how many proposals there may be.
 
     Raises:
-        EventLogError: when a log can't be read.
+        EventLogError: when there is nothing at a path.
     """
-    read = [logged_queries(log.lines()) for path in paths for log in event_logs(path)]
+    read, failures = [], []
+    for log in [log for path in paths for log in event_logs(path)]:
+        try:
+            read.append(logged_queries(log.lines()))
+        except EventLogError as error:
+            failures.append(str(error))
     queries = [query for each in read for query in each.queries]
     queries.sort(key=lambda query: query.started)
     return Advice(
@@ -70,4 +80,5 @@ def advice(paths: Iterable[Path], *, budget: int | None, least_seconds: float, m
         choose(queries, budget=budget, least_seconds=least_seconds, most=most),
         sum(each.cut_short for each in read),
         sum(each.unreadable for each in read),
+        tuple(failures),
     )

@@ -75,16 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: what argparse made of the command line.
 
     Returns:
-        the exit code: 0, or 2 for logs that aren't there or can't be read.
+        the exit code: 0, 1 where a log could not be read, 2 for paths that aren't there.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names may hold what the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="replace")
     try:
-        _show(arguments)
+        failures = _show(arguments)
         sys.stdout.flush()
     except EventLogError as error:
-        print(printable(f"holdfast advise: {error}"), file=sys.stderr)
+        _complain(str(error))
         return _BAD_INPUT
     except BrokenPipeError:
         # Whoever read has seen enough; nothing must be flushed to it at the end.
@@ -92,10 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return 0
+    return _FAILED if failures else 0
 
 
-def _show(arguments: argparse.Namespace) -> None:
+def _show(arguments: argparse.Namespace) -> int:
     paths: list[Path] = arguments.logs
     found = advice(
         paths,
@@ -103,10 +103,17 @@ def _show(arguments: argparse.Namespace) -> None:
         least_seconds=arguments.min_saved,
         most=arguments.limit,
     )
+    for failure in found.failures:
+        _complain(failure)
     if arguments.json:
         print(json.dumps(as_json.described(found), indent=2))
     else:
         as_table.show_advice(output(), found)
+    return len(found.failures)
+
+
+def _complain(what: str) -> None:
+    print(printable(f"holdfast advise: {what}"), file=sys.stderr)
 
 
 def _size(text: str) -> int:
