@@ -7,11 +7,14 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.UUID;
 import java.util.function.BiFunction;
@@ -24,6 +27,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.UnaryExecNode;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
@@ -44,6 +48,8 @@ import scala.runtime.AbstractFunction2;
 public final class RetainedBroadcasts implements BiFunction, Predicate {
     // In bytes, of a task's rows: what is larger is broadcast as it is without us.
     static final int LARGEST = 1 << 28;
+    // What has been collected, as a digest.
+    static final TreeNodeTag CONTENT = new TreeNodeTag("holdfast.collected");
     private static final String ROWS = ".rows";
 
     public RetainedBroadcasts() {}
@@ -87,9 +93,13 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
                 return child.executeCollectIterator();
             }
             long count = 0L;
+            MessageDigest digest = sha256();
             for (int index = 0; index < parts.length; index++) {
                 count += ByteBuffer.wrap(parts[index]).getLong();
+                digest.update(ByteBuffer.allocate(Long.BYTES).putLong(parts[index].length).array());
+                digest.update(parts[index]);
             }
+            setTagValue(CONTENT, new BigInteger(1, digest.digest()).toString(16));
             return new Tuple2(Long.valueOf(count), new Rows(parts, output().size()));
         }
 
@@ -154,6 +164,14 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
             } catch (IOException trouble) {
                 // It is collected again.
                 place.apply(null, trouble);
+            }
+        }
+
+        private static MessageDigest sha256() {
+            try {
+                return MessageDigest.getInstance("SHA-256");
+            } catch (NoSuchAlgorithmException impossible) {
+                throw new IllegalStateException(impossible);
             }
         }
 

@@ -125,6 +125,8 @@ public final class RetainedShuffles {
     static final int REGISTERED_WITHIN = 100;
     static final String DATA = ".data";
     static final String INDEX = ".index";
+    /** On what was collected for a broadcast, see `RetainedBroadcasts`. */
+    static final TreeNodeTag COLLECTED = new TreeNodeTag("holdfast.collected");
     static final Pattern NUMBER = Pattern.compile("(#|plan_id=)(\\d+)");
 
     final SparkContext context;
@@ -1003,7 +1005,7 @@ public final class RetainedShuffles {
                 valuesIn((Expression) expressions.next(), exact);
             }
             if (isBroadcast(plan)) {
-                exact.append(job.contentOf(plan.executeBroadcast())).append('\n');
+                exact.append(contentOf(plan)).append('\n');
             }
             text.append(" (\n");
             SparkPlan inner = innerOf(plan);
@@ -1030,6 +1032,15 @@ public final class RetainedShuffles {
             // Where files lie the split says.
             sorted.keySet().removeAll(Arrays.asList("path", "paths", "__paths__"));
             exact.append(' ').append(sorted).append('\n');
+        }
+
+        /** What a broadcast has sent: its rows if they were kept, or else what was made of them. */
+        private String contentOf(SparkPlan plan) throws Exception {
+            Broadcast sent = plan.executeBroadcast();
+            TreeNode exchange = plan instanceof ReusedExchangeExec
+                ? (TreeNode) ((ReusedExchangeExec) plan).child() : plan;
+            Option collected = ((TreeNode) exchange.children().head()).getTagValue(COLLECTED);
+            return collected.isDefined() ? (String) collected.get() : job.contentOf(sent);
         }
 
         private static boolean isBroadcast(SparkPlan plan) {
