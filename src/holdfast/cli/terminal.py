@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
+from collections.abc import Callable
 from datetime import datetime
 
 from rich.console import Console, RenderableType
@@ -12,8 +15,34 @@ from rich.text import Text
 from holdfast.cli.datasets.printable import printable
 
 UNKNOWN = "-"
+_FAILED = 1
+_INTERRUPTED = 130
 _WIDEST = 100_000
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def printing(show: Callable[[], int]) -> int:
+    """Runs what prints to this process's output.
+
+    Args:
+        show: prints, and gives the exit code.
+
+    Returns:
+        that code; 1 where whoever reads has seen enough, 130 after Ctrl-C.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        code = show()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nothing must be flushed to it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return code
 
 
 def output() -> Console:

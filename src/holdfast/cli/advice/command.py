@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,13 +14,12 @@ from holdfast.cli.advice import as_json, as_table
 from holdfast.cli.advice.advice import advice
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.path_argument import path_argument
-from holdfast.cli.terminal import output
+from holdfast.cli.terminal import output, printing
 from holdfast.config_values import parse_positive_memory_size
 from holdfast.errors import EventLogError
 
 _FAILED = 1
 _BAD_INPUT = 2
-_INTERRUPTED = 130
 
 
 def add_to(commands: Any) -> None:
@@ -77,22 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         the exit code: 0, 1 where a log could not be read, 2 for paths that aren't there.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may hold what the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="replace")
-    try:
-        failures = _show(arguments)
-        sys.stdout.flush()
-    except EventLogError as error:
-        _complain(str(error))
-        return _BAD_INPUT
-    except BrokenPipeError:
-        # Whoever read has seen enough; nothing must be flushed to it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    return _FAILED if failures else 0
+
+    def show() -> int:
+        try:
+            return _FAILED if _show(arguments) else 0
+        except EventLogError as error:
+            _complain(str(error))
+            return _BAD_INPUT
+
+    return printing(show)
 
 
 def _show(arguments: argparse.Namespace) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -29,11 +27,10 @@ from holdfast.cli.task_executors import (
     given_executors,
     refuse_without_executors,
 )
-from holdfast.cli.terminal import output
+from holdfast.cli.terminal import output, printing
 from holdfast.config import CATALOG_URL, INTERMEDIATE_RESULT_DIRECTORY
 
 _FAILED = 1
-_INTERRUPTED = 130
 
 
 def add_to(commands: Any) -> None:
@@ -85,25 +82,18 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         the exit code: 0, 1 where an executor could not be asked, 2 for bad input.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files and columns may hold what the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="replace")
     # What can't be removed is told by the command itself.
     logging.getLogger("holdfast").addHandler(logging.NullHandler())
     act = _COMMANDS[arguments.command][0]
-    try:
-        failures = act(arguments, _source(arguments))
-        sys.stdout.flush()
-    except DataSetsError as error:
-        _complain(arguments, str(error))
-        return error.exit_code
-    except BrokenPipeError:
-        # Whoever read has seen enough; nothing must be flushed to it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    return _FAILED if failures else 0
+
+    def show() -> int:
+        try:
+            return _FAILED if act(arguments, _source(arguments)) else 0
+        except DataSetsError as error:
+            _complain(arguments, str(error))
+            return error.exit_code
+
+    return printing(show)
 
 
 def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import sys
@@ -14,15 +13,13 @@ from typing import Any
 
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.jobs import as_json, as_table
-from holdfast.cli.terminal import output
+from holdfast.cli.terminal import output, printing
 from holdfast.config import HIGH_AVAILABILITY_STORAGE_DIR
 from holdfast.files.local_path import local_path
 from holdfast.highavailability.job_listing import known_jobs
 
 STORAGE_DIR_VARIABLE = "HOLDFAST_STORAGE_DIR"
-_FAILED = 1
 _BAD_INPUT = 2
-_INTERRUPTED = 130
 
 
 def add_to(commands: Any) -> None:
@@ -56,23 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         the exit code: 0, or 2 for a directory that isn't there, can't be read, or isn't given.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may hold what the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="replace")
-    try:
-        root = _root(arguments.storage_dir, os.environ)
-        _show(root, arguments.json)
-        sys.stdout.flush()
-    except ValueError as error:
-        print(f"holdfast jobs: {error}", file=sys.stderr)
-        return _BAD_INPUT
-    except BrokenPipeError:
-        # Whoever read has seen enough; nothing must be flushed to it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    return 0
+
+    def show() -> int:
+        try:
+            _show(_root(arguments.storage_dir, os.environ), arguments.json)
+        except ValueError as error:
+            print(f"holdfast jobs: {error}", file=sys.stderr)
+            return _BAD_INPUT
+        return 0
+
+    return printing(show)
 
 
 def _show(root: Path, as_objects: bool) -> None:
