@@ -187,7 +187,7 @@ public final class StageInputs implements BiFunction {
             if (!isKnown(each)) {
                 return each instanceof Literal || each instanceof InSet
                     ? "Spark takes different floating-point values for equal"
-                    : each.prettyName() + " is none of Spark's own functions";
+                    : each.prettyName() + " may depend on more than its inputs";
             }
             pushAll(each.children(), waiting);
         }
