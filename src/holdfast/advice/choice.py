@@ -62,12 +62,12 @@ class _Choice:
         least_seconds: float,
         most: int,
     ) -> None:
-        self._all = sorted(queries, key=lambda each: each.started)
+        ordered = sorted(queries, key=lambda each: each.started)
         self._rates = rates
         self._budget = budget
         self._least = least_seconds
         self._most = most
-        self._parts = _parts_by_key(self._all)
+        self._parts = _parts_by_key(ordered)
         alone = {key: self._alone(parts) for key, parts in self._parts.items()}
         self._candidates = {key: gain for key, gain in alone.items() if gain > least_seconds}
         # Some queries need more of the columns.
@@ -77,7 +77,7 @@ class _Choice:
         # Others are replayed in vain.
         self._queries = [
             query
-            for query in self._all
+            for query in ordered
             if any(part.key in self._candidates for part in query.root.walk())
         ]
         self._chosen: set[str] = set()
@@ -101,7 +101,8 @@ class _Choice:
             if seen == len(self._chosen):
                 if -rank <= 0:
                     break
-                self._set(self._chosen | {key})
+                self._chosen.add(key)
+                self._saved = self._total(self._chosen)
                 continue
             gain = self._total(self._chosen | {key}) - self._saved
             if gain > self._least:
@@ -116,10 +117,11 @@ class _Choice:
             for key in sorted(self._chosen, key=lambda key: self._candidates[key]):
                 without = self._chosen - {key}
                 tries = [without, *(without | {other} for other in others if other != key)]
-                best = max((each for each in tries if self._has_room(each)), key=self._total)
+                totals = [(self._total(each), each) for each in tries if self._has_room(each)]
+                saved, best = max(totals, key=lambda each: each[0])
                 # Less would be for the last digits.
-                if self._total(best) > self._saved + 1e-6:
-                    self._set(best)
+                if saved > self._saved + 1e-6:
+                    self._chosen, self._saved = best, saved
                     improved = True
                     break
 
@@ -149,10 +151,6 @@ class _Choice:
     def _total(self, chosen: set[str]) -> float:
         outcomes = replay(self._queries, chosen, self._rates)
         return sum(outcome.saved_seconds for outcome in outcomes.values())
-
-    def _set(self, chosen: set[str]) -> None:
-        self._chosen = chosen
-        self._saved = self._total(chosen)
 
 
 def _parts_by_key(queries: Sequence[PastQuery]) -> Mapping[str, list[PlanPart]]:

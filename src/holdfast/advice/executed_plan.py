@@ -286,7 +286,7 @@ class _Parts:
         plan_id = _PLAN_ID.search(str(node.get("simpleString", "")))
         if plan_id is not None:
             self._reusable[plan_id[1]] = rows
-        return replace(rows)
+        return rows
 
     def _reused(self, node: Mapping[str, Any]) -> _Rows:
         plan_id = _PLAN_ID.search(str(node.get("simpleString", "")))

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """A part of a query's plan, with all below it: what is above a shuffle or broadcast, or all.
+    """A part of a query's plan that could be cached, with all below it; or the whole query.
 
     Attributes:
         key: the same for parts that compute the same over the same; None where that isn't known,
             so that nothing is like it.
         what: what it computes, for people.
-        own_seconds: of its tasks, without those of what is below its inputs' shuffles.
-        bytes: of its rows, as they were shuffled, broadcast or collected.
-        inputs: the parts that its shuffles and broadcasts read.
+        own_seconds: of tasks, without what its inputs have cost.
+        bytes: of its rows, as they were shuffled, broadcast or collected, or else estimated.
+        inputs: the parts that it is made of.
         seconds: of its tasks and of all below it: what it cost to compute.
     """
 

@@ -134,7 +134,7 @@ class LiveShuffles:
         Args:
             dataframe: the query, which is planned and not run.
         """
-        lines = str(self._in_jvm.reusable(dataframe._jdf.queryExecution())).splitlines()
+        lines = str(self._in_jvm.outlooks(dataframe._jdf.queryExecution())).splitlines()
         return [ExchangeOutlook.read(line) for line in lines]
 
     @contextmanager

@@ -217,18 +217,18 @@ public final class LiveShuffles {
      * The exchanges of a query, upper ones first, a line each: `reused`, `to be held`, or why it is
      * neither; its tasks' milliseconds; and what it is. What is below a reused one is left out.
      */
-    public String reusable(QueryExecution query) {
+    public String outlooks(QueryExecution query) {
         TreeNode plan = adaptive(query.executedPlan());
         StringBuilder lines = new StringBuilder();
         if (plan instanceof AdaptiveSparkPlanExec) {
             synchronized (this) {
-                reusable((AdaptiveSparkPlanExec) plan, lines);
+                outlooks((AdaptiveSparkPlanExec) plan, lines);
             }
         }
         return lines.toString();
     }
 
-    void reusable(AdaptiveSparkPlanExec query, StringBuilder lines) {
+    void outlooks(AdaptiveSparkPlanExec query, StringBuilder lines) {
         java.util.ArrayDeque waiting = new java.util.ArrayDeque();
         waiting.push(query);
         while (!waiting.isEmpty()) {
