@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -13,17 +13,25 @@ from pyspark.sql import SparkSession
 import holdfast
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sides:
     """Two sessions of one Spark.
 
     Attributes:
         plain: PySpark's own.
         attached: whose DataFrames are Tables.
+        config: that one's.
     """
 
     plain: SparkSession
     attached: SparkSession
+    config: Mapping[str, object] = field(default_factory=dict)
+
+    def begin_programs(self) -> None:
+        """Goes on with new sessions: what was attached has ended."""
+        holdfast.detach(self.attached)
+        self.plain = self.plain.newSession()
+        self.attached = holdfast.attach(self.plain.newSession(), self.config)
 
     def ratios(
         self, step: Callable[[SparkSession], object], rounds: int, warm_ups: int = 1
@@ -75,7 +83,8 @@ def sides(home: Path, more: Mapping[str, object] | None = None) -> Iterator[Side
     try:
         config = {"intermediate-result-storage.directory": str(home / "kept"), **(more or {})}
         attached = holdfast.attach(spark.newSession(), config)
-        yield Sides(spark.newSession(), attached)
-        holdfast.detach(attached)
+        both = Sides(spark.newSession(), attached, config)
+        yield both
+        holdfast.detach(both.attached)
     finally:
         spark.stop()

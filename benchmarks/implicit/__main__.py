@@ -14,14 +14,15 @@ from benchmarks import tpch
 from benchmarks.attach.sides import Sides, seconds, sides
 from benchmarks.figure import Figure
 from benchmarks.figure_report import write
-from benchmarks.implicit import analyst, recurring, warehouse
+from benchmarks.implicit import analyst, programs, recurring, warehouse
 from benchmarks.implicit.workload import Workload
 
 _SEED = 16
 _CLOSE = 1e-9
 WORKLOADS = {
-    "an analyst's session": Workload(analyst.session(_SEED, 40), 0.7),
+    "an analyst's session": Workload(analyst.session(_SEED, 40), 0.5),
     "TPC-H three times": Workload(recurring.repeated(_SEED, 3), 0.85),
+    "five programs": Workload(programs.in_turn(_SEED, 5, 8), 0.6),
     "a warehouse's day": Workload(warehouse.day(_SEED, 200), 0.65),
     "nothing repeats": Workload(recurring.nothing_twice(_SEED, 30), 1.05),
 }
@@ -35,17 +36,24 @@ def main() -> int:
     """Measures, prints, writes; returns 1 where an answer was another one than plain Spark's."""
     parser = argparse.ArgumentParser(prog="bench-implicit", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
+    parser.add_argument(
+        "--shuffles", action="store_true", help="with nothing but shuffles of earlier queries"
+    )
     parser.add_argument("--only", choices=[*WORKLOADS], action="append")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     data = tpch.generate(arguments.output / "data", arguments.scale)
+    config = {
+        "implicit-cache.enabled": True,
+        "implicit-cache.results.enabled": not arguments.shuffles,
+    }
     figures: list[Figure] = []
     wrong: list[str] = []
     for name in arguments.only or WORKLOADS:
         with (
             tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary,
-            sides(Path(temporary).resolve(), {"implicit-cache.enabled": True}) as both,
+            sides(Path(temporary).resolve(), config) as both,
         ):
             tables = warehouse.copied(data.resolve(), Path(temporary) / "tables")
             figures += _measure(both, name, WORKLOADS[name], tables, wrong)
@@ -63,6 +71,10 @@ def _measure(
         session.sql(_WARM_UP).collect()
     plain, ours = [], []
     for number, query in enumerate(workload.queries):
+        if query.is_first:
+            both.begin_programs()
+            for session in (both.plain, both.attached):
+                tpch.register(session, tables)
         if query.change is not None:
             query.change(tables)
             for session in (both.plain, both.attached):

@@ -15,11 +15,13 @@ class Query:
         name: tells it from others.
         sql: its text, over the tables of TPC-H.
         change: made to the tables in a directory before it is asked.
+        is_first: a new program asks it.
     """
 
     name: str
     sql: str
     change: Callable[[Path], None] | None = None
+    is_first: bool = False
 
 
 @dataclass(frozen=True)

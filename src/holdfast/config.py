@@ -229,7 +229,33 @@ IMPLICIT_CACHE_ENABLED = ConfigOption[bool](
     "true or false",
     lambda: False,
     "`false`",
-    "Whether queries reuse shuffles and broadcasts of the session's earlier queries, unasked.",
+    "Whether queries reuse shuffles and broadcasts of the session's earlier queries, and results "
+    "that queries compute again and again are kept, unasked.",
+)
+IMPLICIT_CACHE_RESULTS_ENABLED = ConfigOption[bool](
+    "implicit-cache.results.enabled",
+    parse_boolean,
+    "true or false",
+    lambda: True,
+    "`true`",
+    "Whether results are kept unasked; otherwise nothing is written: shuffles alone are reused.",
+)
+IMPLICIT_CACHE_RESULTS_LIFETIME = ConfigOption[timedelta | None](
+    "implicit-cache.results.lifetime",
+    _parse_lifetime,
+    f"{_OF_APPLICATION!r}, or a duration above zero, such as 7 d",
+    lambda: timedelta(days=1),
+    "`1 d`",
+    "How long results that are kept unasked stay after their last use.",
+)
+IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME = ConfigOption[timedelta](
+    "implicit-cache.results.min-saved-time",
+    parse_duration,
+    "a duration, such as 500 ms",
+    lambda: timedelta(seconds=1),
+    "`1 s`",
+    "How much task time a result must have saved past queries, had it been kept before, so that it "
+    "is kept unasked.",
 )
 IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE = ConfigOption[MaxSize](
     "implicit-cache.live-shuffles.max-size",
@@ -383,6 +409,9 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_MAX_SIZE,
     INTERMEDIATE_RESULT_SHARING,
     IMPLICIT_CACHE_ENABLED,
+    IMPLICIT_CACHE_RESULTS_ENABLED,
+    IMPLICIT_CACHE_RESULTS_LIFETIME,
+    IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
     CATALOG_URL,
     TASK_EXECUTOR_ADDRESSES,

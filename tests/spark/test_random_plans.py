@@ -576,9 +576,37 @@ def test_pipelines_of_one_identity_have_the_same_rows(
         check(computed(one), computed(other), pipeline)
 
 
-def environment(spark: SparkSession, folder: str) -> Environment:
+# Nine jobs to each, and as many of plain Spark.
+@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 4)
+@pytest.mark.timeout(0)
+@given(data=st.data(), pipeline=pipelines)
+def test_what_recurs_in_random_pipelines_is_what_spark_computes(
+    random_sources: SparkSession, data: st.DataObject, pipeline: Pipeline
+) -> None:
+    spark = random_sources
+    mutated = [data.draw(mutations(pipeline), label="mutated") for _ in range(2)]
+    with TemporaryDirectory() as folder, environment(spark, folder, **KEEPS_ALL) as env:
+        recurring = env._recurring
+        assert recurring is not None
+        for each in (pipeline, *mutated) * 3:
+            needed = data.draw(st.sets(st.sampled_from(PLAIN.names), min_size=1), label="needed")
+            asked = each.stages(spark, PLAIN)[-1].select(*sorted(needed))
+            expected = computed(asked)
+            check(texts(env.from_dataframe(asked)), expected, each)
+            event(f"reads something: {read_something(env)}")
+            # What it has cost is known now.
+            recurring.close()
+
+
+KEEPS_ALL: dict[str, object] = {
+    "implicit-cache.enabled": True,
+    "implicit-cache.results.min-saved-time": "0 s",
+}
+
+
+def environment(spark: SparkSession, folder: str, **more: object) -> Environment:
     directory = str(Path(folder) / "kept")
-    return Environment(spark, config={"intermediate-result-storage.directory": directory})
+    return Environment(spark, config={"intermediate-result-storage.directory": directory, **more})
 
 
 def identity(env: Environment, df: DataFrame) -> str:

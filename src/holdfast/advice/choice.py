@@ -88,7 +88,7 @@ class _Choice:
         rates = self._rates
         first, *others = parts
         reads = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
-        return reads - first.bytes / rates.written
+        return reads - first.bytes / rates.written - first.extra_seconds
 
     def add_greedily(self) -> None:
         # Beside others a part rarely saves more than alone, so few have to be looked at again.

@@ -17,6 +17,10 @@ class PlanPart:
         own_seconds: of tasks, without what its inputs have cost.
         bytes: of its rows, as they were shuffled, broadcast or collected, or else estimated.
         inputs: the parts that it is made of.
+        columns: what the columns that the query uses are of the part's rows; empty where a key
+            stands for certain columns.
+        extra_seconds: of tasks, that computing all of its rows would have taken more, where the
+            query uses some alone.
         seconds: of its tasks and of all below it: what it cost to compute.
     """
 
@@ -25,6 +29,8 @@ class PlanPart:
     own_seconds: float
     bytes: int
     inputs: tuple[PlanPart, ...] = ()
+    columns: tuple[str, ...] = ()
+    extra_seconds: float = 0.0
     seconds: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -61,7 +61,7 @@ def replay(
                     outcome.queries.append(place)
                 if key not in there:
                     there.add(key)
-                    outcome.saved_seconds -= part.bytes / rates.written
+                    outcome.saved_seconds -= part.bytes / rates.written + part.extra_seconds
                 elif (saved := part.seconds - part.bytes / rates.read) > 0:
                     outcome.saved_seconds += saved
                     outcome.reads += 1

@@ -26,14 +26,16 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from holdfast.advice.query_history import QueryHistory
 from holdfast.api import tables_of_sessions
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
-from holdfast.api.implicit_cache import live_shuffles
+from holdfast.api.implicit_cache import live_shuffles, recurring_results
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.recurring_results import AskedQuery
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
@@ -84,12 +86,13 @@ from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.compatibility import check
-from holdfast.spark.failures import is_cancelled
+from holdfast.spark.failures import is_cancelled, reason
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
 from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
 from holdfast.spark.local_session import local_session
+from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
 from holdfast.spark.plans.possible_parts import PossibleParts
@@ -117,6 +120,8 @@ T = TypeVar("T")
 
 # What the first job that keeps a result would have to wait for.
 _NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "pyarrow.parquet")
+# Of past queries, what recurs is looked for in the last ones.
+_MOST_PAST = 1_000
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
 _FORMS = {
@@ -200,6 +205,12 @@ class Environment(StreamEnvironment):
                 lambda: self._sealing.why_not_common is None,
             )
         )
+        self._history = QueryHistory(
+            self._storage.application.hex,
+            plain.sparkContext.appName or "",
+            lambda: self._manager.results.past_queries(_MOST_PAST),
+            self._manager.results.note_query,
+        )
         self._run_on(plain, self._records)
         # To compile and import takes a moment, which the first job need not wait for.
         for warm_up in (self._compile, _import):
@@ -244,6 +255,11 @@ class Environment(StreamEnvironment):
         self._made_stream_program: StreamProgram | None = None
         # Shuffles of recoverable jobs are held by their records.
         self._live_shuffles = live_shuffles(plain, self.configuration) if records is None else None
+        self._recurring = (
+            recurring_results(plain, self._bridge, self._manager, self._history, self.configuration)
+            if records is None
+            else None
+        )
 
     @property
     def _sealing(self) -> stream_sealing.StreamSealing:
@@ -444,6 +460,8 @@ class Environment(StreamEnvironment):
         self._known_plans.forget_runs()
         if self._queries is not None:
             self._queries.stop()
+        if self._recurring is not None:
+            self._recurring.close()
         if self._live_shuffles is not None:
             self._live_shuffles.stop()
         if self._main is not self:
@@ -583,7 +601,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
-        request = replace(request, takes_all_rows=takes_all_rows)
+        asked, request = self._asked(replace(request, takes_all_rows=takes_all_rows))
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)
@@ -594,16 +612,25 @@ class Environment(StreamEnvironment):
             run_as.append(dataframe)
             return action(dataframe)
 
+        started = time.time()
         try:
             with self.left_alone(), self._reusing() as reused:
                 answer, result = jobs.run(request, acting, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
+        except Exception as error:
+            # Spark may refuse a plan that the user has not written, before it runs anything.
+            if asked is None or asked.runs_as is asked.query or not is_refusal(error):
+                raise
+            logger.warning("a query runs without what was kept unasked: %s", reason(error))
+            return self._run_plain(table, name, action)
         else:
             self._ended(JobExecutionResult.of(result), reused)
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
+            if self._recurring is not None and asked is not None:
+                self._recurring.ran(asked, name, started, result.net_runtime)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
@@ -645,7 +672,7 @@ class Environment(StreamEnvironment):
             return
         jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            for row, result in jobs.stream(request, self._alone(action)):
+            for row, result in jobs.stream(self._asked(request)[1], self._alone(action)):
                 if result is not None:
                     self._ended(JobExecutionResult.of(result))
                 elif row is not None:
@@ -662,7 +689,7 @@ class Environment(StreamEnvironment):
             return self.plain(table)
         form = _FORMS.get(name, HandOutForm.DATAFRAME)
         with InterruptibleAction(self._plain), self.left_alone():
-            dataframe, result = self._master.prepare(request, form)
+            dataframe, result = self._master.prepare(self._asked(request)[1], form)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 
@@ -671,14 +698,14 @@ class Environment(StreamEnvironment):
         request = self._request(table, "substituted")
         if request is None:
             return self.plain(table)
-        return self._master.substituted(request)
+        return self._master.substituted(self._asked(request, keeps=False)[1])
 
     def hand_out(self, table: Table) -> ParentDataFrame:
         """Like `substituted`, for a DataFrame that remains in use. Runs nothing."""
         request = self._request(table, "hand_out")
         if request is None:
             return self.plain(table)
-        return self._master.hand_out(request)
+        return self._master.hand_out(self._asked(request, keeps=False)[1])
 
     def cache(
         self, table: Table, lifetime: timedelta | str | None = None, name: str | None = None
@@ -775,7 +802,9 @@ class Environment(StreamEnvironment):
         """Describes which kept results a job of this table would read, and their locations."""
         lines = ["== Holdfast =="]
         request = self._request(table, "explain")
+        asked = None
         if request is not None:
+            asked, request = self._asked(request, keeps=False)
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted
@@ -804,6 +833,8 @@ class Environment(StreamEnvironment):
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
             lines += self._near_misses(request, found)
+        if asked is not None:
+            lines += _recurring(asked)
         if self._live_shuffles is not None:
             lines += self._reused_shuffles(self._live_shuffles, table, request)
         if len(lines) == 1:
@@ -877,6 +908,27 @@ class Environment(StreamEnvironment):
             )
             return None
 
+    def _asked(
+        self, request: JobRequest[Query], *, keeps: bool = True
+    ) -> tuple[AskedQuery | None, JobRequest[Query]]:
+        """What is kept, or read, of a job's query unasked; and the job that is run.
+
+        Args:
+            request: as it was asked.
+            keeps: what is worth it is kept from now on.
+        """
+        recurring = self._recurring
+        # Spark looks for what it has stored by the plan as it was written.
+        if recurring is None or self._stored_by_spark.has_any():
+            return None, request
+        look = recurring.asked if keeps else recurring.looked_at
+        try:
+            asked = look(request.query, request.inputs)
+        except Exception:
+            logger.warning("a query is not looked at for what recurs", exc_info=True)
+            return None, request
+        return asked, replace(request, query=asked.runs_as, root=asked.runs_as.root)
+
     def _follow(self, table: CachedTable, query: Query) -> None:
         """A listing that was refreshed, or a catalog's table that was written, makes a cached table
         another computation than when it was cached."""
@@ -899,7 +951,7 @@ class Environment(StreamEnvironment):
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
-        if isinstance(query, Table) and self._known_plans.has_run(query):
+        if isinstance(query, Table) and (self._recurring or self._known_plans.has_run(query)):
             return True
         return self._may_have_part_of(query) or self._manager.results.may_find(
             lambda digest: wanted.find(digest) is not None
@@ -981,6 +1033,13 @@ class Environment(StreamEnvironment):
         )
         self._ended(result, reused)
         return answer
+
+
+def _recurring(asked: AskedQuery) -> Iterator[str]:
+    """What becomes of the parts of a query that could be kept unasked."""
+    for verdict in asked.verdicts:
+        outcome = "to be kept by the next job" if verdict.key in asked.forms else "not kept unasked"
+        yield f"{outcome}: {verdict.what}\n  {verdict.why}"
 
 
 def _first_attempts_error(refused: RetryRefused) -> BaseException:

@@ -15,6 +15,7 @@ from holdfast.catalog.claims import CatalogClaims
 from holdfast.catalog.holders import CatalogHolders
 from holdfast.catalog.programs import CatalogPrograms
 from holdfast.catalog.publications import CatalogPublications
+from holdfast.catalog.queries import CatalogQueries
 from holdfast.catalog.search import CatalogSearch
 
 
@@ -29,6 +30,7 @@ class Catalog:
         claims: who produces one.
         publications: how they come.
         holders: why they stay, and how they go.
+        queries: the last ones that programs have run.
 
     Args:
         database: where it is.
@@ -57,3 +59,4 @@ class Catalog:
         self.claims = CatalogClaims(self.scope)
         self.publications = CatalogPublications(self.scope, self.claims)
         self.holders = CatalogHolders(self.scope)
+        self.queries = CatalogQueries(self.scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, and_, exists, or_, true
+from sqlalchemy import ColumnElement, Table, and_, exists, or_, true
 
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog_database import CatalogDatabase
@@ -92,14 +92,18 @@ class CatalogScope:
         """The results of other programs that this one may read, as long as somebody holds them."""
         return (*self.from_here(), RESULTS.c.application != self.me, self.may_read())
 
-    def may_read(self) -> ColumnElement[bool]:
-        """The results that are for the program's user, of those it shares with."""
+    def may_read(self, table: Table = RESULTS) -> ColumnElement[bool]:
+        """What is for the program's user, of those it shares with.
+
+        Args:
+            table: of results, or of queries.
+        """
         return or_(
             and_(
-                RESULTS.c.user_name == self.program.user,
-                RESULTS.c.audience != Audience.NOBODY.value,
+                table.c.user_name == self.program.user,
+                table.c.audience != Audience.NOBODY.value,
             ),
-            *self._of_others(self.program.shares_with),
+            *self._of_others(self.program.shares_with, table),
         )
 
     def may_remove(self) -> ColumnElement[bool]:
@@ -108,13 +112,15 @@ class CatalogScope:
             return true()
         return or_(RESULTS.c.user_name == self.program.user, *self._of_others(Audience.ALL))
 
-    def _of_others(self, shares_with: Audience) -> list[ColumnElement[bool]]:
+    def _of_others(
+        self, shares_with: Audience, table: Table = RESULTS
+    ) -> list[ColumnElement[bool]]:
         of_group = and_(
-            RESULTS.c.audience == Audience.GROUP.value,
-            RESULTS.c.group_name.in_(self.program.groups),
+            table.c.audience == Audience.GROUP.value,
+            table.c.group_name.in_(self.program.groups),
         )
         if shares_with is Audience.ALL:
-            return [of_group, RESULTS.c.audience == Audience.ALL.value]
+            return [of_group, table.c.audience == Audience.ALL.value]
         return [of_group] if shares_with is Audience.GROUP else []
 
     @cached_property

@@ -152,3 +152,21 @@ USES = Table(
     Index("uses_of_result", "result"),
 )
 """Who has read what: a program that reads what it has itself says so in one row now and then."""
+
+QUERIES = Table(
+    "queries",
+    METADATA,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("storage", String(_DIGEST), nullable=False),
+    Column("environment", String(_DIGEST), nullable=False),
+    Column("audience", String(_WORD), nullable=False),
+    Column("user_name", String(_NAME), nullable=False),
+    Column("group_name", String(_NAME), nullable=False),
+    Column("started", Float, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("queries_by_time", "started"),
+)
+"""The last queries of programs that keep what recurs: what they cost, part by part.
+
+`content`: JSON, deflated; no rows and no literals.
+"""

@@ -19,6 +19,7 @@ _MODULES = {
     "rm": "holdfast.cli.datasets.command",
     "jobs": "holdfast.cli.jobs.command",
     "advise": "holdfast.cli.advice.command",
+    "why": "holdfast.cli.advice.why",
     "gc": "holdfast.cli.upkeep.command",
     "verify": "holdfast.cli.upkeep.command",
     "catalog": "holdfast.cli.upkeep.command",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,7 +97,17 @@ class Canonicalizer:
         """The digest of these columns of these rows."""
         if self.as_written:
             return hash_parts("as written", rows.dealt, digests(columns))
-        return hash_parts(rows.digest, tuple(sorted(set(digests(columns)))))
+        return digest_of(rows, digests(columns))
+
+
+def digest_of(rows: Rows, columns: Iterable[str]) -> str:
+    """The digest of a node, see `CanonicalNode`, in whatever order its columns stand.
+
+    Args:
+        rows: the node's.
+        columns: the digests of its columns.
+    """
+    return hash_parts(rows.digest, tuple(sorted(set(columns))))
 
 
 @dataclass(slots=True)

@@ -244,6 +244,22 @@ class ResultBook(ABC):
         """
         return {}
 
+    def note_query(self, content: bytes) -> bool:
+        """Tells later programs of a query that has run; whether any can be told.
+
+        Args:
+            content: what they are told of it.
+        """
+        return False
+
+    def past_queries(self, most: int) -> list[bytes]:
+        """What programs like this one have told of their last queries, in order.
+
+        Args:
+            most: how many.
+        """
+        return []
+
     @abstractmethod
     def may_find(self, apart_from: Callable[[str], bool]) -> bool:
         """Whether anything may be kept, beside what this program knows that it looks for.

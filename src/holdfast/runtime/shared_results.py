@@ -236,6 +236,20 @@ class SharedResults(ResultBook):
         found = self._catalog.ask(lambda catalog: catalog.search.near(asked), nothing)
         return {digest: why_not(*near, self._policy.unreadable) for digest, near in found.items()}
 
+    def note_query(self, content: bytes) -> bool:
+        def noted(catalog: Catalog) -> bool:
+            catalog.queries.add(content)
+            return True
+
+        return self.is_shared and self._catalog.ask(noted, False)
+
+    def past_queries(self, most: int) -> list[bytes]:
+        nothing: list[bytes] = []
+        # A catalog that isn't there isn't made for the question.
+        if not self._catalog.is_there():
+            return nothing
+        return self._catalog.ask(lambda catalog: catalog.queries.last(most), nothing)
+
     def may_find(self, apart_from: Callable[[str], bool]) -> bool:
         if self._own.may_find(apart_from):
             return True

@@ -156,14 +156,28 @@ class CatalystBridge:
         """
         if not replacements:
             return query.plan
+        plan = query.plan.transformDownWithSubqueries(self._partial_function(query, replacements))
+        plan.setAnalyzed()
+        return plan
+
+    def substitute_upwards(self, query: Query, replacements: Mapping[int, Any]) -> Any:
+        """Like `substitute`, for plans that may have what they replace inside.
+
+        Args:
+            query: what to rewrite.
+            replacements: as for `substitute`; of attributes that nothing above uses, some may be
+                missing.
+        """
+        plan = query.plan.transformUpWithSubqueries(self._partial_function(query, replacements))
+        plan.setAnalyzed()
+        return plan
+
+    def _partial_function(self, query: Query, replacements: Mapping[int, Any]) -> Any:
         pairs = self._jvm.hash_map()
         for handle, replacement in replacements.items():
             pairs.put(query.reading.node(handle), replacement)
         # A Scala map is a partial function, so Catalyst applies it to each node by itself.
-        rule = self._jvm.to_scala_map(pairs)
-        plan = query.plan.transformDownWithSubqueries(rule)
-        plan.setAnalyzed()
-        return plan
+        return self._jvm.to_scala_map(pairs)
 
     def dataframe(self, plan: Any, session: Any = None) -> DataFrame:
         """A plain DataFrame of an analyzed plan.

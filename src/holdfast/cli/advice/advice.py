@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from holdfast.advice.event_log_files import event_logs
 from holdfast.advice.logged_queries import logged_queries
 from holdfast.advice.past_query import PastQuery
 from holdfast.advice.proposal import Proposal
+from holdfast.advice.query_records import read
 from holdfast.errors import EventLogError
 
 
@@ -24,6 +25,7 @@ class Advice:
         cut_short: how many operators a log has cut short: these are like no others.
         unreadable: how many lines of logs aren't events.
         failures: why logs could not be read.
+        is_of_logs: these are of Spark's logs, and not of what Holdfast has recorded.
     """
 
     queries: tuple[PastQuery, ...]
@@ -31,6 +33,7 @@ class Advice:
     cut_short: int
     unreadable: int
     failures: tuple[str, ...] = ()
+    is_of_logs: bool = True
 
     @property
     def applications(self) -> int:
@@ -53,32 +56,60 @@ class Advice:
         return sum(proposal.bytes for proposal in self.proposals)
 
 
-def advice(paths: Iterable[Path], *, budget: int | None, least_seconds: float, most: int) -> Advice:
+@dataclass(frozen=True, slots=True)
+class AdviceLimits:
+    """What is not proposed.
+
+    Attributes:
+        budget: how many bytes all of it may have; None for any number.
+        least_seconds: how many seconds of tasks each must save.
+        most: how many proposals there may be.
+    """
+
+    budget: int | None
+    least_seconds: float
+    most: int
+
+    def chosen(self, queries: Sequence[PastQuery]) -> tuple[Proposal, ...]:
+        """What of these queries would have been worth keeping."""
+        return choose(queries, budget=self.budget, least_seconds=self.least_seconds, most=self.most)
+
+
+def advice_on_history(contents: Iterable[bytes], limits: AdviceLimits) -> Advice:
+    """Says what of recorded queries would have been worth keeping.
+
+    Args:
+        contents: the records.
+        limits: what is not proposed.
+    """
+    found = [ran.query for ran in map(read, contents) if ran is not None]
+    return Advice(tuple(found), limits.chosen(found), 0, 0, is_of_logs=False)
+
+
+def advice_on_logs(paths: Iterable[Path], limits: AdviceLimits) -> Advice:
     """Reads event logs, and says what would have been worth keeping.
 
     Logs of a directory that can't be read are left out.
 
     Args:
         paths: logs, and directories of them.
-        budget: how many bytes all of it may have; None for any number.
-        least_seconds: how many seconds of tasks each must save.
-        most: how many proposals there may be.
+        limits: what is not proposed.
 
     Raises:
         EventLogError: when there is nothing at a path.
     """
-    read, failures = [], []
+    logs, failures = [], []
     for log in [log for path in paths for log in event_logs(path)]:
         try:
-            read.append(logged_queries(log.lines()))
+            logs.append(logged_queries(log.lines()))
         except EventLogError as error:
             failures.append(str(error))
-    queries = [query for each in read for query in each.queries]
+    queries = [query for each in logs for query in each.queries]
     queries.sort(key=lambda query: query.started)
     return Advice(
         tuple(queries),
-        choose(queries, budget=budget, least_seconds=least_seconds, most=most),
-        sum(each.cut_short for each in read),
-        sum(each.unreadable for each in read),
+        limits.chosen(queries),
+        sum(each.cut_short for each in logs),
+        sum(each.unreadable for each in logs),
         tuple(failures),
     )

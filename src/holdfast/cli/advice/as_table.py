@@ -12,6 +12,7 @@ from holdfast.cli.demo.amounts import size
 from holdfast.cli.terminal import as_text, plain_table, show
 
 _MOST_CALLS = 3
+_COMPARED = " Plans are compared by their text: Python functions by name."
 
 
 def show_advice(console: Console, advice: Advice) -> None:
@@ -45,7 +46,8 @@ def show_advice(console: Console, advice: Advice) -> None:
 def _summary(advice: Advice) -> list[str]:
     queries = f"{len(advice.queries):,} queries of {advice.applications:,} applications"
     if not advice.queries:
-        lines = ["There are no completed SQL queries in these event logs."]
+        where = "in these event logs" if advice.is_of_logs else "on record"
+        lines = [f"There are no completed SQL queries {where}."]
     elif not advice.proposals:
         lines = [f"Nothing in {queries} was computed twice and is worth caching."]
     else:
@@ -54,8 +56,7 @@ def _summary(advice: Advice) -> list[str]:
             f"cache() would have saved {advice.saved_seconds:,.1f} s of "
             f"{advice.task_seconds:,.1f} s of task time ({share:.0%}) in {queries}, "
             f"and kept {size(advice.bytes)}.",
-            "SAVES and COMPUTE are task time. Plans are compared by their text: Python functions "
-            "by name.",
+            "SAVES and COMPUTE are task time." + (_COMPARED if advice.is_of_logs else ""),
         ]
     if advice.cut_short:
         lines.append(

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.advice import as_json, as_table
-from holdfast.cli.advice.advice import advice
+from holdfast.cli.advice.advice import AdviceLimits, advice_on_history, advice_on_logs
+from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.path_argument import path_argument
 from holdfast.cli.terminal import output, printing
 from holdfast.config_values import parse_positive_memory_size
-from holdfast.errors import EventLogError
+from holdfast.errors import CatalogError, EventLogError
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -31,17 +32,19 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "advise",
         help="show what cache() would have saved past queries",
-        description="Reads Spark's event logs, of programs with or without Holdfast, and shows "
-        "which parts of their queries were computed several times and what caching them would "
-        "have saved.",
+        description="Reads Spark's event logs, of programs with or without Holdfast, or what "
+        "programs with the implicit cache have recorded, and shows which parts of their queries "
+        "were computed several times and what caching them would have saved.",
     )
     command.add_argument(
         "logs",
         metavar="PATH",
-        nargs="+",
+        nargs="*",
         type=path_argument,
-        help="an event log, or a directory of them: the programs' spark.eventLog.dir",
+        help="an event log, or a directory of them: the programs' spark.eventLog.dir (default: "
+        "what is recorded in the catalog)",
     )
+    add_catalog_arguments(command)
     command.add_argument(
         "--budget",
         metavar="SIZE",
@@ -78,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     def show() -> int:
         try:
             return _FAILED if _show(arguments) else 0
-        except EventLogError as error:
+        except (EventLogError, CatalogError) as error:
             _complain(str(error))
             return _BAD_INPUT
 
@@ -87,12 +90,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     paths: list[Path] = arguments.logs
-    found = advice(
-        paths,
-        budget=arguments.budget,
-        least_seconds=arguments.min_saved,
-        most=arguments.limit,
-    )
+    limits = AdviceLimits(arguments.budget, arguments.min_saved, arguments.limit)
+    if paths:
+        found = advice_on_logs(paths, limits)
+    else:
+        found = advice_on_history(recorded_queries(arguments), limits)
     for failure in found.failures:
         _complain(failure)
     if arguments.json:

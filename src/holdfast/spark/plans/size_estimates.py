@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +49,15 @@ _GLOBAL = {LOGICAL + "Sort": 1}
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What Spark says of a node: the width of a row and the size of all, in bytes."""
+    """What Spark says of a node: the widths of its columns and the size of all, in bytes."""
 
-    width: int
+    widths: tuple[int, ...]
     size: int
+
+    @property
+    def width(self) -> int:
+        """That of a row."""
+        return sum(self.widths)
 
 
 class SizeEstimates:
@@ -62,7 +68,8 @@ class SizeEstimates:
 
     Args:
         spark: the session that is to run the query.
-        query: an optimized one.
+        query: an optimized one; or an analyzed one, of which it is not known yet what is filtered
+            early, and which columns are read.
     """
 
     def __init__(self, spark: SparkSession, query: Query) -> None:
@@ -85,6 +92,16 @@ class SizeEstimates:
                 shuffles=shuffles,
             )
         return found
+
+    def share_of(self, node: CanonicalNode, places: Collection[int]) -> float:
+        """Which part of a node's bytes some of its columns have.
+
+        Args:
+            node: of the query.
+            places: of the columns.
+        """
+        widths = self._measured[node.handle].widths
+        return sum(widths[place] for place in places) / max(1, sum(widths))
 
     def _work(self, operator: OperatorDocument, node: CanonicalNode, shuffles: bool) -> float:
         listing = file_listing(operator)
@@ -133,8 +150,10 @@ def _measures_of(spark: SparkSession, query: Query) -> dict[int, _Measured]:
     texts = query.reading.each(_measure.of(spark))
     measured = {}
     for handle, text in enumerate(texts.split(",")):
-        width, size = text.split(" ")
-        measured[handle] = _Measured(int(width), int(size))
+        widths, size = text.split(" ")
+        # The first one is nothing, so that there is one.
+        columns = tuple(map(int, widths.split("+")[1:]))
+        measured[handle] = _Measured(columns, int(size))
     return measured
 
 

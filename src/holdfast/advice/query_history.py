@@ -1,0 +1,158 @@
+"""Past queries, and what was kept of them: what the next ones are judged by."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from holdfast.advice.asked_parts import AskedPart
+from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.proposal import StorageRates
+from holdfast.advice.query_records import read, written
+from holdfast.advice.ran_query import RanQuery
+from holdfast.plan.summary import summarize
+
+_MOST_QUERIES = 1_000
+_MOST_FORMS = 8
+# How often a part's cost is remembered.
+_MOST_TIMES = 9
+
+
+class QueryHistory:
+    """The last queries of a program, and of others like it. Safe for use by several threads.
+
+    Args:
+        application: the identifier of the program.
+        program: its name.
+        past: gives what programs have told of queries, in order, when it is first asked for.
+        told: is told of each query of this program that has run.
+    """
+
+    def __init__(
+        self,
+        application: str,
+        program: str,
+        past: Callable[[], Iterable[bytes]] = tuple,
+        told: Callable[[bytes], object] = len,
+    ) -> None:
+        self._application = application
+        self._program = program
+        self._past: Callable[[], Iterable[bytes]] | None = past
+        self._told = told
+        self._lock = threading.Lock()
+        self._queries: deque[PastQuery] = deque(maxlen=_MOST_QUERIES)
+        self._forms: dict[str, deque[KeptForm]] = {}
+        self._known: dict[str, deque[PlanPart]] = {}
+        self._numbers = itertools.count(1)
+        self._rates = StorageRates()
+
+    def load(self) -> None:
+        """Knows of past queries of other programs. Does nothing the second time."""
+        with self._lock:
+            past, self._past = self._past, None
+        if past is None:
+            return
+        for content in past():
+            ran = read(content)
+            if ran is not None:
+                self._extend(ran.query)
+                for form in ran.forms:
+                    self.add_form(form)
+
+    @property
+    def queries(self) -> Sequence[PastQuery]:
+        """Those that have run, in order."""
+        with self._lock:
+            return list(self._queries)
+
+    def forms_of(self, key: str) -> Sequence[KeptForm]:
+        """What has been kept of a part at some time.
+
+        Args:
+            key: see `PlanPart`.
+        """
+        with self._lock:
+            return list(self._forms.get(key, ()))
+
+    def add_form(self, form: KeptForm) -> None:
+        """Something is kept, or is going to be."""
+        with self._lock:
+            forms = self._forms.setdefault(form.key, deque(maxlen=_MOST_FORMS))
+            if form not in forms:
+                forms.append(form)
+
+    def add(
+        self,
+        ran: RanQuery,
+    ) -> None:
+        """A query of this program has run.
+
+        Args:
+            ran: what it has cost, and what became of its parts.
+        """
+        self._extend(ran.query)
+        self._told(written(ran))
+
+    def past(self, root: PlanPart, what: str, started: float, elapsed: float) -> PastQuery:
+        """A query of this program.
+
+        Args:
+            root: the whole of it.
+            what: what ran it, for people.
+            started: when, in seconds since 1970.
+            elapsed: how long it took, in seconds.
+        """
+        number = next(self._numbers)
+        return PastQuery(self._application, self._program, number, what, started, elapsed, root)
+
+    def _extend(self, query: PastQuery) -> None:
+        with self._lock:
+            self._queries.append(query)
+            for part in query.root.walk():
+                if part.key is not None:
+                    times = self._known.setdefault(part.key, deque(maxlen=_MOST_TIMES))
+                    times.append(part)
+
+    def seconds_of(self, key: str) -> float:
+        """What it takes to compute a part, in seconds of tasks: the median; 0 where unknown."""
+        with self._lock:
+            times = [part.seconds for part in self._known.get(key, ())]
+        return statistics.median(times) if times else 0.0
+
+    def is_worth_reading(self, key: str) -> bool:
+        """Whether it takes less to read a part than to compute it, as far as is known."""
+        with self._lock:
+            last = self._known.get(key)
+            size = last[-1].bytes if last else 0
+        return not last or size / self._rates.read < self.seconds_of(key)
+
+    def expected(self, parts: Sequence[AskedPart]) -> PastQuery:
+        """A query that is about to run, with what its parts may take.
+
+        Args:
+            parts: the topmost ones of it that could be kept.
+        """
+        inputs = tuple(map(self._expected, parts))
+        root = PlanPart(None, "", 0.0, 0, inputs)
+        started = self._queries[-1].started if self._queries else 0.0
+        return PastQuery(self._application, self._program, 0, "", started, 0.0, root)
+
+    def _expected(self, part: AskedPart) -> PlanPart:
+        inputs = tuple(map(self._expected, part.inputs))
+        with self._lock:
+            known = self._known.get(part.key)
+            last = known[-1] if known else None
+        seconds = self.seconds_of(part.key)
+        return PlanPart(
+            part.key,
+            summarize(part.node),
+            max(0.0, seconds - sum(each.seconds for each in inputs)),
+            0 if last is None else last.bytes,
+            inputs,
+            part.columns,
+            0.0 if last is None else last.extra_seconds,
+        )

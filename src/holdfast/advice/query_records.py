@@ -1,0 +1,99 @@
+"""How past queries are written down, and read again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.worth_keeping import Verdict
+
+_VERSION = 1
+
+
+def written(ran: RanQuery) -> bytes:
+    """A query as JSON.
+
+    >>> query = PastQuery("app", "report", 1, "count", 0.0, 2.0, PlanPart("a", "Join", 2.0, 9))
+    >>> read(written(RanQuery(query))) == RanQuery(query)
+    True
+    """
+    query = ran.query
+    document = {
+        "version": _VERSION,
+        "digest": ran.digest,
+        "application": query.application,
+        "program": query.program,
+        "number": query.number,
+        "what": query.what,
+        "started": query.started,
+        "elapsed": query.elapsed,
+        "root": _part(query.root),
+        "forms": [_form(each) for each in ran.forms],
+        "verdicts": [
+            [each.key, each.what, each.why, None if each.form is None else _form(each.form)]
+            for each in ran.verdicts
+        ],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def read(content: bytes) -> RanQuery | None:
+    """The query that has been written down; None where it can't be read, as of a later version."""
+    try:
+        document = json.loads(content)
+        if document["version"] != _VERSION:
+            return None
+        query = PastQuery(
+            str(document["application"]),
+            str(document["program"]),
+            int(document["number"]),
+            str(document["what"]),
+            float(document["started"]),
+            float(document["elapsed"]),
+            _read_part(document["root"]),
+        )
+        verdicts = [
+            Verdict(key, what, None if form is None else _read_form(form), why)
+            for key, what, why, form in document["verdicts"]
+        ]
+        forms = tuple(map(_read_form, document["forms"]))
+        return RanQuery(query, str(document["digest"]), forms, tuple(verdicts))
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+
+
+def _part(part: PlanPart) -> list[Any]:
+    return [
+        part.key,
+        part.what,
+        round(part.own_seconds, 3),
+        part.bytes,
+        list(part.columns),
+        round(part.extra_seconds, 3),
+        [_part(each) for each in part.inputs],
+    ]
+
+
+def _read_part(document: list[Any]) -> PlanPart:
+    key, what, own, size, columns, extra, inputs = document
+    return PlanPart(
+        key,
+        str(what),
+        float(own),
+        int(size),
+        tuple(map(_read_part, inputs)),
+        tuple(map(str, columns)),
+        float(extra),
+    )
+
+
+def _form(form: KeptForm) -> list[Any]:
+    return [form.key, sorted(form.columns)]
+
+
+def _read_form(document: list[Any]) -> KeptForm:
+    key, columns = document
+    return KeptForm(str(key), frozenset(map(str, columns)))

@@ -1,0 +1,115 @@
+"""What of a query that is about to run is worth keeping, as past queries say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.advice.choice import choose
+from holdfast.advice.kept_forms import KeptForm, asked_columns, without_served
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.proposal import StorageRates
+
+# Columns that nobody has asked for in so many queries of a part are not kept.
+_RECENT = 50
+_MOST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a part of a query, and why.
+
+    Attributes:
+        key: of the part, see `PlanPart`.
+        what: what it computes, for people.
+        form: what is to be kept of it; None for nothing.
+        why: in a few words.
+    """
+
+    key: str
+    what: str
+    form: KeptForm | None
+    why: str
+
+
+def worth_keeping(
+    query: PastQuery,
+    history: Sequence[PastQuery],
+    forms: Mapping[str, Sequence[KeptForm]],
+    rates: StorageRates | None = None,
+    *,
+    least_seconds: float = 1.0,
+) -> tuple[Verdict, ...]:
+    """What to keep of a query's parts while it runs; a verdict for each part that has a key.
+
+    A part is kept once past queries have lost more by computing it again than it takes to keep it,
+    so that what is never asked for again costs at most as much as has been lost before.
+
+    Args:
+        query: that is about to run, with what its parts are expected to take.
+        history: queries that have run, in order.
+        forms: what is kept already, by keys.
+        rates: what writing and reading costs.
+        least_seconds: how much keeping a part before would have saved, in seconds of tasks.
+
+    Source: FLIP-36, "Long Term Goal"; Karlin et al., "Competitive Snoopy Caching" (rent or buy),
+    Algorithmica 3, 1988.
+
+    >>> part = PlanPart("join", "Join", 10.0, 2**20, columns=("a",))
+    >>> queries = [PastQuery("app", "p", n, "count", float(n), 10.0, part) for n in range(2)]
+    >>> [verdict] = worth_keeping(queries[1], queries[:1], {})
+    >>> verdict.form, verdict.why
+    (KeptForm(key='join', columns=frozenset({'a'})), 'computed 2 times; saves 10 s a time')
+    >>> worth_keeping(queries[0], [], {})[0].why
+    'asked for once'
+    """
+    now = without_served(query, forms)
+    keys = {part.key: part for part in now.root.walk() if part.key is not None}
+    related = [
+        without_served(each, forms)
+        for each in history
+        if any(part.key in keys for part in each.root.walk())
+    ]
+    asked = [_only(each, set(keys)) for each in (*related, now)]
+    chosen = {
+        each.key: each for each in choose(asked, rates, least_seconds=least_seconds, most=_MOST)
+    }
+    times: dict[str | None, int] = defaultdict(int)
+    for each in asked:
+        for key in {part.key for part in each.root.walk()}:
+            times[key] += 1
+    recent = [*history[-_RECENT:], query]
+    verdicts = []
+    for key, part in keys.items():
+        form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
+        why = _why(part, times[key], form is not None, rates or StorageRates())
+        verdicts.append(Verdict(key, part.what, form, why))
+    return tuple(verdicts)
+
+
+def _only(query: PastQuery, keys: set[str | None]) -> PastQuery:
+    """A query of whose parts only some have keys."""
+
+    def only(part: PlanPart) -> PlanPart:
+        return replace(
+            part,
+            key=part.key if part.key in keys else None,
+            inputs=tuple(only(each) for each in part.inputs),
+        )
+
+    return replace(query, root=only(query.root))
+
+
+def _why(part: PlanPart, times: int, is_kept: bool, rates: StorageRates) -> str:
+    reads, writes = part.bytes / rates.read, part.bytes / rates.written + part.extra_seconds
+    if is_kept:
+        return f"computed {times:,} times; saves {part.seconds - reads:,.0f} s a time"
+    if times < 2:
+        return "asked for once"
+    if part.seconds <= reads:
+        return f"takes {part.seconds:,.1f} s to compute, and {reads:,.1f} s to read"
+    return (
+        f"asked for {times:,} times: that would have saved "
+        f"{(times - 1) * (part.seconds - reads):,.1f} s, and keeping it takes {writes:,.1f} s"
+    )

@@ -1,0 +1,319 @@
+"""Results that are kept unasked, as queries have computed them again and again."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from holdfast.advice.asked_parts import AskedPart, asked_parts
+from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.query_history import QueryHistory
+from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.worth_keeping import Verdict, worth_keeping
+from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.canonicalizer import digest_of
+from holdfast.plan.session_inputs import SessionInputs
+from holdfast.plan.summary import summarize
+from holdfast.runtime.cache_service_manager import CacheServiceManager
+from holdfast.runtime.wanted import CachedComputation
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.plans.early_projection import EarlyProjections, part_with
+from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
+
+# Queries that have been run, by the digests of their plans.
+_MOST_REPEATED = 1_000
+# Each holds a plan in the JVM.
+_MOST_WANTED = 64
+# A repeated query that takes less of its first time reads what that has left behind.
+_STILL_COMPUTED = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A query that is about to run.
+
+    Attributes:
+        query: as it was asked.
+        inputs: the settings that it runs under.
+        parts: the topmost ones that could be kept.
+        runs_as: what is run in its stead; the query itself, where nothing is kept of it unasked.
+        forms: what that reads, or keeps, by keys of parts.
+        verdicts: what becomes of its parts that aren't read, and why.
+    """
+
+    query: Query
+    inputs: SessionInputs
+    parts: tuple[AskedPart, ...]
+    runs_as: Query
+    forms: Mapping[str, KeptForm] = field(default_factory=dict)
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrencePolicy:
+    """What is kept unasked.
+
+    Attributes:
+        least_seconds: how much keeping it before would have saved, in seconds of tasks.
+        lifetime: how long it stays after its last use, in seconds; None: as long as the program
+            runs.
+    """
+
+    least_seconds: float
+    lifetime: float | None
+
+
+class RecurringResults:
+    """Looks at a session's queries: what they compute in common is kept, and read by later ones.
+
+    Safe for use by several threads.
+
+    Args:
+        spark: PySpark's own session.
+        bridge: reads and rewrites its plans.
+        manager: what is cached and what is kept.
+        history: past queries.
+        policy: what is kept, and for how long.
+
+    Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        bridge: CatalystBridge,
+        manager: CacheServiceManager[Query],
+        history: QueryHistory,
+        policy: RecurrencePolicy,
+    ) -> None:
+        self._spark = spark
+        self._bridge = bridge
+        self._manager = manager
+        self._history = history
+        self._policy = policy
+        self._projections = EarlyProjections(spark, bridge)
+        self._cores = spark.sparkContext.defaultParallelism
+        self._lock = threading.Lock()
+        self._wanted: OrderedDict[str, None] = OrderedDict()
+        self._repeated: OrderedDict[str, _Repeated] = OrderedDict()
+        self._ended: queue.SimpleQueue[tuple[AskedQuery, str, float, float] | None]
+        self._ended = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    # -- before a query runs ----------------------------------------------------------------------
+
+    def looked_at(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+        """What would run in the stead of a query. Keeps nothing.
+
+        Args:
+            query: over its analyzed plan.
+            inputs: the settings that it runs under.
+        """
+        parts = asked_parts(query.root, query.reading.operators, inputs)
+        asked = AskedQuery(query, inputs, parts, query)
+        if not parts or self._has_cached(query.root):
+            return asked
+        self._history.load()
+        before = self._repeated.get(inputs.dataset_digest(query.root))
+        if before is not None and before.is_cheap:
+            return self._running_as(asked, before.forms)
+        kept = self._kept(asked)
+        forms = {
+            part.key: form
+            for part in _topmost(parts, kept)
+            if (form := self._cheapest(part, kept[part.key])) is not None
+        }
+        query_now = self._history.expected(parts)
+        verdicts = worth_keeping(
+            query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
+        )
+        for verdict in verdicts:
+            if verdict.form is not None and self._stands_alone(asked, verdict.form.key, forms):
+                forms[verdict.form.key] = verdict.form
+        return replace(self._running_as(asked, forms), verdicts=verdicts)
+
+    def asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+        """What is to run in the stead of a query; what is worth it is kept from now on.
+
+        Args:
+            query: over its analyzed plan.
+            inputs: the settings that it runs under.
+        """
+        asked = self.looked_at(query, inputs)
+        for part in _topmost(asked.parts, asked.forms):
+            self._want(asked, part, asked.forms[part.key])
+        return asked
+
+    def _has_cached(self, root: CanonicalNode) -> bool:
+        """Whether somebody has asked for a part of a plan to be cached: that is an order."""
+        wanted = self._manager.wanted
+        if not wanted:
+            return False
+        found = filter(None, (wanted.find(node.digest) for node in root.walk()))
+        return any(
+            not isinstance(handle, RecurringResults) for each in found for handle in each.handles
+        )
+
+    def _kept(self, asked: AskedQuery) -> dict[str, list[KeptForm]]:
+        """What is kept of a query's parts, by keys."""
+        named = {
+            _dataset(part, form, asked.inputs): form
+            for top in asked.parts
+            for part in top.walk()
+            for form in self._history.forms_of(part.key)
+        }
+        kept: dict[str, list[KeptForm]] = {}
+        if named:
+            for dataset_id in self._manager.results.find(list(named)):
+                form = named[dataset_id]
+                kept.setdefault(form.key, []).append(form)
+        return kept
+
+    def _cheapest(self, part: AskedPart, forms: Sequence[KeptForm]) -> KeptForm | None:
+        """What a part is to be read of; None where it is computed."""
+        fitting = [form for form in forms if form.serves(part.key, part.columns)]
+        best = min(fitting, key=lambda form: len(form.columns), default=None)
+        return best if best is not None and self._history.is_worth_reading(part.key) else None
+
+    @staticmethod
+    def _stands_alone(asked: AskedQuery, key: str, forms: Mapping[str, KeptForm]) -> bool:
+        """Whether nothing above or below a part is read or kept already."""
+        for top in asked.parts:
+            for part in top.walk():
+                below = {each.key for each in part.walk()}
+                if (part.key == key and below & forms.keys()) or (
+                    part.key in forms and key in below
+                ):
+                    return False
+        return True
+
+    def _running_as(self, asked: AskedQuery, forms: Mapping[str, KeptForm]) -> AskedQuery:
+        parts = list(_topmost(asked.parts, forms))
+        if not parts:
+            return asked
+        query = self._projections.of(
+            asked.query, [(part, forms[part.key].columns) for part in parts]
+        )
+        found = {part.key: forms[part.key] for part in parts}
+        return replace(asked, runs_as=query, forms=found)
+
+    def _want(self, asked: AskedQuery, part: AskedPart, form: KeptForm) -> None:
+        node = part_with(asked.runs_as.root, part.node, form.columns)
+        query = None if node is None else self._bridge.part(asked.runs_as, node)
+        if node is None or query is None:
+            logger.debug("%s can't be computed by itself", summarize(part.node))
+            return
+        self._history.add_form(form)
+        name = f"recurring: {summarize(node)}"
+        computation = CachedComputation(node.digest, query, name, self._policy.lifetime)
+        self._manager.wanted.register(computation, self)
+        with self._lock:
+            self._wanted[node.digest] = None
+            self._wanted.move_to_end(node.digest)
+            over = list(self._wanted)[:-_MOST_WANTED]
+            for digest in over:
+                del self._wanted[digest]
+        # What was kept of them stays for its time.
+        for digest in over:
+            self._manager.wanted.release(digest, self)
+
+    # -- after it has run -------------------------------------------------------------------------
+
+    def ran(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
+        """A query has ended well; what that tells is found out in the background.
+
+        Args:
+            asked: what `asked` has given for it.
+            what: what ran it, for people.
+            started: when it began, in seconds since 1970.
+            elapsed: how long it took, in seconds.
+        """
+        repeated = asked.inputs.dataset_digest(asked.query.root)
+        with self._lock:
+            before = self._repeated.pop(repeated, None)
+            first = elapsed if before is None else before.first
+            self._repeated[repeated] = _Repeated(asked.forms, first, elapsed, before is not None)
+            if len(self._repeated) > _MOST_REPEATED:
+                self._repeated.popitem(last=False)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._learn, name="holdfast-history", daemon=True
+                )
+                self._thread.start()
+        if asked.parts:
+            self._ended.put((asked, what, started, elapsed))
+
+    def close(self) -> None:
+        """Nothing is learned any more. Does nothing the second time."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._ended.put(None)
+            thread.join()
+
+    def _learn(self) -> None:
+        while (ended := self._ended.get()) is not None:
+            asked, what, started, elapsed = ended
+            cost = QueryCost(
+                elapsed * self._cores,
+                {key: self._history.seconds_of(key) for key in asked.forms},
+            )
+            try:
+                root = measured_parts(self._spark, asked.query, asked.parts, cost)
+            except Exception:
+                # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
+                logger.debug("the cost of a query isn't known", exc_info=True)
+                continue
+            query = self._history.past(root, what, started, elapsed)
+            digest = asked.inputs.dataset_digest(asked.query.root)
+            self._history.add(RanQuery(query, digest, tuple(asked.forms.values()), asked.verdicts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A query that has run before in this session.
+
+    Attributes:
+        forms: what it read, or kept.
+        first: how long it took the first time, in seconds.
+        last: how long it took the last time.
+        is_repeated: there was more than one time.
+    """
+
+    forms: Mapping[str, KeptForm]
+    first: float
+    last: float
+    is_repeated: bool
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it reads what it has left behind, as far as is known."""
+        return not self.is_repeated or self.last < self.first * _STILL_COMPUTED
+
+
+def _topmost(parts: Sequence[AskedPart], chosen: Mapping[str, object]) -> Iterator[AskedPart]:
+    """The topmost ones of parts whose keys are chosen."""
+    waiting = list(reversed(parts))
+    while waiting:
+        part = waiting.pop()
+        if part.key in chosen:
+            yield part
+        else:
+            waiting.extend(reversed(part.inputs))
+
+
+def _dataset(part: AskedPart, form: KeptForm, inputs: SessionInputs) -> IntermediateDataSetID:
+    """What a form of a part is called, once it is kept."""
+    digest = digest_of(part.node.rows, sorted(form.columns))
+    return IntermediateDataSetID.from_digest(
+        inputs.dataset_digest(replace(part.node, digest=digest))
+    )

@@ -1,0 +1,151 @@
+"""`holdfast why`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from holdfast.advice.query_records import read
+from holdfast.advice.ran_query import RanQuery
+from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
+from holdfast.cli.datasets.printable import printable
+from holdfast.cli.terminal import as_text, output, printing, show
+from holdfast.errors import CatalogError
+
+_FAILED = 1
+_BAD_INPUT = 2
+_SHORTEST = 4
+_SHOWN_DIGITS = 12
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command and its arguments.
+
+    Args:
+        commands: what `add_subparsers` gave.
+    """
+    command = commands.add_parser(
+        "why",
+        help="show what of a past query was read, kept or not kept, and why",
+        description="Shows of past queries, of programs with the implicit cache, which of their "
+        "parts were read, are kept, or are not kept, each with the reason.",
+    )
+    command.add_argument(
+        "digest",
+        metavar="QUERY",
+        nargs="?",
+        help="the query's digest, or at least its first four digits (default: the last query)",
+    )
+    command.add_argument(
+        "--last",
+        metavar="NUMBER",
+        type=_number,
+        default=1,
+        help="show so many of the last queries (default: 1)",
+    )
+    add_catalog_arguments(command)
+    command.add_argument(
+        "--json", action="store_true", help="print a list of objects instead of text"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: what argparse made of the command line.
+
+    Returns:
+        the exit code: 0, 1 where there is no such query, 2 for bad input.
+    """
+
+    def tell() -> int:
+        try:
+            return _tell(arguments)
+        except CatalogError as error:
+            _complain(str(error))
+            return _BAD_INPUT
+
+    return printing(tell)
+
+
+def _tell(arguments: argparse.Namespace) -> int:
+    found = [ran for ran in map(read, recorded_queries(arguments)) if ran is not None]
+    if arguments.digest is not None:
+        if len(arguments.digest) < _SHORTEST:
+            _complain(f"expected at least {_SHORTEST} digits; found {arguments.digest!r}")
+            return _BAD_INPUT
+        found = [ran for ran in found if ran.digest.startswith(arguments.digest.lower())]
+    chosen = found[-arguments.last :]
+    if arguments.json:
+        print(json.dumps([_described(ran) for ran in chosen], indent=2))
+    if not chosen:
+        which = "No query" if arguments.digest is None else f"No query {arguments.digest}"
+        _complain(f"{which} is on record: queries are recorded with implicit-cache.enabled")
+        return _FAILED
+    if not arguments.json:
+        _show(chosen)
+    return 0
+
+
+def _show(queries: Sequence[RanQuery]) -> None:
+    console = output()
+    for ran in queries:
+        query = ran.query
+        moment = datetime.fromtimestamp(query.started, timezone.utc)
+        title = (
+            f"{ran.digest[:_SHOWN_DIGITS]} {query.what} [{query.program}] at {moment:%F %T} UTC, "
+            f"{query.elapsed:,.1f} s: {query.root.what}"
+        )
+        show(console, as_text(title))
+        for outcome, what, why in _outcomes(ran):
+            show(console, as_text(f"  {outcome}: {what}"))
+            if why:
+                show(console, as_text(f"    {why}"))
+
+
+def _outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
+    """What became of each part: in a word, what it is, and why."""
+    verdicts = {verdict.key: verdict for verdict in ran.verdicts}
+    names = {part.key: part.what for part in ran.query.root.walk()}
+    for form in ran.forms:
+        verdict = verdicts.get(form.key)
+        is_new = verdict is not None and verdict.form == form
+        outcome = "kept" if is_new else "read"
+        why = verdict.why if is_new and verdict is not None else "kept before"
+        yield outcome, names.get(form.key, form.key), why
+    taken = {form.key for form in ran.forms}
+    for verdict in ran.verdicts:
+        if verdict.key not in taken:
+            yield "not kept", verdict.what, verdict.why
+
+
+def _described(ran: RanQuery) -> dict[str, Any]:
+    query = ran.query
+    return {
+        "digest": ran.digest,
+        "application": query.application,
+        "program": query.program,
+        "number": query.number,
+        "what": query.what,
+        "computes": query.root.what,
+        "started": datetime.fromtimestamp(query.started, timezone.utc).isoformat(),
+        "seconds": query.elapsed,
+        "parts": [
+            {"outcome": outcome, "what": what, "why": why} for outcome, what, why in _outcomes(ran)
+        ],
+    }
+
+
+def _complain(what: str) -> None:
+    print(printable(f"holdfast why: {what}"), file=sys.stderr)
+
+
+def _number(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number, 1 or more; found {text!r}")

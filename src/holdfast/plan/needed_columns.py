@@ -1,0 +1,121 @@
+"""Which columns of a plan's nodes are used above them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument, parts_of
+
+# What they put out is written in them: no column of their inputs goes on unless it is named.
+_NAMES_ITS_OUTPUT = frozenset(LOGICAL + name for name in ("Aggregate", "Project"))
+# They put out the columns of their inputs, and do nothing with those that they don't name.
+_PASSES_COLUMNS = frozenset(
+    LOGICAL + name
+    for name in (
+        "Filter",
+        "GlobalLimit",
+        "Join",
+        "LocalLimit",
+        "ResolvedHint",
+        "Sort",
+        "SubqueryAlias",
+        "View",
+    )
+)
+
+
+class NeededColumns:
+    """Which columns of a plan's nodes are used above them, by their ids.
+
+    Args:
+        operators: the plan's operators in pre-order, as `holdfast.plan.document` describes them.
+
+    >>> a, b = {"a": 1}, {"a": 2}
+    >>> def operator(handle, name, inputs, *arguments):
+    ...     return {"i": handle, "c": LOGICAL + name, "n": inputs, "t": None, "f": [*arguments],
+    ...             "o": []}
+    >>> top, between = operator(0, "Project", 1, [a]), operator(1, "Filter", 1, b)
+    >>> needed = NeededColumns([top, between, operator(2, "Range", 0)])
+    >>> needed.of(2, (1, 2, 3)), needed.of(0, (1,))
+    ((1, 2), None)
+    """
+
+    def __init__(self, operators: Sequence[OperatorDocument]) -> None:
+        self._all: Counter[int] = Counter()
+        self._below: dict[int, Counter[int]] = {}
+        self._is_bounded: dict[int, bool] = {}
+        self._parents: dict[int, OperatorDocument] = {}
+        self._plan(operators)
+
+    def of(self, handle: int, output: Sequence[int]) -> tuple[int, ...] | None:
+        """Those of a node's columns that are used above it; None where all of them may be.
+
+        Args:
+            handle: of the node.
+            output: the ids of its columns.
+        """
+        if not self._is_bounded.get(handle, False):
+            return None
+        below = self._below[handle]
+        return tuple(each for each in dict.fromkeys(output) if self._all[each] > below[each])
+
+    def parent(self, handle: int) -> OperatorDocument | None:
+        """The operator whose input a node is; None where it is the root of a plan."""
+        return self._parents.get(handle)
+
+    def _plan(self, operators: Sequence[OperatorDocument]) -> Counter[int]:
+        """Looks at a plan, or at one inside an expression; gives what all of it names."""
+        above: list[tuple[OperatorDocument, bool]] = []
+        own: list[Counter[int]] = []
+        for operator in operators:
+            is_bounded = False
+            if above:
+                parent, is_bounded = above.pop()
+                self._parents[operator["i"]] = parent
+            self._is_bounded[operator["i"]] = is_bounded
+            name = operator["c"]
+            below = name in _NAMES_ITS_OUTPUT or (name in _PASSES_COLUMNS and is_bounded)
+            above += [(operator, below)] * operator["n"]
+            own.append(self._named(operator))
+        finished: list[Counter[int]] = []
+        for operator, named in zip(reversed(operators), reversed(own), strict=True):
+            whole = Counter(named)
+            for _ in range(operator["n"]):
+                whole += finished.pop()
+            self._below[operator["i"]] = whole
+            finished.append(whole)
+        return finished[-1] if finished else Counter()
+
+    def _named(self, operator: OperatorDocument) -> Counter[int]:
+        """What an operator names, with the plans inside its expressions."""
+        found: Counter[int] = Counter()
+        named: set[int] = set()
+        for part in parts_of([operator["f"], operator["o"]]):
+            if "plan" in part:
+                found += self._plan(part["plan"])
+            elif "a" in part:
+                named.add(part["a"])
+        self._all.update(named)
+        found.update(named)
+        return found
+
+
+def joins_by_equality(operator: OperatorDocument) -> bool:
+    """Whether a join's rows have to agree in something, so that they don't multiply."""
+    if operator["c"] != LOGICAL + "Join":
+        return False
+    waiting = [operator["f"][3]]
+    while waiting:
+        condition = waiting.pop()
+        if not isinstance(condition, dict):
+            continue
+        if condition.get("c") == EXPRESSIONS + "And":
+            waiting += condition["f"]
+        elif condition.get("c") in (EXPRESSIONS + "EqualTo", EXPRESSIONS + "EqualNullSafe"):
+            sides = [
+                {part["a"] for part in parts_of(side) if "a" in part} for side in condition["f"]
+            ]
+            if all(sides) and not sides[0] & sides[1]:
+                return True
+    return False

@@ -1,0 +1,256 @@
+"""What queries compute again and again is kept unasked, and gives plain Spark's rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+import holdfast
+from holdfast import Environment
+from holdfast.cli.main import main
+
+
+class Keeping:
+    """An environment that keeps what recurs, beside plain Spark."""
+
+    def __init__(self, env: Environment, plain: SparkSession) -> None:
+        self.env = env
+        self.plain = plain
+
+    def run(self, make: Any) -> list[str]:
+        """What a query reads and produces; its rows are those of plain Spark."""
+        table = make(self.env)
+        rows = table.collect()
+        assert sorted(map(repr, rows)) == sorted(map(repr, make(self.plain).collect()))
+        self.learned()
+        result = self.env.last_job_result
+        assert result is not None
+        return [each.outcome.value for each in result.vertices][:-1]
+
+    def learned(self) -> None:
+        """What the last queries tell is known."""
+        recurring = self.env._recurring
+        assert recurring is not None
+        recurring.close()
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session of its own, with its own settings."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    yield session
+
+
+def config(home: Path, **more: Any) -> dict[str, Any]:
+    return {
+        "intermediate-result-storage.directory": str(home / "kept"),
+        "implicit-cache.enabled": True,
+        "implicit-cache.results.min-saved-time": "0 s",
+        **more,
+    }
+
+
+@pytest.fixture
+def keeping(session: SparkSession, tmp_path: Path) -> Iterator[Keeping]:
+    """An environment that keeps whatever recurs, beside plain Spark."""
+    plain = session.newSession()
+    for key in ("autoBroadcastJoinThreshold", "shuffle.partitions"):
+        plain.conf.set(f"spark.sql.{key}", session.conf.get(f"spark.sql.{key}"))
+    with Environment(session, config=config(tmp_path)) as env:
+        yield Keeping(env, plain)
+
+
+@pytest.fixture
+def tables(session: SparkSession, tmp_path: Path) -> Path:
+    """Two tables of files, `sales` and `shops`."""
+    write(session, tmp_path / "sales", 20_000)
+    shops = session.range(70).select(
+        F.col("id").alias("shop"),
+        F.concat(F.lit("n"), "id").alias("name"),
+        (F.col("id") % 5).alias("region"),
+        F.lit("a comment that nobody reads").alias("comment"),
+    )
+    shops.write.parquet(str(tmp_path / "shops"))
+    return tmp_path
+
+
+def write(session: SparkSession, path: Path, rows: int, mode: str = "error") -> None:
+    sales = session.range(rows).select(
+        "id", (F.col("id") % 70).alias("shop"), (F.col("id") % 9).alias("v"), F.lit("x").alias("w")
+    )
+    sales.write.mode(mode).parquet(str(path))
+
+
+def joined(session: Any, tables: Path) -> DataFrame:
+    sales = session.read.parquet(str(tables / "sales"))
+    shops = session.read.parquet(str(tables / "shops"))
+    return sales.join(shops, "shop")
+
+
+def by(tables: Path, column: str, least: int = -1) -> Any:
+    def make(session: Any) -> DataFrame:
+        found = joined(session, tables).where(F.col("v") > least).groupBy(column)
+        return found.agg(F.sum("v").alias("s"), F.count("*").alias("n"))
+
+    return make
+
+
+def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used(
+    keeping: Keeping, tables: Path
+) -> None:
+    assert keeping.run(by(tables, "region")) == []
+    assert keeping.run(by(tables, "region", 2)) == ["produced"]
+    [kept] = keeping.env.list_cached()
+    assert kept.computes.startswith("recurring: ")
+    assert keeping.run(by(tables, "region", 4)) == ["read from cache"]
+    schema = SparkSession.read.fget(keeping.plain).parquet(*kept.locations).columns  # type: ignore
+    assert len([each for each in schema if not each.startswith("__")]) == 2
+
+
+def test_columns_that_were_not_kept_are_computed(keeping: Keeping, tables: Path) -> None:
+    for least in range(3):
+        keeping.run(by(tables, "region", least))
+    assert keeping.run(by(tables, "name", 5)) == []
+    assert keeping.run(by(tables, "name", 6)) == ["produced"]
+    assert keeping.run(by(tables, "name", 7)) == ["read from cache"]
+    assert keeping.run(by(tables, "region", 8)) == ["read from cache"]
+
+
+def test_columns_are_called_as_the_query_calls_them(keeping: Keeping, tables: Path) -> None:
+    for names in (["V", "region"], ["REGION", "name"], ["Name", "v", "V"], ["region", "ID"]) * 2:
+
+        def make(session: Any, names: list[str] = names) -> DataFrame:
+            return joined(session, tables).select(*names)
+
+        keeping.run(make)
+        assert make(keeping.env).columns == make(keeping.plain).columns == names
+        assert make(keeping.env).toPandas().columns.tolist() == names
+    assert len(keeping.env.list_cached()) > 0
+
+
+def test_files_that_change_are_read_anew(
+    keeping: Keeping, tables: Path, session: SparkSession
+) -> None:
+    for least in range(3):
+        keeping.run(by(tables, "region", least))
+    write(session, tables / "sales", 500, "append")
+    assert keeping.run(by(tables, "region", 3)) == []
+    assert keeping.run(by(tables, "region", 4)) == ["produced"]
+    write(session, tables / "sales", 700, "overwrite")
+    assert keeping.run(by(tables, "region", 5)) == []
+
+
+def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
+    cached = joined(keeping.env, tables).cache()
+    for least in range(4):
+        query = cached.where(F.col("v") > least).groupBy("region").count()
+        expected = joined(keeping.plain, tables).where(F.col("v") > least).groupBy("region").count()
+        assert sorted(query.collect()) == sorted(expected.collect())
+        keeping.learned()
+    assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
+
+
+def test_what_is_not_deterministic_is_never_kept(keeping: Keeping, tables: Path) -> None:
+    def make(session: Any) -> DataFrame:
+        found = joined(session, tables).withColumn("r", F.rand()).where("r >= 0")
+        return found.groupBy("region").agg(F.count("*"))
+
+    for _ in range(4):
+        keeping.run(make)
+    assert all("Join" in each.computes for each in keeping.env.list_cached())
+
+
+def test_a_join_without_an_equality_is_never_kept(keeping: Keeping, tables: Path) -> None:
+    def make(session: Any) -> DataFrame:
+        shops = session.read.parquet(str(tables / "shops"))
+        pairs = shops.alias("a").crossJoin(shops.alias("b"))
+        return pairs.where("a.region < b.region").select("a.name")
+
+    for _ in range(4):
+        keeping.run(make)
+    assert keeping.env.list_cached() == []
+
+
+def test_another_program_reads_what_was_kept(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    with Environment(session, config=config(tmp_path)) as env:
+        first = Keeping(env, session.newSession())
+        assert first.run(by(tables, "region", 1)) == []
+        assert first.run(by(tables, "region", 2)) == ["produced"]
+    with Environment(session, config=config(tmp_path)) as env:
+        second = Keeping(env, session.newSession())
+        assert second.run(by(tables, "region", 3)) == ["read from cache"]
+        told = env.explain_kept(by(tables, "region", 4)(env))
+        assert "read: recurring: Join over sales, shops\n" in told
+        assert (
+            "not kept unasked: Aggregate, Filter, Join over sales, shops\n  asked for once" in told
+        )
+
+
+def test_a_program_keeps_at_once_what_others_have_computed(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    for expected in ([], ["produced"], ["read from cache"]):
+        with Environment(session, config=config(tmp_path)) as env:
+            assert Keeping(env, session.newSession()).run(by(tables, "region")) == expected
+
+
+def test_no_results_are_kept_where_shuffles_alone_are_to_be_reused(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    less = config(tmp_path, **{"implicit-cache.results.enabled": False})
+    with Environment(session, config=less) as env:
+        for least in range(4):
+            by(tables, "region", least)(env).collect()
+        assert env.list_cached() == []
+        assert env._recurring is None
+
+
+def test_commands_tell_what_was_kept_and_why(
+    keeping: Keeping, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for least in range(3):
+        keeping.run(by(tables, "region", least))
+    where = ["--directory", str(tmp_path / "kept")]
+    assert main(["why", "--last", "3", "--json", *where]) == 0
+    asked = json.loads(capsys.readouterr().out)
+    outcomes = [[part["outcome"] for part in each["parts"]] for each in asked]
+    assert outcomes == [["not kept", "not kept"], ["kept", "not kept"], ["read", "not kept"]]
+    assert asked[0]["parts"][0]["why"] == "asked for once"
+    assert main(["why", asked[1]["digest"][:8], *where]) == 0
+    assert "  kept: " in capsys.readouterr().out
+    assert main(["advise", "--min-saved", "0", "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out)["proposals"][0]["reads"] == 2
+
+
+def test_an_attached_session_keeps_what_recurs(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    attached = holdfast.attach(session.newSession(), config(tmp_path))
+    try:
+        joined(attached, tables).createOrReplaceTempView("joined")
+        found = []
+        for least in range(3):
+            query = f"SELECT region, sum(v) AS s FROM joined WHERE v > {least} GROUP BY region"
+            rows: list[Row] = attached.sql(query).collect()
+            found.append(sorted(rows))
+            attached.holdfast._recurring.close()
+        assert [each.outcome.value for each in attached.holdfast.last_job_result.vertices] == [
+            "read from cache",
+            "run",
+        ]
+        plain = joined(session, tables)
+        for least, rows in enumerate(found):
+            expected = plain.where(F.col("v") > least).groupBy("region").agg(F.sum("v").alias("s"))
+            assert rows == sorted(expected.collect())
+    finally:
+        holdfast.detach(attached)

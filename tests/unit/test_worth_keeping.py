@@ -1,0 +1,108 @@
+"""What of a query is kept unasked, as past queries say."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.worth_keeping import worth_keeping
+
+MIB = 2**20
+
+
+def query(number: int, *parts: PlanPart) -> PastQuery:
+    root = PlanPart(None, "Aggregate", 0.1, 0, parts)
+    return PastQuery("app", "p", number, "collect", float(number), 1.0, root)
+
+
+def join(*columns: str, seconds: float = 10.0, size: int = MIB, extra: float = 0.0) -> PlanPart:
+    return PlanPart("join", "Join", seconds, size, (), columns or ("a",), extra)
+
+
+def forms(history: list[PastQuery], now: PastQuery, **kept: KeptForm) -> list[KeptForm]:
+    known = {key: [form] for key, form in kept.items()}
+    return [each.form for each in worth_keeping(now, history, known) if each.form is not None]
+
+
+def test_what_is_asked_for_once_is_not_kept() -> None:
+    assert forms([], query(0, join())) == []
+
+
+def test_what_is_asked_for_again_is_kept_with_all_columns_that_were_needed() -> None:
+    found = forms([query(0, join("a", "b"))], query(1, join("c")))
+    assert found == [KeptForm("join", frozenset("abc"))]
+
+
+def test_it_is_kept_once_as_much_was_lost_as_keeping_it_costs() -> None:
+    large = join(seconds=4.0, size=600 * MIB)
+    assert 600 / 48 > 4
+    assert forms([query(0, large)], query(1, large)) == []
+    assert forms([query(n, large) for n in range(30)], query(30, large)) == []
+    slow = join(seconds=10.0, size=600 * MIB)
+    assert forms([query(0, slow)], query(1, slow)) == []
+    assert forms([query(0, slow), query(1, slow), query(2, slow)], query(3, slow)) != []
+
+
+def test_rows_that_no_query_computes_cost_what_they_take() -> None:
+    selective = join(extra=50.0)
+    assert forms([query(0, selective)], query(1, selective)) == []
+
+
+def test_what_serves_all_columns_is_no_reason_to_keep_more() -> None:
+    kept = KeptForm("join", frozenset("ab"))
+    history = [query(n, join("a")) for n in range(5)]
+    assert forms(history, query(5, join("b")), join=kept) == []
+
+
+def test_columns_that_are_not_kept_are_kept_once_they_have_cost_enough() -> None:
+    kept = KeptForm("join", frozenset("a"))
+    history = [query(0, join("a")), query(1, join("a"))]
+    assert forms(history, query(2, join("b")), join=kept) == []
+    history.append(query(2, join("b")))
+    assert forms(history, query(3, join("b")), join=kept) == [KeptForm("join", frozenset("ab"))]
+
+
+def test_of_parts_inside_each_other_the_one_is_kept_that_recurs() -> None:
+    def above(name: str) -> PlanPart:
+        return PlanPart(name, "Aggregate", 0.5, 100, (join(),), ("x",))
+
+    found = forms([query(0, above("one"))], query(1, above("two")))
+    assert [each.key for each in found] == ["join"]
+    found = forms([query(0, above("one"))], query(1, above("one")))
+    assert [each.key for each in found] == ["one"]
+
+
+def test_each_part_that_is_not_kept_has_a_reason() -> None:
+    large = PlanPart("large", "Join", 1.0, 10_000 * MIB, (), ("a",))
+    rare = PlanPart("rare", "Aggregate", 5.0, 10, (), ("a",))
+    now = query(1, large, rare)
+    verdicts = {each.key: each.why for each in worth_keeping(now, [query(0, large)], {})}
+    assert verdicts == {
+        "large": "takes 1.0 s to compute, and 78.1 s to read",
+        "rare": "asked for once",
+    }
+
+
+parts = st.builds(
+    lambda key, own, size, columns: PlanPart(key, "part", own, size, (), tuple(columns)),
+    st.sampled_from("abc"),
+    st.floats(0, 100),
+    st.integers(0, 4000 * MIB),
+    st.sets(st.sampled_from("xyz"), min_size=1),
+)
+
+
+@given(st.lists(st.lists(parts, max_size=2), max_size=6), st.lists(parts, max_size=2))
+def test_what_is_kept_serves_the_query_and_was_asked_for_before(
+    past: list[list[PlanPart]], now: list[PlanPart]
+) -> None:
+    history = [query(number, *each) for number, each in enumerate(past)]
+    asked = query(len(past), *now)
+    before = {part.key for each in history for part in each.root.walk()}
+    for form in forms(history, asked):
+        mine = [part for part in now if part.key == form.key]
+        assert mine
+        assert all(form.columns.issuperset(part.columns) for part in mine)
+        assert form.key in before or len(mine) > 1
