@@ -595,7 +595,7 @@ def test_what_recurs_in_random_pipelines_is_what_spark_computes(
             check(texts(env.from_dataframe(asked)), expected, each)
             event(f"reads something: {read_something(env)}")
             # What it has cost is known now.
-            recurring.close()
+            recurring.learn_all()
 
 
 KEEPS_ALL: dict[str, object] = {

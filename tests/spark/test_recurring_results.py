@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 
 import holdfast
 from holdfast import Environment
+from holdfast.advice.ran_query import RanQuery
 from holdfast.cli.main import main
 
 
@@ -37,7 +39,7 @@ class Keeping:
         """What the last queries tell is known."""
         recurring = self.env._recurring
         assert recurring is not None
-        recurring.close()
+        recurring.learn_all()
 
 
 @pytest.fixture
@@ -215,6 +217,55 @@ def test_no_results_are_kept_where_shuffles_alone_are_to_be_reused(
         assert env._recurring is None
 
 
+def selective(tables: Path, value: int) -> Any:
+    """A query of so few rows that computing all of them takes long beside it."""
+
+    def make(session: Any) -> DataFrame:
+        return joined(session, tables).where(F.col("v") == value).groupBy("region").count()
+
+    return make
+
+
+def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
+    keeping: Keeping, tables: Path
+) -> None:
+    recurring = keeping.env._recurring
+    assert recurring is not None
+    assert keeping.run(selective(tables, 0)) == []
+    [first] = keeping.env._history.queries
+    for _ in range(3):
+        keeping.env._history.add(RanQuery(first))
+    # Computing all rows takes four and a half times what the query has taken, by the estimates.
+    assert keeping.run(selective(tables, 1)) == []
+    assert recurring.behind.settle(60)
+    [kept] = keeping.env.list_cached()
+    assert kept.rows == 20_000
+    assert keeping.run(selective(tables, 2)) == ["read from cache"]
+
+
+def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
+    keeping: Keeping, tables: Path
+) -> None:
+    recurring = keeping.env._recurring
+    assert recurring is not None
+    slow = F.udf(lambda value: time.sleep(0.001) or value, "long")
+    tries: list[float] = []
+
+    def produce() -> None:
+        tries.append(time.monotonic())
+        keeping.env.spark.range(0, 200_000, 1, 2).select(slow("id")).collect()
+
+    recurring.behind.offer("slow", produce)
+    deadline = time.monotonic() + 30
+    while not tries and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    begun = time.monotonic()
+    keeping.run(by(tables, "region"))
+    # Alone it would take 100 s.
+    assert time.monotonic() - begun < 60
+
+
 def test_commands_tell_what_was_kept_and_why(
     keeping: Keeping, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -243,7 +294,7 @@ def test_an_attached_session_keeps_what_recurs(
             query = f"SELECT region, sum(v) AS s FROM joined WHERE v > {least} GROUP BY region"
             rows: list[Row] = attached.sql(query).collect()
             found.append(sorted(rows))
-            attached.holdfast._recurring.close()
+            attached.holdfast._recurring.learn_all()
         assert [each.outcome.value for each in attached.holdfast.last_job_result.vertices] == [
             "read from cache",
             "run",

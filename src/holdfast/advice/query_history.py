@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.advice.asked_parts import AskedPart
@@ -47,6 +47,7 @@ class QueryHistory:
         self._queries: deque[PastQuery] = deque(maxlen=_MOST_QUERIES)
         self._forms: dict[str, deque[KeptForm]] = {}
         self._known: dict[str, deque[PlanPart]] = {}
+        self._times: Counter[str | None] = Counter()
         self._numbers = itertools.count(1)
         self._rates = StorageRates()
 
@@ -116,6 +117,7 @@ class QueryHistory:
                 if part.key is not None:
                     times = self._known.setdefault(part.key, deque(maxlen=_MOST_TIMES))
                     times.append(part)
+            self._times.update({part.key for part in query.root.walk()})
 
     def seconds_of(self, key: str) -> float:
         """What it takes to compute a part, in seconds of tasks: the median; 0 where unknown."""
@@ -130,25 +132,27 @@ class QueryHistory:
             size = last[-1].bytes if last else 0
         return not last or size / self._rates.read < self.seconds_of(key)
 
-    def expected(self, parts: Sequence[AskedPart]) -> PastQuery:
+    def expected(self, parts: Sequence[AskedPart], *, asked_before: int = 0) -> PastQuery:
         """A query that is about to run, with what its parts may take.
 
         Args:
             parts: the topmost ones of it that could be kept.
+            asked_before: parts that have been asked for less often are like no others.
         """
-        inputs = tuple(map(self._expected, parts))
+        inputs = tuple(self._expected(part, asked_before) for part in parts)
         root = PlanPart(None, "", 0.0, 0, inputs)
         started = self._queries[-1].started if self._queries else 0.0
         return PastQuery(self._application, self._program, 0, "", started, 0.0, root)
 
-    def _expected(self, part: AskedPart) -> PlanPart:
-        inputs = tuple(map(self._expected, part.inputs))
+    def _expected(self, part: AskedPart, asked_before: int) -> PlanPart:
+        inputs = tuple(self._expected(each, asked_before) for each in part.inputs)
         with self._lock:
+            times = self._times[part.key]
             known = self._known.get(part.key)
             last = known[-1] if known else None
         seconds = self.seconds_of(part.key)
         return PlanPart(
-            part.key,
+            part.key if times >= asked_before else None,
             summarize(part.node),
             max(0.0, seconds - sum(each.seconds for each in inputs)),
             0 if last is None else last.bytes,

@@ -33,7 +33,12 @@ def written(ran: RanQuery) -> bytes:
         "root": _part(query.root),
         "forms": [_form(each) for each in ran.forms],
         "verdicts": [
-            [each.key, each.what, each.why, None if each.form is None else _form(each.form)]
+            [
+                each.key,
+                each.what,
+                each.why,
+                None if each.form is None else _form(each.form),
+            ]
             for each in ran.verdicts
         ],
     }

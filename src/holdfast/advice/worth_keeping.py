@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.advice.choice import choose
@@ -71,45 +72,61 @@ def worth_keeping(
         for each in history
         if any(part.key in keys for part in each.root.walk())
     ]
-    asked = [_only(each, set(keys)) for each in (*related, now)]
+    extra = _extra_seconds([*related, now], keys)
+    asked = [_only(each, extra) for each in (*related, now)]
     chosen = {
         each.key: each for each in choose(asked, rates, least_seconds=least_seconds, most=_MOST)
     }
-    times: dict[str | None, int] = defaultdict(int)
-    for each in asked:
-        for key in {part.key for part in each.root.walk()}:
-            times[key] += 1
     recent = [*history[-_RECENT:], query]
     verdicts = []
-    for key, part in keys.items():
+    for key in keys:
+        parts = [part for each in asked for part in each.root.walk() if part.key == key]
         form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
-        why = _why(part, times[key], form is not None, rates or StorageRates())
-        verdicts.append(Verdict(key, part.what, form, why))
+        why = _why(parts, form is not None, rates or StorageRates())
+        verdicts.append(Verdict(key, parts[-1].what, form, why))
     return tuple(verdicts)
 
 
-def _only(query: PastQuery, keys: set[str | None]) -> PastQuery:
+def _extra_seconds(
+    queries: Sequence[PastQuery], keys: Collection[str | None]
+) -> dict[str | None, float]:
+    """What computing all rows of parts takes more: the first time, all was slow."""
+    found: dict[str | None, list[float]] = defaultdict(list)
+    for query in queries:
+        for part in query.root.walk():
+            if part.key in keys:
+                found[part.key].append(part.extra_seconds)
+    return {key: statistics.median(times) for key, times in found.items()}
+
+
+def _only(query: PastQuery, extra: Mapping[str | None, float]) -> PastQuery:
     """A query of whose parts only some have keys."""
 
     def only(part: PlanPart) -> PlanPart:
         return replace(
             part,
-            key=part.key if part.key in keys else None,
+            key=part.key if part.key in extra else None,
+            extra_seconds=extra.get(part.key, 0.0),
             inputs=tuple(only(each) for each in part.inputs),
         )
 
     return replace(query, root=only(query.root))
 
 
-def _why(part: PlanPart, times: int, is_kept: bool, rates: StorageRates) -> str:
-    reads, writes = part.bytes / rates.read, part.bytes / rates.written + part.extra_seconds
+def _why(parts: Sequence[PlanPart], is_kept: bool, rates: StorageRates) -> str:
+    """Why a part is kept, or not, that was asked for as often as there are parts."""
+    first, *others = parts
+    times, last = len(parts), parts[-1]
+    reads = last.bytes / rates.read
     if is_kept:
-        return f"computed {times:,} times; saves {part.seconds - reads:,.0f} s a time"
-    if times < 2:
+        return f"computed {times:,} times; saves {last.seconds - reads:,.0f} s a time"
+    if not others:
         return "asked for once"
-    if part.seconds <= reads:
-        return f"takes {part.seconds:,.1f} s to compute, and {reads:,.1f} s to read"
+    if last.seconds <= reads:
+        return f"takes {last.seconds:,.1f} s to compute, and {reads:,.1f} s to read"
+    saved = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
+    costs = first.bytes / rates.written + first.extra_seconds
     return (
-        f"asked for {times:,} times: that would have saved "
-        f"{(times - 1) * (part.seconds - reads):,.1f} s, and keeping it takes {writes:,.1f} s"
+        f"asked for {times:,} times: that would have saved {saved:,.1f} s, and keeping it takes "
+        f"{costs:,.1f} s"
     )

@@ -71,6 +71,7 @@ from holdfast.lazy_module import LazyModule
 from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.result_label import result_label
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import examine, find_matches
 from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
@@ -256,7 +257,14 @@ class Environment(StreamEnvironment):
         # Shuffles of recoverable jobs are held by their records.
         self._live_shuffles = live_shuffles(plain, self.configuration) if records is None else None
         self._recurring = (
-            recurring_results(plain, self._bridge, self._manager, self._history, self.configuration)
+            recurring_results(
+                plain,
+                self._bridge,
+                self._manager,
+                self._history,
+                self.configuration,
+                self._produce_unasked,
+            )
             if records is None
             else None
         )
@@ -586,7 +594,7 @@ class Environment(StreamEnvironment):
         takes_all_rows: bool = False,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
-        with InterruptibleAction(self._plain), self._runnable_again(table):
+        with self._answering(), InterruptibleAction(self._plain), self._runnable_again(table):
             return self._run_action(table, name, action, before_retry, takes_all_rows)
 
     def _run_action(
@@ -643,7 +651,7 @@ class Environment(StreamEnvironment):
         sink: JobSink,
     ) -> None:
         """Runs a write as one job, see `holdfast.api.context.TableContext.write_action`."""
-        with InterruptibleAction(self._plain):
+        with self._answering(), InterruptibleAction(self._plain):
             request = self._request(table, name)
             if request is None or self._recoverable is None:
                 self._run_plain(table, name, lambda df: action(df, None))
@@ -660,7 +668,7 @@ class Environment(StreamEnvironment):
         Raises:
             KeptPartitionLostError: when kept data is lost after the first row was returned.
         """
-        with self._runnable_again(table):
+        with self._answering(), self._runnable_again(table):
             yield from interruptible_rows(self._plain, self._rows_of(table, name, action))
 
     def _rows_of(
@@ -688,7 +696,7 @@ class Environment(StreamEnvironment):
         if request is None:
             return self.plain(table)
         form = _FORMS.get(name, HandOutForm.DATAFRAME)
-        with InterruptibleAction(self._plain), self.left_alone():
+        with self._answering(), InterruptibleAction(self._plain), self.left_alone():
             dataframe, result = self._master.prepare(self._asked(request)[1], form)
         self._ended(JobExecutionResult.of(result))
         return dataframe
@@ -908,6 +916,20 @@ class Environment(StreamEnvironment):
             )
             return None
 
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """What nobody waits for is not produced meanwhile."""
+        with ExitStack() as stack:
+            if self._recurring is not None:
+                stack.enter_context(self._recurring.behind.answering())
+            yield
+
+    def _produce_unasked(self, query: Query, inputs: SessionInputs) -> None:
+        """Produces what is wanted, for nobody who waits for it."""
+        request = JobRequest("behind the answer", query, query.root, inputs)
+        with self.left_alone():
+            self._master.run(request, lambda dataframe: None)
+
     def _asked(
         self, request: JobRequest[Query], *, keeps: bool = True
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
@@ -947,6 +969,8 @@ class Environment(StreamEnvironment):
         """
         if self._live_shuffles is not None:
             self._live_shuffles.tend()
+        if self._recurring is not None:
+            self._recurring.behind.give_way()
         wanted = self._manager.wanted
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):

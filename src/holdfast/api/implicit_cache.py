@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,7 @@ from holdfast.config import (
     Configuration,
 )
 from holdfast.errors import UnsupportedSparkError
+from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.live_shuffles import LiveShuffles
@@ -49,6 +51,7 @@ def recurring_results(
     manager: CacheServiceManager[Query],
     history: QueryHistory,
     configuration: Configuration,
+    produce: Callable[[Query, SessionInputs], object],
 ) -> RecurringResults | None:
     """What keeps results that a session's queries compute again and again; None for nothing.
 
@@ -58,6 +61,7 @@ def recurring_results(
         manager: what is cached and what is kept.
         history: past queries.
         configuration: of its environment.
+        produce: produces a query, which is wanted, under its settings.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -70,4 +74,4 @@ def recurring_results(
         configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
         None if stays is None else stays.total_seconds(),
     )
-    return RecurringResults(spark, bridge, manager, history, policy)
+    return RecurringResults(spark, bridge, manager, history, policy, produce)

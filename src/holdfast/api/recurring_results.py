@@ -6,8 +6,9 @@ import logging
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,7 @@ from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.worth_keeping import Verdict, worth_keeping
+from holdfast.api.behind_the_answer import BehindTheAnswer
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.canonicalizer import digest_of
@@ -33,6 +35,9 @@ _MOST_REPEATED = 1_000
 _MOST_WANTED = 64
 # A repeated query that takes less of its first time reads what that has left behind.
 _STILL_COMPUTED = 0.5
+
+# What was asked for once may never be asked for again.
+_ASKED_BEFORE = 2
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +82,16 @@ class RecurringResults:
 
     Safe for use by several threads.
 
+    Attributes:
+        behind: what is produced while the program is idle.
+
     Args:
         spark: PySpark's own session.
         bridge: reads and rewrites its plans.
         manager: what is cached and what is kept.
         history: past queries.
         policy: what is kept, and for how long.
+        produce: produces a query, which is wanted, under its settings.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -94,12 +103,15 @@ class RecurringResults:
         manager: CacheServiceManager[Query],
         history: QueryHistory,
         policy: RecurrencePolicy,
+        produce: Callable[[Query, SessionInputs], object],
     ) -> None:
         self._spark = spark
         self._bridge = bridge
         self._manager = manager
         self._history = history
         self._policy = policy
+        self._produce = produce
+        self.behind = BehindTheAnswer(spark)
         self._projections = EarlyProjections(spark, bridge)
         self._cores = spark.sparkContext.defaultParallelism
         self._lock = threading.Lock()
@@ -206,12 +218,13 @@ class RecurringResults:
         found = {part.key: forms[part.key] for part in parts}
         return replace(asked, runs_as=query, forms=found)
 
-    def _want(self, asked: AskedQuery, part: AskedPart, form: KeptForm) -> None:
+    def _want(self, asked: AskedQuery, part: AskedPart, form: KeptForm) -> Query | None:
+        """From now on jobs keep a part; None where it can't be computed by itself."""
         node = part_with(asked.runs_as.root, part.node, form.columns)
         query = None if node is None else self._bridge.part(asked.runs_as, node)
         if node is None or query is None:
             logger.debug("%s can't be computed by itself", summarize(part.node))
-            return
+            return None
         self._history.add_form(form)
         name = f"recurring: {summarize(node)}"
         computation = CachedComputation(node.digest, query, name, self._policy.lifetime)
@@ -225,6 +238,7 @@ class RecurringResults:
         # What was kept of them stays for its time.
         for digest in over:
             self._manager.wanted.release(digest, self)
+        return query
 
     # -- after it has run -------------------------------------------------------------------------
 
@@ -253,7 +267,12 @@ class RecurringResults:
             self._ended.put((asked, what, started, elapsed))
 
     def close(self) -> None:
-        """Nothing is learned any more. Does nothing the second time."""
+        """Nothing is learned or produced any more. Does nothing the second time."""
+        self.learn_all()
+        self.behind.close()
+
+    def learn_all(self) -> None:
+        """Waits until it is known what all queries that have ended tell."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
@@ -276,6 +295,31 @@ class RecurringResults:
             query = self._history.past(root, what, started, elapsed)
             digest = asked.inputs.dataset_digest(asked.query.root)
             self._history.add(RanQuery(query, digest, tuple(asked.forms.values()), asked.verdicts))
+            self._offer(asked)
+
+    def _offer(self, asked: AskedQuery) -> None:
+        """What would have to be kept if the query were asked twice more is kept before that."""
+        unread = replace(asked, forms={})
+        again = self._history.expected(asked.parts, asked_before=_ASKED_BEFORE)
+        verdicts = worth_keeping(
+            again,
+            [*self._history.queries, again],
+            self._kept(asked),
+            least_seconds=self._policy.least_seconds,
+        )
+        for verdict in verdicts:
+            form = verdict.form
+            if form is not None and form.key not in asked.forms:
+                self.behind.offer(form.key, partial(self._keep_behind, unread, form))
+
+    def _keep_behind(self, asked: AskedQuery, form: KeptForm) -> None:
+        if form.key in self._kept(asked):
+            return
+        running = self._running_as(asked, {form.key: form})
+        for part in _topmost(running.parts, running.forms):
+            query = self._want(running, part, form)
+            if query is not None:
+                self._produce(query, asked.inputs)
 
 
 @dataclass(frozen=True, slots=True)

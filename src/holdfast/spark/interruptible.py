@@ -145,6 +145,20 @@ class Interruptible:
             if not over:
                 logger.warning("tasks of a job that was interrupted still run")
 
+    def cancel(self) -> None:
+        """Cancels the jobs, also those that are still to start. May be called by any thread."""
+        if self.label is not None:
+            _cancel([(self._jobs, self.label)])
+
+    def give_way(self) -> None:
+        """From now on the jobs are cancelled as soon as one starts that isn't the block's."""
+        if self.label is not None:
+            _asked(lambda: self._jobs.giveWay(self.label))
+
+    def is_busy(self) -> bool:
+        """Whether Spark runs any job, whoever has started it; not where that isn't known."""
+        return self.label is not None and bool(self._jobs.isBusy())
+
     def close(self) -> None:
         """It is not entered again."""
         if self.label is not None:

@@ -77,8 +77,27 @@ public final class LabelledJobs extends SparkListener {
     /** Cancels all jobs of the label and of those inside of it, and later ones when they start. */
     public synchronized void cancel(String label) {
         Work stopped = (Work) labels.get(label);
+        if (stopped != null) {
+            cancel(stopped);
+        }
+    }
+
+    /** From now on the label's jobs are cancelled as soon as another job starts. */
+    public synchronized void giveWay(String label) {
+        Work work = (Work) labels.get(label);
+        if (work != null) {
+            work.givesWay = true;
+        }
+    }
+
+    /** Whether any job runs, whoever has started it. */
+    public boolean isBusy() {
+        return context.statusTracker().getActiveJobIds().length > 0;
+    }
+
+    void cancel(Work stopped) {
         Iterator each = labels.values().iterator();
-        while (stopped != null && each.hasNext()) {
+        while (each.hasNext()) {
             Work work = (Work) each.next();
             if (work.isWithin(stopped)) {
                 work.isStopped = true;
@@ -149,6 +168,13 @@ public final class LabelledJobs extends SparkListener {
     public synchronized void onJobStart(SparkListenerJobStart event) {
         String label = event.properties() == null ? null : event.properties().getProperty(key);
         Work work = label == null ? null : (Work) labels.get(label);
+        Iterator each = labels.values().iterator();
+        while (each.hasNext()) {
+            Work other = (Work) each.next();
+            if (other.givesWay && !other.isStopped && (work == null || !work.isWithin(other))) {
+                cancel(other);
+            }
+        }
         if (work != null) {
             Integer job = Integer.valueOf(event.jobId());
             jobs.put(job, work);
@@ -211,6 +237,7 @@ public final class LabelledJobs extends SparkListener {
         long cpu;
         volatile boolean hasRun;
         boolean isStopped;
+        boolean givesWay;
         final Work around;
 
         Work(Work around) {
