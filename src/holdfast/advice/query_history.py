@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
-from holdfast.advice.proposal import StorageRates
+from holdfast.advice.proposal import AS_IN_FILES
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
 from holdfast.plan.summary import summarize
@@ -49,7 +49,6 @@ class QueryHistory:
         self._known: dict[str, deque[PlanPart]] = {}
         self._times: Counter[str | None] = Counter()
         self._numbers = itertools.count(1)
-        self._rates = StorageRates()
 
     def load(self) -> None:
         """Knows of past queries of other programs. Does nothing the second time."""
@@ -130,7 +129,7 @@ class QueryHistory:
         with self._lock:
             last = self._known.get(key)
             size = last[-1].bytes if last else 0
-        return not last or size / self._rates.read < self.seconds_of(key)
+        return not last or size / AS_IN_FILES.read < self.seconds_of(key)
 
     def expected(self, parts: Sequence[AskedPart], *, asked_before: int = 0) -> PastQuery:
         """A query that is about to run, with what its parts may take.

@@ -38,6 +38,8 @@ def written(ran: RanQuery) -> bytes:
                 each.what,
                 each.why,
                 None if each.form is None else _form(each.form),
+                round(each.costs, 3),
+                round(each.seconds, 3),
             ]
             for each in ran.verdicts
         ],
@@ -61,8 +63,8 @@ def read(content: bytes) -> RanQuery | None:
             _read_part(document["root"]),
         )
         verdicts = [
-            Verdict(key, what, None if form is None else _read_form(form), why)
-            for key, what, why, form in document["verdicts"]
+            Verdict(key, what, None if form is None else _read_form(form), why, costs, seconds)
+            for key, what, why, form, costs, seconds in document["verdicts"]
         ]
         forms = tuple(map(_read_form, document["forms"]))
         return RanQuery(query, str(document["digest"]), forms, tuple(verdicts))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from holdfast.advice.choice import choose
 from holdfast.advice.kept_forms import KeptForm, asked_columns, without_served
 from holdfast.advice.past_query import PastQuery, PlanPart
-from holdfast.advice.proposal import StorageRates
+from holdfast.advice.proposal import AS_IN_FILES, StorageRates
 
 # Columns that nobody has asked for in so many queries of a part are not kept.
 _RECENT = 50
@@ -26,19 +26,23 @@ class Verdict:
         what: what it computes, for people.
         form: what is to be kept of it; None for nothing.
         why: in a few words.
+        costs: seconds of tasks that keeping it takes, beside those of computing it for the query.
+        seconds: of tasks, that it takes to compute.
     """
 
     key: str
     what: str
     form: KeptForm | None
     why: str
+    costs: float = 0.0
+    seconds: float = 0.0
 
 
 def worth_keeping(
     query: PastQuery,
     history: Sequence[PastQuery],
     forms: Mapping[str, Sequence[KeptForm]],
-    rates: StorageRates | None = None,
+    rates: StorageRates = AS_IN_FILES,
     *,
     least_seconds: float = 1.0,
 ) -> tuple[Verdict, ...]:
@@ -82,8 +86,9 @@ def worth_keeping(
     for key in keys:
         parts = [part for each in asked for part in each.root.walk() if part.key == key]
         form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
-        why = _why(parts, form is not None, rates or StorageRates())
-        verdicts.append(Verdict(key, parts[-1].what, form, why))
+        costs = parts[0].bytes / rates.written + parts[0].extra_seconds
+        why = _why(parts, form is not None, costs, rates)
+        verdicts.append(Verdict(key, parts[-1].what, form, why, costs, parts[-1].seconds))
     return tuple(verdicts)
 
 
@@ -113,9 +118,9 @@ def _only(query: PastQuery, extra: Mapping[str | None, float]) -> PastQuery:
     return replace(query, root=only(query.root))
 
 
-def _why(parts: Sequence[PlanPart], is_kept: bool, rates: StorageRates) -> str:
+def _why(parts: Sequence[PlanPart], is_kept: bool, costs: float, rates: StorageRates) -> str:
     """Why a part is kept, or not, that was asked for as often as there are parts."""
-    first, *others = parts
+    others = parts[1:]
     times, last = len(parts), parts[-1]
     reads = last.bytes / rates.read
     if is_kept:
@@ -125,7 +130,6 @@ def _why(parts: Sequence[PlanPart], is_kept: bool, rates: StorageRates) -> str:
     if last.seconds <= reads:
         return f"takes {last.seconds:,.1f} s to compute, and {reads:,.1f} s to read"
     saved = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
-    costs = first.bytes / rates.written + first.extra_seconds
     return (
         f"asked for {times:,} times: that would have saved {saved:,.1f} s, and keeping it takes "
         f"{costs:,.1f} s"

@@ -36,6 +36,8 @@ _MOST_WANTED = 64
 # A repeated query that takes less of its first time reads what that has left behind.
 _STILL_COMPUTED = 0.5
 
+# How much longer a query may take that keeps something: so many times as long as that takes.
+_MOST_SLOWED = 1.0
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
 
@@ -149,8 +151,12 @@ class RecurringResults:
             query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
         )
         for verdict in verdicts:
-            if verdict.form is not None and self._stands_alone(asked, verdict.form.key, forms):
-                forms[verdict.form.key] = verdict.form
+            form = verdict.form
+            if form is None or verdict.costs > verdict.seconds * _MOST_SLOWED:
+                # What would hold up the answer for longer is left for when the program is idle.
+                continue
+            if self._stands_alone(asked, form.key, forms):
+                forms[form.key] = form
         return replace(self._running_as(asked, forms), verdicts=verdicts)
 
     def asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:

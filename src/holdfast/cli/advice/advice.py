@@ -10,7 +10,7 @@ from holdfast.advice.choice import choose
 from holdfast.advice.event_log_files import event_logs
 from holdfast.advice.logged_queries import logged_queries
 from holdfast.advice.past_query import PastQuery
-from holdfast.advice.proposal import Proposal
+from holdfast.advice.proposal import AS_IN_FILES, Proposal, StorageRates
 from holdfast.advice.query_records import read
 from holdfast.errors import EventLogError
 
@@ -70,9 +70,13 @@ class AdviceLimits:
     least_seconds: float
     most: int
 
-    def chosen(self, queries: Sequence[PastQuery]) -> tuple[Proposal, ...]:
+    def chosen(
+        self, queries: Sequence[PastQuery], rates: StorageRates | None = None
+    ) -> tuple[Proposal, ...]:
         """What of these queries would have been worth keeping."""
-        return choose(queries, budget=self.budget, least_seconds=self.least_seconds, most=self.most)
+        return choose(
+            queries, rates, budget=self.budget, least_seconds=self.least_seconds, most=self.most
+        )
 
 
 def advice_on_history(contents: Iterable[bytes], limits: AdviceLimits) -> Advice:
@@ -83,7 +87,7 @@ def advice_on_history(contents: Iterable[bytes], limits: AdviceLimits) -> Advice
         limits: what is not proposed.
     """
     found = [ran.query for ran in map(read, contents) if ran is not None]
-    return Advice(tuple(found), limits.chosen(found), 0, 0, is_of_logs=False)
+    return Advice(tuple(found), limits.chosen(found, AS_IN_FILES), 0, 0, is_of_logs=False)
 
 
 def advice_on_logs(paths: Iterable[Path], limits: AdviceLimits) -> Advice:

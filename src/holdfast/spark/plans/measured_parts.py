@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,9 +10,12 @@ from pyspark.sql import SparkSession
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.past_query import PlanPart
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.needed_columns import NeededColumns
 from holdfast.plan.summary import summarize
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.plans.size_estimates import SizeEstimates
+
+_GATHERS = frozenset({"Aggregate", "Distinct"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def measured_parts(
         cost: what it has taken.
     """
     estimates = SizeEstimates(spark, query)
-    effort = _Effort(lambda node: estimates.facts(node).work)
+    effort = _Effort(query, estimates)
     rate = cost.seconds / max(1, effort.below(query.root))
 
     def measured(part: AskedPart) -> PlanPart:
@@ -68,14 +71,42 @@ def measured_parts(
 
 
 class _Effort:
-    """How much work there is below nodes; what stands there twice is done once."""
+    """How much work nodes of an analyzed plan are, of which Spark reads the used columns alone.
 
-    def __init__(self, work: Callable[[CanonicalNode], int]) -> None:
-        self._work = work
+    Args:
+        query: over its analyzed plan.
+        estimates: of its nodes.
+    """
 
-    def below(self, root: CanonicalNode) -> int:
-        nodes = {node.digest: node for node in root.walk()}
-        return sum(self._work(node) for node in nodes.values())
+    def __init__(self, query: Query, estimates: SizeEstimates) -> None:
+        self._estimates = estimates
+        self._needed = NeededColumns(query.reading.operators)
+
+    def below(self, root: CanonicalNode) -> float:
+        """That of a node and of all below it; what stands there twice is done once."""
+        return sum(self._own({node.digest: node for node in root.walk()}.values()))
+
+    def _own(self, nodes: Iterable[CanonicalNode]) -> Iterator[float]:
+        for node in nodes:
+            facts = self._estimates.facts(node)
+            if not node.children:
+                yield facts.work * self._share(node)
+                continue
+            inputs = [(self._estimates.facts(each).size, each) for each in node.children]
+            used = sum(size * self._share(each) for size, each in inputs)
+            if node.operator in _GATHERS:
+                # Rows are gathered before they are shuffled.
+                yield used + facts.size
+            else:
+                yield facts.work * used / max(1, sum(size for size, _ in inputs))
+
+    def _share(self, node: CanonicalNode) -> float:
+        """Which part of a node's bytes is used above it."""
+        needed = self._needed.of(node.handle, node.output)
+        if needed is None:
+            return 1.0
+        places = [place for place, column in enumerate(node.output) if column in needed]
+        return self._estimates.share_of(node, places)
 
 
 def _share_below(part: AskedPart, effort: _Effort) -> float:
