@@ -138,6 +138,26 @@ def test_columns_are_called_as_the_query_calls_them(keeping: Keeping, tables: Pa
     assert len(keeping.env.list_cached()) > 0
 
 
+def test_a_part_that_stands_in_a_query_twice_is_kept_with_the_columns_of_both_places(
+    keeping: Keeping, tables: Path
+) -> None:
+    def twice(one: str, other: str) -> Any:
+        def make(session: Any) -> DataFrame:
+            halves = [
+                joined(session, tables).groupBy(F.col(key).cast("string").alias("k")).count()
+                for key in (one, other)
+            ]
+            return halves[0].union(halves[1])
+
+        return make
+
+    keeping.run(twice("region", "name"))
+    keeping.run(twice("name", "v"))
+    for one, other in (("region", "v"), ("region", "w"), ("name", "w"), ("w", "region")):
+        keeping.run(twice(one, other))
+    assert keeping.env.list_cached()
+
+
 def test_files_that_change_are_read_anew(
     keeping: Keeping, tables: Path, session: SparkSession
 ) -> None:

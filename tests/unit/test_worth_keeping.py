@@ -83,7 +83,7 @@ def test_each_part_that_is_not_kept_has_a_reason() -> None:
     now = query(1, large, rare)
     verdicts = {each.key: each.why for each in worth_keeping(now, [query(0, large)], {})}
     assert verdicts == {
-        "large": "takes 1.0 s to compute, and 156.2 s to read",
+        "large": "takes 1.0 s to compute, and 312.5 s to read",
         "rare": "asked for once",
     }
 

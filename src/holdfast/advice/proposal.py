@@ -20,7 +20,7 @@ class StorageRates:
     read: float = 128 * 2**20
 
 
-AS_IN_FILES = StorageRates(written=10 * 2**20, read=64 * 2**20)
+AS_IN_FILES = StorageRates(written=10 * 2**20, read=32 * 2**20)
 """The same where bytes are counted as Parquet has them, compressed."""
 
 

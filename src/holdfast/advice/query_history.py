@@ -18,6 +18,8 @@ from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
 _MOST_FORMS = 8
+# Parts of which anything is known.
+_MOST_PARTS = 5_000
 # How often a part's cost is remembered.
 _MOST_TIMES = 9
 
@@ -117,6 +119,10 @@ class QueryHistory:
                     times = self._known.setdefault(part.key, deque(maxlen=_MOST_TIMES))
                     times.append(part)
             self._times.update({part.key for part in query.root.walk()})
+            for key in list(self._known)[: max(0, len(self._known) - _MOST_PARTS)]:
+                # The one that was met first of all.
+                for known in (self._known, self._times, self._forms):
+                    known.pop(key, None)
 
     def seconds_of(self, key: str) -> float:
         """What it takes to compute a part, in seconds of tasks: the median; 0 where unknown."""

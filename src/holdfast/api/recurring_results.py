@@ -141,11 +141,7 @@ class RecurringResults:
         if before is not None and before.is_cheap:
             return self._running_as(asked, before.forms)
         kept = self._kept(asked)
-        forms = {
-            part.key: form
-            for part in _topmost(parts, kept)
-            if (form := self._cheapest(part, kept[part.key])) is not None
-        }
+        forms = self._served(parts, kept)
         query_now = self._history.expected(parts)
         verdicts = worth_keeping(
             query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
@@ -196,11 +192,20 @@ class RecurringResults:
                 kept.setdefault(form.key, []).append(form)
         return kept
 
-    def _cheapest(self, part: AskedPart, forms: Sequence[KeptForm]) -> KeptForm | None:
-        """What a part is to be read of; None where it is computed."""
-        fitting = [form for form in forms if form.serves(part.key, part.columns)]
-        best = min(fitting, key=lambda form: len(form.columns), default=None)
-        return best if best is not None and self._history.is_worth_reading(part.key) else None
+    def _served(
+        self, parts: Sequence[AskedPart], kept: Mapping[str, Sequence[KeptForm]]
+    ) -> dict[str, KeptForm]:
+        """What parts of a query are to be read of, by keys."""
+        columns: dict[str, set[str]] = {}
+        for part in (each for top in parts for each in top.walk()):
+            # It may stand in several places.
+            columns.setdefault(part.key, set()).update(part.columns)
+        found = {}
+        for key, forms in kept.items():
+            fitting = [form for form in forms if form.serves(key, columns[key])]
+            if fitting and self._history.is_worth_reading(key):
+                found[key] = min(fitting, key=lambda form: len(form.columns))
+        return found
 
     @staticmethod
     def _stands_alone(asked: AskedQuery, key: str, forms: Mapping[str, KeptForm]) -> bool:
@@ -287,21 +292,20 @@ class RecurringResults:
 
     def _learn(self) -> None:
         while (ended := self._ended.get()) is not None:
-            asked, what, started, elapsed = ended
-            cost = QueryCost(
-                elapsed * self._cores,
-                {key: self._history.seconds_of(key) for key in asked.forms},
-            )
             try:
-                root = measured_parts(self._spark, asked.query, asked.parts, cost)
+                self._learn_of(*ended)
             except Exception:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
-                continue
-            query = self._history.past(root, what, started, elapsed)
-            digest = asked.inputs.dataset_digest(asked.query.root)
-            self._history.add(RanQuery(query, digest, tuple(asked.forms.values()), asked.verdicts))
-            self._offer(asked)
+
+    def _learn_of(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
+        known = {key: self._history.seconds_of(key) for key in asked.forms}
+        cost = QueryCost(elapsed * self._cores, known)
+        root = measured_parts(self._spark, asked.query, asked.parts, cost)
+        query = self._history.past(root, what, started, elapsed)
+        digest = asked.inputs.dataset_digest(asked.query.root)
+        self._history.add(RanQuery(query, digest, tuple(asked.forms.values()), asked.verdicts))
+        self._offer(asked)
 
     def _offer(self, asked: AskedQuery) -> None:
         """What would have to be kept if the query were asked twice more is kept before that."""
