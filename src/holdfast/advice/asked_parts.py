@@ -100,7 +100,8 @@ class _Search:
 
     def _part(self, node: CanonicalNode) -> AskedPart | None:
         operator = self._operators[node.handle]
-        if operator["c"] not in _GATHERS and not joins_by_equality(operator):
+        left = node.children[0].output if node.children else ()
+        if operator["c"] not in _GATHERS and not joins_by_equality(operator, left):
             return None
         if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
             return None

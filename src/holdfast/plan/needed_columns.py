@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument, parts_of
+from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument, Value, parts_of
 
 # What they put out is written in them: no column of their inputs goes on unless it is named.
 _NAMES_ITS_OUTPUT = frozenset(LOGICAL + name for name in ("Aggregate", "Project"))
@@ -101,8 +101,13 @@ class NeededColumns:
         return found
 
 
-def joins_by_equality(operator: OperatorDocument) -> bool:
-    """Whether a join's rows have to agree in something, so that they don't multiply."""
+def joins_by_equality(operator: OperatorDocument, left: Collection[int]) -> bool:
+    """Whether a join's rows have to agree in something, so that they don't multiply.
+
+    Args:
+        operator: any.
+        left: the ids of the columns of its first input.
+    """
     if operator["c"] != LOGICAL + "Join":
         return False
     waiting = [operator["f"][3]]
@@ -113,9 +118,13 @@ def joins_by_equality(operator: OperatorDocument) -> bool:
         if condition.get("c") == EXPRESSIONS + "And":
             waiting += condition["f"]
         elif condition.get("c") in (EXPRESSIONS + "EqualTo", EXPRESSIONS + "EqualNullSafe"):
-            sides = [
-                {part["a"] for part in parts_of(side) if "a" in part} for side in condition["f"]
-            ]
-            if all(sides) and not sides[0] & sides[1]:
+            one, other = (_is_of(side, left) for side in condition["f"])
+            if None not in (one, other) and one != other:
                 return True
     return False
+
+
+def _is_of(side: Value, left: Collection[int]) -> bool | None:
+    """Whether an operand is made of the first input's columns; None if of none, or of both's."""
+    found = {part["a"] in left for part in parts_of(side) if "a" in part}
+    return found.pop() if len(found) == 1 else None

@@ -14,6 +14,7 @@ from holdfast.cli.advice import as_json, as_table
 from holdfast.cli.advice.advice import AdviceLimits, advice_on_history, advice_on_logs
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
 from holdfast.cli.datasets.printable import printable
+from holdfast.cli.number_argument import number_argument
 from holdfast.cli.path_argument import path_argument
 from holdfast.cli.terminal import output, printing
 from holdfast.config_values import parse_positive_memory_size
@@ -61,7 +62,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--limit",
         metavar="NUMBER",
-        type=_number,
+        type=number_argument,
         default=20,
         help="how many parts are proposed at most (default: 20)",
     )
@@ -122,9 +123,3 @@ def _seconds(text: str) -> float:
         if 0 <= (seconds := float(text)) < math.inf:
             return seconds
     raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more; found {text!r}")
-
-
-def _number(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"expected a number, 1 or more; found {text!r}")

@@ -13,6 +13,7 @@ from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
 from holdfast.cli.datasets.printable import printable
+from holdfast.cli.number_argument import number_argument
 from holdfast.cli.terminal import as_text, output, printing, show
 from holdfast.errors import CatalogError
 
@@ -43,7 +44,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--last",
         metavar="NUMBER",
-        type=_number,
+        type=number_argument,
         default=1,
         help="show so many of the last queries (default: 1)",
     )
@@ -143,9 +144,3 @@ def _described(ran: RanQuery) -> dict[str, Any]:
 
 def _complain(what: str) -> None:
     print(printable(f"holdfast why: {what}"), file=sys.stderr)
-
-
-def _number(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"expected a number, 1 or more; found {text!r}")
