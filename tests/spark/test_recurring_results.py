@@ -190,6 +190,20 @@ def test_what_is_not_deterministic_is_never_kept(keeping: Keeping, tables: Path)
     assert all("Join" in each.computes for each in keeping.env.list_cached())
 
 
+def test_what_functions_in_python_compute_is_never_kept(keeping: Keeping, tables: Path) -> None:
+    calls = F.udf(lambda value: value + 1, "long")
+
+    def make(session: Any) -> DataFrame:
+        below = joined(session, tables).withColumn("u", calls("v")).groupBy("u").count()
+        shops = session.read.parquet(str(tables / "shops"))
+        return below.join(shops, below.u == shops.region).groupBy("name").agg(F.sum("count"))
+
+    for _ in range(4):
+        keeping.run(make)
+    kept = [each.computes for each in keeping.env.list_cached()]
+    assert kept in ([], ["recurring: Join over sales, shops"])
+
+
 def test_a_join_without_an_equality_is_never_kept(keeping: Keeping, tables: Path) -> None:
     def make(session: Any) -> DataFrame:
         shops = session.read.parquet(str(tables / "shops"))

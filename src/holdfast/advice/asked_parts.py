@@ -9,6 +9,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.needed_columns import NeededColumns, joins_by_equality
+from holdfast.plan.own_code import runs_others_code
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.size_guess import kept_part
 from holdfast.plan.validity import Validity
@@ -64,7 +65,8 @@ def asked_parts(
     """The topmost parts of a query that could be kept, each with those below it.
 
     These are joins and what gathers rows, where any program computes the same rows, in no order of
-    their own; and no join that has no equality, whose rows multiply.
+    their own, by Spark's own functions alone: what others depend on is for who caches to know. And
+    no join that has no equality, whose rows multiply.
 
     Args:
         root: the query's canonical plan.
@@ -106,6 +108,8 @@ class _Search:
         if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
             return None
         if node.validity() is not Validity.ANYWHERE:
+            return None
+        if any(runs_others_code(self._operators[each.handle]) for each in node.walk()):
             return None
         ids = dict(zip(node.output, range(len(node.output)), strict=True))
         top = self._top(node)

@@ -28,6 +28,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api import tables_of_sessions
+from holdfast.api.asked_query import AskedQuery
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
@@ -35,7 +36,6 @@ from holdfast.api.context import RetryRefused
 from holdfast.api.implicit_cache import live_shuffles, recurring_results
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
-from holdfast.api.recurring_results import AskedQuery
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -16,7 +16,9 @@ from holdfast.advice.asked_parts import AskedPart, asked_parts
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
-from holdfast.advice.worth_keeping import Verdict, worth_keeping
+from holdfast.advice.repeated_queries import RepeatedQueries
+from holdfast.advice.worth_keeping import worth_keeping
+from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
@@ -29,40 +31,14 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
 
-# Queries that have been run, by the digests of their plans.
-_MOST_REPEATED = 1_000
 # Each holds a plan in the JVM.
 _MOST_WANTED = 64
-# A repeated query that takes less of its first time reads what that has left behind.
-_STILL_COMPUTED = 0.5
-
 # How much longer a query may take that keeps something: so many times as long as that takes.
 _MOST_SLOWED = 1.0
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """A query that is about to run.
-
-    Attributes:
-        query: as it was asked.
-        inputs: the settings that it runs under.
-        parts: the topmost ones that could be kept.
-        runs_as: what is run in its stead; the query itself, where nothing is kept of it unasked.
-        forms: what that reads, or keeps, by keys of parts.
-        verdicts: what becomes of its parts that aren't read, and why.
-    """
-
-    query: Query
-    inputs: SessionInputs
-    parts: tuple[AskedPart, ...]
-    runs_as: Query
-    forms: Mapping[str, KeptForm] = field(default_factory=dict)
-    verdicts: tuple[Verdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +94,7 @@ class RecurringResults:
         self._cores = spark.sparkContext.defaultParallelism
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
-        self._repeated: OrderedDict[str, _Repeated] = OrderedDict()
+        self._repeated = RepeatedQueries()
         self._ended: queue.SimpleQueue[tuple[AskedQuery, str, float, float] | None]
         self._ended = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -137,9 +113,9 @@ class RecurringResults:
         if not parts or self._has_cached(query.root):
             return asked
         self._history.load()
-        before = self._repeated.get(inputs.dataset_digest(query.root))
-        if before is not None and before.is_cheap:
-            return self._running_as(asked, before.forms)
+        before = self._repeated.forms_before(asked.digest)
+        if before is not None:
+            return self._running_as(asked, before)
         kept = self._kept(asked)
         forms = self._served(parts, kept)
         query_now = self._history.expected(parts)
@@ -262,13 +238,8 @@ class RecurringResults:
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
         """
-        repeated = asked.inputs.dataset_digest(asked.query.root)
+        self._repeated.ran(asked.digest, asked.forms, elapsed)
         with self._lock:
-            before = self._repeated.pop(repeated, None)
-            first = elapsed if before is None else before.first
-            self._repeated[repeated] = _Repeated(asked.forms, first, elapsed, before is not None)
-            if len(self._repeated) > _MOST_REPEATED:
-                self._repeated.popitem(last=False)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._learn, name="holdfast-history", daemon=True
@@ -303,8 +274,9 @@ class RecurringResults:
         cost = QueryCost(elapsed * self._cores, known)
         root = measured_parts(self._spark, asked.query, asked.parts, cost)
         query = self._history.past(root, what, started, elapsed)
-        digest = asked.inputs.dataset_digest(asked.query.root)
-        self._history.add(RanQuery(query, digest, tuple(asked.forms.values()), asked.verdicts))
+        self._history.add(
+            RanQuery(query, asked.digest, tuple(asked.forms.values()), asked.verdicts)
+        )
         self._offer(asked)
 
     def _offer(self, asked: AskedQuery) -> None:
@@ -330,28 +302,6 @@ class RecurringResults:
             query = self._want(running, part, form)
             if query is not None:
                 self._produce(query, asked.inputs)
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeated:
-    """A query that has run before in this session.
-
-    Attributes:
-        forms: what it read, or kept.
-        first: how long it took the first time, in seconds.
-        last: how long it took the last time.
-        is_repeated: there was more than one time.
-    """
-
-    forms: Mapping[str, KeptForm]
-    first: float
-    last: float
-    is_repeated: bool
-
-    @property
-    def is_cheap(self) -> bool:
-        """Whether it reads what it has left behind, as far as is known."""
-        return not self.is_repeated or self.last < self.first * _STILL_COMPUTED
 
 
 def _topmost(parts: Sequence[AskedPart], chosen: Mapping[str, object]) -> Iterator[AskedPart]:
