@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +165,22 @@ def test_files_that_change_are_read_anew(
     for least in range(3):
         keeping.run(by(tables, "region", least))
     write(session, tables / "sales", 500, "append")
-    assert keeping.run(by(tables, "region", 3)) == []
-    assert keeping.run(by(tables, "region", 4)) == ["produced"]
+    assert keeping.run(by(tables, "region", 3)) != ["read from cache"]
+    keeping.run(by(tables, "region", 4))
+    assert keeping.run(by(tables, "region", 5)) == ["read from cache"]
     write(session, tables / "sales", 700, "overwrite")
-    assert keeping.run(by(tables, "region", 5)) == []
+    assert keeping.run(by(tables, "region", 6)) != ["read from cache"]
+
+
+def test_what_recurs_each_day_is_kept_the_first_time_over_new_files(
+    keeping: Keeping, tables: Path, session: SparkSession
+) -> None:
+    def run_the_day(day: int) -> list[list[str]]:
+        write(session, tables / "sales", 20_000 + day, "overwrite")
+        return [keeping.run(by(tables, "region", least)) for least in (0, 1, 2)]
+
+    assert run_the_day(1) == [[], ["produced"], ["read from cache"]]
+    assert run_the_day(2) == [["produced"], ["read from cache"], ["read from cache"]]
 
 
 def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
@@ -267,8 +280,12 @@ def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
     assert recurring is not None
     assert keeping.run(selective(tables, 0)) == []
     [first] = keeping.env._history.queries
-    for _ in range(3):
-        keeping.env._history.add(RanQuery(first))
+    [aggregate] = first.root.inputs
+    for number in range(3):
+        # The join of other queries.
+        other = replace(aggregate, key=f"another aggregate {number}")
+        query = replace(first, root=replace(first.root, inputs=(other,)))
+        keeping.env._history.add(RanQuery(query))
     # Computing all rows takes four and a half times what the query has taken, by the estimates.
     assert keeping.run(selective(tables, 1)) == []
     assert recurring.behind.settle(60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +88,28 @@ def test_each_part_that_is_not_kept_has_a_reason() -> None:
         "large": "takes 1.0 s to compute, and 312.5 s to read",
         "rare": "asked for once",
     }
+
+
+def day(number: int) -> PlanPart:
+    """A part as it is on one day, over that day's files."""
+    return replace(join(), key=f"day {number}", template="each day")
+
+
+def test_what_is_asked_for_several_times_each_day_is_kept_the_first_time() -> None:
+    days = [query(10 * number + time, day(number)) for number in range(3) for time in range(3)]
+    [verdict] = worth_keeping(query(40, day(4)), days, {})
+    assert verdict.form == KeptForm("day 4", frozenset("a"))
+    assert verdict.why == "computed 10 times with 4 sets of literals and files"
+
+
+def test_what_is_asked_for_once_each_day_is_not_kept() -> None:
+    days = [query(number, day(number)) for number in range(9)]
+    assert forms(days, query(9, day(9))) == []
+
+
+def test_what_recurs_today_is_kept_although_it_did_not_before() -> None:
+    days = [query(number, day(number)) for number in range(90)]
+    assert forms([*days, query(90, day(90))], query(91, day(90))) != []
 
 
 parts = st.builds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.plan.canonical_plan import CanonicalNode
@@ -33,6 +33,8 @@ class AskedPart:
         top: the node, or the highest one above it that does nothing but leave out some of its
             columns.
         key: the same for parts that compute the same rows, whatever columns of them are used.
+        template: the same for parts that compute the same with whatever literals, over whatever
+            versions of their files.
         columns: what the columns that the query uses are of the rows.
         used: the places among the top's columns of those that the query uses.
         places: the places of the same columns among the node's.
@@ -44,6 +46,7 @@ class AskedPart:
     node: CanonicalNode
     top: CanonicalNode
     key: str
+    template: str
     columns: tuple[str, ...]
     used: tuple[int, ...]
     places: tuple[int, ...]
@@ -60,7 +63,10 @@ class AskedPart:
 
 
 def asked_parts(
-    root: CanonicalNode, operators: Sequence[OperatorDocument], inputs: SessionInputs
+    root: CanonicalNode,
+    operators: Sequence[OperatorDocument],
+    inputs: SessionInputs,
+    template: Callable[[], CanonicalNode],
 ) -> tuple[AskedPart, ...]:
     """The topmost parts of a query that could be kept, each with those below it.
 
@@ -72,16 +78,24 @@ def asked_parts(
         root: the query's canonical plan.
         operators: the plan it was made of.
         inputs: the settings that the query runs under.
+        template: gives the canonical plan of the same with whatever literals, over whatever
+            versions of its files.
 
     Source: FLIP-36, "Implementation Details", phase 3: at shuffle boundaries.
     """
-    return _Search(root, operators, inputs).below(root)
+    return _Search(root, operators, inputs, template).below(root)
 
 
 class _Search:
     def __init__(
-        self, root: CanonicalNode, operators: Sequence[OperatorDocument], inputs: SessionInputs
+        self,
+        root: CanonicalNode,
+        operators: Sequence[OperatorDocument],
+        inputs: SessionInputs,
+        template: Callable[[], CanonicalNode],
     ) -> None:
+        self._template = template
+        self._templates: dict[int, CanonicalNode] = {}
         self._nodes = {node.handle: node for node in root.walk()}
         self._needed = NeededColumns(operators)
         self._inputs = inputs
@@ -125,13 +139,22 @@ class _Search:
         return AskedPart(
             node,
             top,
-            self._inputs.dataset_digest(replace(node, digest=node.rows.digest)),
+            self._of_rows(node),
+            self._of_rows(self._as_template(node)),
             tuple(dict.fromkeys(node.columns[place].digest for place in places)),
             used,
             places,
             (1 / max(self._part_left(top.handle), _LEAST_USED) - 1) * _SHARE_OF_ROWS,
             tuple(part for each in below for part in each),
         )
+
+    def _of_rows(self, node: CanonicalNode) -> str:
+        return self._inputs.dataset_digest(replace(node, digest=node.rows.digest))
+
+    def _as_template(self, node: CanonicalNode) -> CanonicalNode:
+        if not self._templates:
+            self._templates = {each.handle: each for each in self._template().walk()}
+        return self._templates[node.handle]
 
     def _top(self, node: CanonicalNode) -> CanonicalNode:
         top, columns = node, {*node.output}

@@ -86,9 +86,14 @@ class _Choice:
     def _alone(self, parts: Sequence[PlanPart]) -> float:
         """What a part saves at most: if nothing else were kept."""
         rates = self._rates
-        first, *others = parts
-        reads = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
-        return reads - first.bytes / rates.written - first.extra_seconds
+        saved, there = 0.0, set[str]()
+        for part in parts:
+            if part.generation in there:
+                saved += max(0.0, part.seconds - part.bytes / rates.read)
+            else:
+                there.add(part.generation)
+                saved -= part.bytes / rates.written + part.extra_seconds
+        return saved
 
     def add_greedily(self) -> None:
         # Beside others a part rarely saves more than alone, so few have to be looked at again.

@@ -58,6 +58,7 @@ def _without_served(part: PlanPart, forms: Mapping[str, Sequence[KeptForm]]) -> 
         tuple(_without_served(each, forms) for each in part.inputs),
         part.columns,
         part.extra_seconds,
+        part.template,
     )
 
 

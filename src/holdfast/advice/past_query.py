@@ -19,8 +19,11 @@ class PlanPart:
         inputs: the parts that it is made of.
         columns: what the columns that the query uses are of the part's rows; empty where a key
             stands for certain columns.
+        template: the same for parts that compute the same with whatever literals, over whatever
+            versions of their files; None where that isn't known.
         extra_seconds: of tasks, that computing all of its rows would have taken more, where the
             query uses some alone.
+        generation: of which parts with the same key are; what is kept of one serves no other one.
         seconds: of its tasks and of all below it: what it cost to compute.
     """
 
@@ -31,6 +34,8 @@ class PlanPart:
     inputs: tuple[PlanPart, ...] = ()
     columns: tuple[str, ...] = ()
     extra_seconds: float = 0.0
+    template: str | None = None
+    generation: str = ""
     seconds: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -115,8 +115,8 @@ class QueryHistory:
         with self._lock:
             self._queries.append(query)
             for part in query.root.walk():
-                if part.key is not None:
-                    times = self._known.setdefault(part.key, deque(maxlen=_MOST_TIMES))
+                for name in filter(None, (part.key, part.template)):
+                    times = self._known.setdefault(name, deque(maxlen=_MOST_TIMES))
                     times.append(part)
             self._times.update({part.key for part in query.root.walk()})
             for key in list(self._known)[: max(0, len(self._known) - _MOST_PARTS)]:
@@ -124,18 +124,20 @@ class QueryHistory:
                 for known in (self._known, self._times, self._forms):
                     known.pop(key, None)
 
-    def seconds_of(self, key: str) -> float:
+    def seconds_of(self, part: AskedPart) -> float:
         """What it takes to compute a part, in seconds of tasks: the median; 0 where unknown."""
-        with self._lock:
-            times = [part.seconds for part in self._known.get(key, ())]
-        return statistics.median(times) if times else 0.0
+        known = self._known_of(part)
+        return statistics.median(each.seconds for each in known) if known else 0.0
 
-    def is_worth_reading(self, key: str) -> bool:
+    def is_worth_reading(self, part: AskedPart) -> bool:
         """Whether it takes less to read a part than to compute it, as far as is known."""
+        known = self._known_of(part)
+        return not known or known[-1].bytes / AS_IN_FILES.read < self.seconds_of(part)
+
+    def _known_of(self, part: AskedPart) -> list[PlanPart]:
+        """The last times that a part was computed; or those of what it is like."""
         with self._lock:
-            last = self._known.get(key)
-            size = last[-1].bytes if last else 0
-        return not last or size / AS_IN_FILES.read < self.seconds_of(key)
+            return list(self._known.get(part.key) or self._known.get(part.template) or ())
 
     def expected(self, parts: Sequence[AskedPart], *, asked_before: int = 0) -> PastQuery:
         """A query that is about to run, with what its parts may take.
@@ -151,11 +153,10 @@ class QueryHistory:
 
     def _expected(self, part: AskedPart, asked_before: int) -> PlanPart:
         inputs = tuple(self._expected(each, asked_before) for each in part.inputs)
+        known, seconds = self._known_of(part), self.seconds_of(part)
+        last = known[-1] if known else None
         with self._lock:
             times = self._times[part.key]
-            known = self._known.get(part.key)
-            last = known[-1] if known else None
-        seconds = self.seconds_of(part.key)
         return PlanPart(
             part.key if times >= asked_before else None,
             summarize(part.node),
@@ -164,4 +165,5 @@ class QueryHistory:
             inputs,
             part.columns,
             0.0 if last is None else last.extra_seconds,
+            part.template,
         )

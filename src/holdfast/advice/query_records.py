@@ -80,12 +80,13 @@ def _part(part: PlanPart) -> list[Any]:
         part.bytes,
         list(part.columns),
         round(part.extra_seconds, 3),
+        part.template,
         [_part(each) for each in part.inputs],
     ]
 
 
 def _read_part(document: list[Any]) -> PlanPart:
-    key, what, own, size, columns, extra, inputs = document
+    key, what, own, size, columns, extra, template, inputs = document
     return PlanPart(
         key,
         str(what),
@@ -94,6 +95,7 @@ def _read_part(document: list[Any]) -> PlanPart:
         tuple(map(_read_part, inputs)),
         tuple(map(str, columns)),
         float(extra),
+        template,
     )
 
 

@@ -49,7 +49,7 @@ def replay(
     20.0
     """
     outcomes = {key: Outcome() for key in kept}
-    there: set[str] = set()
+    there: set[tuple[str, str]] = set()
     for place, query in enumerate(queries):
         waiting: list[PlanPart] = [query.root]
         while waiting:
@@ -59,8 +59,8 @@ def replay(
                 outcome = outcomes[key]
                 if not outcome.queries or outcome.queries[-1] != place:
                     outcome.queries.append(place)
-                if key not in there:
-                    there.add(key)
+                if (key, part.generation) not in there:
+                    there.add((key, part.generation))
                     outcome.saved_seconds -= part.bytes / rates.written + part.extra_seconds
                 elif (saved := part.seconds - part.bytes / rates.read) > 0:
                     outcome.saved_seconds += saved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -78,18 +78,70 @@ def worth_keeping(
     ]
     extra = _extra_seconds([*related, now], keys)
     asked = [_only(each, extra) for each in (*related, now)]
-    chosen = {
-        each.key: each for each in choose(asked, rates, least_seconds=least_seconds, most=_MOST)
-    }
+    chosen = _chosen(asked, rates, least_seconds)
+    recurring = _recurring(now, history, rates, least_seconds)
     recent = [*history[-_RECENT:], query]
     verdicts = []
-    for key in keys:
+    for key, now_part in keys.items():
         parts = [part for each in asked for part in each.root.walk() if part.key == key]
-        form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
         costs = parts[0].bytes / rates.written + parts[0].extra_seconds
-        why = _why(parts, form is not None, costs, rates)
+        why = _why(parts, key in chosen, costs, rates)
+        if key not in chosen and now_part.template in recurring:
+            chosen.add(key)
+            why = recurring[now_part.template]
+        form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
         verdicts.append(Verdict(key, parts[-1].what, form, why, costs, parts[-1].seconds))
     return tuple(verdicts)
+
+
+def _chosen(queries: Sequence[PastQuery], rates: StorageRates, least_seconds: float) -> set[str]:
+    found = choose(queries, rates, least_seconds=least_seconds, most=_MOST)
+    return {each.key for each in found}
+
+
+def _recurring(
+    now: PastQuery,
+    history: Sequence[PastQuery],
+    rates: StorageRates,
+    least_seconds: float,
+) -> dict[str | None, str]:
+    """Templates that are worth keeping when they are met with new literals or files, and why."""
+    templates = {part.template for part in now.root.walk() if part.template is not None}
+    asked = [
+        _by_template(each, templates)
+        for each in (*history, now)
+        if any(part.template in templates for part in each.root.walk())
+    ]
+    generations: dict[str | None, set[str]] = defaultdict(set)
+    times: Counter[str | None] = Counter()
+    for each in asked:
+        for part in each.root.walk():
+            generations[part.key].add(part.generation)
+            times[part.key] += 1
+    # Over the same files, what was lost so far decides.
+    several = {key for key, found in generations.items() if key and len(found) > 1}
+    if not several:
+        return {}
+    return {
+        key: f"computed {times[key]:,} times with {len(generations[key]):,} sets of literals and "
+        "files"
+        for key in _chosen(asked, rates, least_seconds) & several
+    }
+
+
+def _by_template(query: PastQuery, templates: Collection[str | None]) -> PastQuery:
+    """A query whose parts are told apart by what they compute over whatever files."""
+
+    def made(part: PlanPart) -> PlanPart:
+        is_one = part.template in templates
+        return replace(
+            part,
+            key=part.template if is_one else None,
+            generation=part.key or "" if is_one else "",
+            inputs=tuple(made(each) for each in part.inputs),
+        )
+
+    return replace(query, root=made(query.root))
 
 
 def _extra_seconds(

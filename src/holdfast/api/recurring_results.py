@@ -30,6 +30,7 @@ from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
+from holdfast.spark.plans.shapes import template
 
 # Each holds a plan in the JVM.
 _MOST_WANTED = 64
@@ -108,7 +109,12 @@ class RecurringResults:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
         """
-        parts = asked_parts(query.root, query.reading.operators, inputs)
+        parts = asked_parts(
+            query.root,
+            query.reading.operators,
+            inputs,
+            lambda: template(self._bridge, query),
+        )
         asked = AskedQuery(query, inputs, parts, query)
         if not parts or self._has_cached(query.root):
             return asked
@@ -172,14 +178,14 @@ class RecurringResults:
         self, parts: Sequence[AskedPart], kept: Mapping[str, Sequence[KeptForm]]
     ) -> dict[str, KeptForm]:
         """What parts of a query are to be read of, by keys."""
-        columns: dict[str, set[str]] = {}
+        places: dict[str, list[AskedPart]] = {}
         for part in (each for top in parts for each in top.walk()):
-            # It may stand in several places.
-            columns.setdefault(part.key, set()).update(part.columns)
+            places.setdefault(part.key, []).append(part)
         found = {}
         for key, forms in kept.items():
-            fitting = [form for form in forms if form.serves(key, columns[key])]
-            if fitting and self._history.is_worth_reading(key):
+            columns = {column for part in places[key] for column in part.columns}
+            fitting = [form for form in forms if form.serves(key, columns)]
+            if fitting and self._history.is_worth_reading(places[key][0]):
                 found[key] = min(fitting, key=lambda form: len(form.columns))
         return found
 
@@ -270,7 +276,9 @@ class RecurringResults:
                 logger.debug("the cost of a query isn't known", exc_info=True)
 
     def _learn_of(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
-        known = {key: self._history.seconds_of(key) for key in asked.forms}
+        known = {
+            part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
+        }
         cost = QueryCost(elapsed * self._cores, known)
         root = measured_parts(self._spark, asked.query, asked.parts, cost)
         query = self._history.past(root, what, started, elapsed)

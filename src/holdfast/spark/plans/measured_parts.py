@@ -63,7 +63,7 @@ def measured_parts(
             own = seconds - below
         extra = max(0.0, own) * part.extra
         own = max(0.0, seconds - sum(each.seconds for each in inputs))
-        return PlanPart(part.key, what, own, int(size), inputs, part.columns, extra)
+        return PlanPart(part.key, what, own, int(size), inputs, part.columns, extra, part.template)
 
     inputs = tuple(measured(each) for each in parts)
     own = cost.seconds - sum(each.seconds for each in inputs)

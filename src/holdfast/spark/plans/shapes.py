@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.file_sources import FileListing, with_listings
+from holdfast.plan.without_literals import without_literals
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plan_reader import PlanReading
 from holdfast.spark.plans.root_paths import root_paths
@@ -18,6 +20,16 @@ def shapes(bridge: CatalystBridge, query: Query) -> dict[int, str]:
     """
     root = bridge.canonical(query.reading, without_versions(query.reading))
     return {node.handle: node.digest for node in root.walk()}
+
+
+def template(bridge: CatalystBridge, query: Query) -> CanonicalNode:
+    """The canonical plan of a query in which files count by their paths, and literals by types.
+
+    Args:
+        bridge: reads the plans of the session.
+        query: over the analyzed plan.
+    """
+    return bridge.canonical(query.reading, without_literals(without_versions(query.reading)))
 
 
 def without_versions(reading: PlanReading) -> list[OperatorDocument]:
