@@ -159,6 +159,22 @@ def test_a_part_that_stands_in_a_query_twice_is_kept_with_the_columns_of_both_pl
     assert keeping.env.list_cached()
 
 
+def test_a_query_that_is_written_in_another_way_uses_what_it_needs(
+    keeping: Keeping, tables: Path
+) -> None:
+    def narrow(session: Any) -> DataFrame:
+        return joined(session, tables).select("region", "v").where("v > 2").select("region")
+
+    def wide(session: Any) -> DataFrame:
+        found = joined(session, tables).where("v > 2").select("region", "v", "name")
+        return found.where("v > 2").select("region")
+
+    for _ in range(2):
+        for make in (narrow, wide):
+            keeping.run(make)
+    assert keeping.env.list_cached()
+
+
 def test_files_that_change_are_read_anew(
     keeping: Keeping, tables: Path, session: SparkSession
 ) -> None:

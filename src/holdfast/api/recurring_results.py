@@ -183,6 +183,8 @@ class RecurringResults:
             places.setdefault(part.key, []).append(part)
         found = {}
         for key, forms in kept.items():
+            if key not in places:
+                continue
             columns = {column for part in places[key] for column in part.columns}
             fitting = [form for form in forms if form.serves(key, columns)]
             if fitting and self._history.is_worth_reading(places[key][0]):

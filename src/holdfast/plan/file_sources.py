@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.plan.deep import Walk, walked
-from holdfast.plan.document import EXECUTION, OperatorDocument, Value, parts_of
+from holdfast.plan.document import EXECUTION, OperatorDocument, parts_of
+from holdfast.plan.rewritten import rewritten
 
 _RELATION = EXECUTION + "datasources.LogicalRelation"
 
@@ -55,30 +55,10 @@ def with_listings(
         relisted: given the handle of a leaf and its listing, another one; None to leave it.
     """
 
-    def of_value(value: Value, made: dict[int, Value]) -> Walk[Value]:
-        if not isinstance(value, (dict, list)):
-            return value
-        if id(value) in made:
-            return made[id(value)]
-        changed: Value
-        if isinstance(value, list):
-            changed = []
-            for item in value:
-                changed.append((yield of_value(item, made)))
-        elif "plan" in value:
-            changed = {**value, "plan": [of_operator(each) for each in value["plan"]]}
-        else:
-            changed = {}
-            for key, item in value.items():
-                changed[key] = yield of_value(item, made)
-        made[id(value)] = changed
-        return changed
-
-    def of_operator(operator: OperatorDocument) -> OperatorDocument:
+    def of_operator(operator: OperatorDocument) -> OperatorDocument | None:
         listing = file_listing(operator)
         if listing is None:
-            fields, others = walked(of_value([operator["f"], operator["o"]], {}))
-            return {**operator, "f": fields, "o": others}
+            return None
         other = relisted(operator["i"], listing)
         if other is None:
             return operator
@@ -86,4 +66,4 @@ def with_listings(
         changed = {**relation, "f": [other, *relation["f"][1:]]}
         return {**operator, "f": [changed, *operator["f"][1:]]}
 
-    return [of_operator(each) for each in operators]
+    return rewritten(operators, of_operator)

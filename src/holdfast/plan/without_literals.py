@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.plan.deep import Walk, walked
-from holdfast.plan.document import EXPRESSIONS, OperatorDocument, Value
+from typing import Any
+
+from holdfast.plan.document import EXPRESSIONS, OperatorDocument
+from holdfast.plan.rewritten import rewritten
 
 _LITERAL = EXPRESSIONS + "Literal"
 
@@ -19,30 +21,8 @@ def without_literals(operators: list[OperatorDocument]) -> list[OperatorDocument
     >>> without_literals(plan)[0]["f"][0]["f"]
     [None, {'type': 'integer'}]
     """
+    return rewritten(operators, other_value=_without_value)
 
-    def of_value(value: Value, made: dict[int, Value]) -> Walk[Value]:
-        if not isinstance(value, (dict, list)):
-            return value
-        if id(value) in made:
-            return made[id(value)]
-        changed: Value
-        if isinstance(value, list):
-            changed = []
-            for item in value:
-                changed.append((yield of_value(item, made)))
-        elif value.get("c") == _LITERAL:
-            changed = {**value, "f": [None, *value["f"][1:]]}
-        elif "plan" in value:
-            changed = {**value, "plan": without_literals(value["plan"])}
-        else:
-            changed = {}
-            for key, item in value.items():
-                changed[key] = yield of_value(item, made)
-        made[id(value)] = changed
-        return changed
 
-    def of_operator(operator: OperatorDocument) -> OperatorDocument:
-        fields, others = walked(of_value([operator["f"], operator["o"]], {}))
-        return {**operator, "f": fields, "o": others}
-
-    return [of_operator(each) for each in operators]
+def _without_value(value: dict[str, Any]) -> dict[str, Any] | None:
+    return {**value, "f": [None, *value["f"][1:]]} if value.get("c") == _LITERAL else None
