@@ -68,6 +68,7 @@ def reusing(session: SparkSession, tmp_path: Path) -> Iterator[Reusing]:
     config = {
         "intermediate-result-storage.directory": str(tmp_path / "kept"),
         "implicit-cache.enabled": True,
+        "implicit-cache.results.enabled": False,
     }
     with Environment(session, config=config) as env:
         yield Reusing(env)
@@ -247,6 +248,7 @@ def test_attached_sessions_reuse(session: SparkSession, tables: Path) -> None:
     config = {
         "intermediate-result-storage.directory": str(tables / "kept"),
         "implicit-cache.enabled": "true",
+        "implicit-cache.results.enabled": "false",
     }
     attached = holdfast.attach(session, config=config)
     try:
@@ -487,6 +489,7 @@ spark.range(100).selectExpr("id", "id % 7 AS k").write.parquet(str(home / "numbe
 config = {
     "intermediate-result-storage.directory": str(home / "kept"),
     "implicit-cache.enabled": True,
+    "implicit-cache.results.enabled": False,
 }
 with Environment(spark, config=config) as env:
     def counts():
@@ -527,6 +530,7 @@ def test_there_is_no_room(session: SparkSession, tables: Path) -> None:
     config = {
         "intermediate-result-storage.directory": str(tables / "kept"),
         "implicit-cache.enabled": True,
+        "implicit-cache.results.enabled": False,
         "implicit-cache.live-shuffles.max-size": "100 b",
     }
     with Environment(session, config=config) as env:
@@ -588,6 +592,7 @@ def test_a_closed_environment_reuses_nothing(session: SparkSession, tables: Path
     config = {
         "intermediate-result-storage.directory": str(tables / "kept"),
         "implicit-cache.enabled": True,
+        "implicit-cache.results.enabled": False,
     }
     state = session._jsparkSession.sessionState()
     before = state.columnarRules().size(), state.planNormalizationRules().size()

@@ -99,6 +99,7 @@ def test_shuffles_of_earlier_queries_are_reused(spark: SparkSession, tmp_path: P
     config = {
         "intermediate-result-storage.directory": str(tmp_path / "kept"),
         "implicit-cache.enabled": True,
+        "implicit-cache.results.enabled": False,
     }
     with Environment(spark.newSession(), config=config) as env:
         live = env._live_shuffles

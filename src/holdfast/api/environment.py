@@ -264,6 +264,7 @@ class Environment(StreamEnvironment):
                 self._history,
                 self.configuration,
                 self._produce_unasked,
+                self._live_shuffles,
             )
             if records is None
             else None

@@ -52,6 +52,7 @@ def recurring_results(
     history: QueryHistory,
     configuration: Configuration,
     produce: Callable[[Query, SessionInputs], object],
+    live: LiveShuffles | None,
 ) -> RecurringResults | None:
     """What keeps results that a session's queries compute again and again; None for nothing.
 
@@ -62,6 +63,7 @@ def recurring_results(
         history: past queries.
         configuration: of its environment.
         produce: produces a query, which is wanted, under its settings.
+        live: the shuffles that the session's queries reuse.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -74,4 +76,11 @@ def recurring_results(
         configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
         None if stays is None else stays.total_seconds(),
     )
-    return RecurringResults(spark, bridge, manager, history, policy, produce)
+
+    def reused_seconds(query: Query) -> float:
+        if live is None:
+            return 0.0
+        outlooks = live.outlook(bridge.dataframe(query.plan))
+        return sum(each.seconds for each in outlooks if each.is_reused)
+
+    return RecurringResults(spark, bridge, manager, history, policy, produce, reused_seconds)

@@ -17,7 +17,7 @@ from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.repeated_queries import RepeatedQueries
-from holdfast.advice.worth_keeping import worth_keeping
+from holdfast.advice.worth_keeping import Verdict, worth_keeping
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
 from holdfast.ids import IntermediateDataSetID
@@ -36,6 +36,8 @@ from holdfast.spark.plans.shapes import template
 _MOST_WANTED = 64
 # How much longer a query may take that keeps something: so many times as long as that takes.
 _MOST_SLOWED = 1.0
+# Which part of what a part takes is saved anyhow where the query reads what shuffles have left.
+_MOSTLY_REUSED = 0.5
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
 
@@ -71,6 +73,7 @@ class RecurringResults:
         history: past queries.
         policy: what is kept, and for how long.
         produce: produces a query, which is wanted, under its settings.
+        reused_seconds: of tasks, that shuffles of earlier queries save a query as it was asked.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -83,6 +86,7 @@ class RecurringResults:
         history: QueryHistory,
         policy: RecurrencePolicy,
         produce: Callable[[Query, SessionInputs], object],
+        reused_seconds: Callable[[Query], float],
     ) -> None:
         self._spark = spark
         self._bridge = bridge
@@ -90,6 +94,7 @@ class RecurringResults:
         self._history = history
         self._policy = policy
         self._produce = produce
+        self._reused_seconds = reused_seconds
         self.behind = BehindTheAnswer(spark)
         self._projections = EarlyProjections(spark, bridge)
         self._cores = spark.sparkContext.defaultParallelism
@@ -128,13 +133,8 @@ class RecurringResults:
         verdicts = worth_keeping(
             query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
         )
-        for verdict in verdicts:
-            form = verdict.form
-            if form is None or verdict.costs > verdict.seconds * _MOST_SLOWED:
-                # What would hold up the answer for longer is left for when the program is idle.
-                continue
-            if self._stands_alone(asked, form.key, forms):
-                forms[form.key] = form
+        verdicts = self._settled(asked, verdicts, forms)
+        forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts)
 
     def asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:
@@ -148,6 +148,30 @@ class RecurringResults:
         for part in _topmost(asked.parts, asked.forms):
             self._want(asked, part, asked.forms[part.key])
         return asked
+
+    def _settled(
+        self, asked: AskedQuery, verdicts: Sequence[Verdict], read: Mapping[str, KeptForm]
+    ) -> tuple[Verdict, ...]:
+        """What is kept while the query runs, of what is worth it."""
+        reused: float | None = None
+        settled: list[Verdict] = []
+        taken = dict(read)
+        for verdict in verdicts:
+            form, why = verdict.form, None
+            if form is not None:
+                if reused is None:
+                    # It is planned for this, so only where something is worth keeping.
+                    reused = self._reused_seconds(asked.query)
+                if verdict.costs > verdict.seconds * _MOST_SLOWED:
+                    why = "keeping it takes longer than the query: when the program is idle"
+                elif reused > verdict.seconds * _MOSTLY_REUSED:
+                    why = "shuffles of an earlier query are reused"
+                elif not self._stands_alone(asked, form.key, taken):
+                    why = "something above or below it is kept"
+                else:
+                    taken[form.key] = form
+            settled.append(verdict if why is None else replace(verdict, form=None, why=why))
+        return tuple(settled)
 
     def _has_cached(self, root: CanonicalNode) -> bool:
         """Whether somebody has asked for a part of a plan to be cached: that is an order."""
