@@ -206,7 +206,26 @@ def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
         expected = joined(keeping.plain, tables).where(F.col("v") > least).groupBy("region").count()
         assert sorted(query.collect()) == sorted(expected.collect())
         keeping.learned()
+    recurring = keeping.env._recurring
+    assert recurring is not None
+    assert recurring.behind.settle(60)
     assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
+
+
+def test_an_action_that_takes_some_rows_does_not_wait_for_all_to_be_kept(
+    keeping: Keeping, tables: Path
+) -> None:
+    for least in range(4):
+        table = by(tables, "region", least)(keeping.env)
+        assert len(table.take(2)) == 2
+        keeping.learned()
+        result = keeping.env.last_job_result
+        assert result is not None
+        assert [each.outcome.value for each in result.vertices] == ["run"]
+    assert keeping.run(by(tables, "region", 5)) == ["produced"]
+    table = by(tables, "region", 6)(keeping.env)
+    assert len(table.take(2)) == 2
+    assert "read from cache" in str(keeping.env.last_job_result)
 
 
 def test_what_is_not_deterministic_is_never_kept(keeping: Keeping, tables: Path) -> None:

@@ -610,7 +610,10 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
-        asked, request = self._asked(replace(request, takes_all_rows=takes_all_rows))
+        # What isn't kept while its rows flow on would hold up the answer.
+        asked, request = self._asked(
+            replace(request, takes_all_rows=takes_all_rows), keeps=takes_all_rows
+        )
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)
@@ -707,14 +710,14 @@ class Environment(StreamEnvironment):
         request = self._request(table, "substituted")
         if request is None:
             return self.plain(table)
-        return self._master.substituted(self._asked(request, keeps=False)[1])
+        return self._master.substituted(self._asked(request, runs=False)[1])
 
     def hand_out(self, table: Table) -> ParentDataFrame:
         """Like `substituted`, for a DataFrame that remains in use. Runs nothing."""
         request = self._request(table, "hand_out")
         if request is None:
             return self.plain(table)
-        return self._master.hand_out(self._asked(request, keeps=False)[1])
+        return self._master.hand_out(self._asked(request, runs=False)[1])
 
     def cache(
         self, table: Table, lifetime: timedelta | str | None = None, name: str | None = None
@@ -813,7 +816,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         asked = None
         if request is not None:
-            asked, request = self._asked(request, keeps=False)
+            asked, request = self._asked(request, runs=False, keeps=True)
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted
@@ -932,21 +935,22 @@ class Environment(StreamEnvironment):
             self._master.run(request, lambda dataframe: None)
 
     def _asked(
-        self, request: JobRequest[Query], *, keeps: bool = True
+        self, request: JobRequest[Query], *, runs: bool = True, keeps: bool = False
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
         """What is kept, or read, of a job's query unasked; and the job that is run.
 
         Args:
             request: as it was asked.
-            keeps: what is worth it is kept from now on.
+            runs: what it is to keep, or to read, is wanted from now on.
+            keeps: it may keep something that isn't kept yet.
         """
         recurring = self._recurring
         # Spark looks for what it has stored by the plan as it was written.
         if recurring is None or self._stored_by_spark.has_any():
             return None, request
-        look = recurring.asked if keeps else recurring.looked_at
+        look = recurring.asked if runs else recurring.looked_at
         try:
-            asked = look(request.query, request.inputs)
+            asked = look(request.query, request.inputs, keeps=keeps)
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request

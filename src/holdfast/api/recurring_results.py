@@ -107,12 +107,13 @@ class RecurringResults:
 
     # -- before a query runs ----------------------------------------------------------------------
 
-    def looked_at(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+    def looked_at(self, query: Query, inputs: SessionInputs, *, keeps: bool = True) -> AskedQuery:
         """What would run in the stead of a query. Keeps nothing.
 
         Args:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
+            keeps: whether it may keep something that isn't kept yet.
         """
         parts = asked_parts(
             query.root,
@@ -120,8 +121,11 @@ class RecurringResults:
             inputs,
             lambda: template(self._bridge, query),
         )
+        if self._has_cached(query.root):
+            # What that saves would be taken for what its parts cost.
+            parts = ()
         asked = AskedQuery(query, inputs, parts, query)
-        if not parts or self._has_cached(query.root):
+        if not parts:
             return asked
         self._history.load()
         before = self._repeated.forms_before(asked.digest)
@@ -133,24 +137,30 @@ class RecurringResults:
         verdicts = worth_keeping(
             query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
         )
-        verdicts = self._settled(asked, verdicts, forms)
+        verdicts = self._settled(asked, verdicts, forms, keeps=keeps)
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts)
 
-    def asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+    def asked(self, query: Query, inputs: SessionInputs, *, keeps: bool = True) -> AskedQuery:
         """What is to run in the stead of a query; what is worth it is kept from now on.
 
         Args:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
+            keeps: whether it may keep something that isn't kept yet.
         """
-        asked = self.looked_at(query, inputs)
+        asked = self.looked_at(query, inputs, keeps=keeps)
         for part in _topmost(asked.parts, asked.forms):
             self._want(asked, part, asked.forms[part.key])
         return asked
 
     def _settled(
-        self, asked: AskedQuery, verdicts: Sequence[Verdict], read: Mapping[str, KeptForm]
+        self,
+        asked: AskedQuery,
+        verdicts: Sequence[Verdict],
+        read: Mapping[str, KeptForm],
+        *,
+        keeps: bool,
     ) -> tuple[Verdict, ...]:
         """What is kept while the query runs, of what is worth it."""
         reused: float | None = None
@@ -158,7 +168,9 @@ class RecurringResults:
         taken = dict(read)
         for verdict in verdicts:
             form, why = verdict.form, None
-            if form is not None:
+            if form is not None and not keeps:
+                why = "it isn't asked for all of its rows at once: when the program is idle"
+            elif form is not None:
                 if reused is None:
                     # It is planned for this, so only where something is worth keeping.
                     reused = self._reused_seconds(asked.query)
