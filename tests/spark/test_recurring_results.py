@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,16 +163,18 @@ def test_a_part_that_stands_in_a_query_twice_is_kept_with_the_columns_of_both_pl
 def test_a_query_that_is_written_in_another_way_uses_what_it_needs(
     keeping: Keeping, tables: Path
 ) -> None:
-    def narrow(session: Any) -> DataFrame:
-        return joined(session, tables).select("region", "v").where("v > 2").select("region")
+    def narrow(session: Any, least: int) -> DataFrame:
+        found = joined(session, tables).select("region", "v")
+        return found.where(F.col("v") > least).select("region")
 
-    def wide(session: Any) -> DataFrame:
-        found = joined(session, tables).where("v > 2").select("region", "v", "name")
-        return found.where("v > 2").select("region")
+    def wide(session: Any, least: int) -> DataFrame:
+        found = joined(session, tables).where(F.col("v") > least).select("region", "v", "name")
+        return found.where(F.col("v") > least).select("region")
 
-    for _ in range(2):
+    # With other literals, so that no query reads the shuffles of another one instead.
+    for least in (1, 2, 3, 1, 2, 3):
         for make in (narrow, wide):
-            keeping.run(make)
+            keeping.run(partial(make, least=least))
     assert keeping.env.list_cached()
 
 
