@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.advice.past_query import PastQuery, PlanPart
 
@@ -35,31 +35,14 @@ def without_served(query: PastQuery, forms: Mapping[str, Sequence[KeptForm]]) ->
         query: that has been run, or is to be.
         forms: what is kept, by keys.
     """
-    return PastQuery(
-        query.application,
-        query.program,
-        query.number,
-        query.what,
-        query.started,
-        query.elapsed,
-        _without_served(query.root, forms),
-    )
+    return replace(query, root=_without_served(query.root, forms))
 
 
 def _without_served(part: PlanPart, forms: Mapping[str, Sequence[KeptForm]]) -> PlanPart:
     kept = forms.get(part.key or "", ())
     if any(form.serves(part.key, part.columns) for form in kept):
         return PlanPart(None, part.what, 0.0, part.bytes)
-    return PlanPart(
-        part.key,
-        part.what,
-        part.own_seconds,
-        part.bytes,
-        tuple(_without_served(each, forms) for each in part.inputs),
-        part.columns,
-        part.extra_seconds,
-        part.template,
-    )
+    return replace(part, inputs=tuple(_without_served(each, forms) for each in part.inputs))
 
 
 def asked_columns(key: str, queries: Collection[PastQuery]) -> Columns:
