@@ -82,6 +82,34 @@ def test_a_plan_that_does_little_is_not_cut() -> None:
     assert plan.cuts(plan.node("answer", join)) == []
 
 
+def below_a_shuffle(operator: str, *, doubts: tuple[str, ...] = ()) -> tuple[Plan, CanonicalNode]:
+    """A plan that leaves little of its files before it shuffles them."""
+    plan = Plan()
+    some = plan.node("filter", plan.node("files", size=1000, work=1000), size=2)
+    shuffled = plan.node(operator, some, size=900, work=3000, shuffles=True)
+    return plan, replace(plan.node("answer", shuffled), doubts=doubts)
+
+
+def test_what_leaves_little_of_its_files_is_kept() -> None:
+    plan, root = below_a_shuffle("join")
+    assert plan.cuts(root) == ["filter"]
+
+
+def test_what_the_files_of_a_kept_shuffle_hold_is_not_kept_beside_them() -> None:
+    plan, root = below_a_shuffle("join")
+    assert plan.cuts(root, CutLimits(before_shuffles=False)) == []
+    plan, root = below_a_shuffle("join", doubts=("so that no shuffle is kept",))
+    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
+    plan, root = below_a_shuffle("Sort")
+    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
+
+
+def test_what_is_computed_by_a_shuffle_is_kept_beside_its_files() -> None:
+    plan = Plan()
+    root = finished(plan, heavy(plan))
+    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["group"]
+
+
 def test_lower_cuts_come_first() -> None:
     plan = Plan()
     join = plan.node(

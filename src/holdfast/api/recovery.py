@@ -60,7 +60,7 @@ def _limits(least_saved: int, *, keeps_shuffles: bool) -> CutLimits:
     """When cuts are worth it; who wants them over small data does not mind what they cost."""
     usual = CutLimits()
     if keeps_shuffles:
-        usual = replace(usual, most_cost=_MOST_COST_BESIDE_SHUFFLES)
+        usual = replace(usual, most_cost=_MOST_COST_BESIDE_SHUFFLES, before_shuffles=False)
     part = min(1.0, least_saved / usual.least_saved)
     return replace(
         usual,

@@ -15,6 +15,9 @@ from holdfast.plan.validity import Validity
 
 MIB = 1 << 20
 
+# Their shuffles may be by range.
+_BY_RANGE = frozenset({"Sort", "RepartitionByExpression"})
+
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
@@ -48,6 +51,8 @@ class CutLimits:
         cost_of_cut: the work that each cut costs beside that: a further Spark job.
         most_cuts: how many cuts a plan gets.
         least_retained: the work of a plan of which nothing but its shuffles is kept.
+        before_shuffles: a plan may be cut below its lowest shuffles too. Where shuffles' files are
+            kept, these hold the same rows, other than those of shuffles by range.
     """
 
     least_saved: int = 64 * MIB
@@ -57,6 +62,7 @@ class CutLimits:
     cost_of_cut: int = 16 * MIB
     most_cuts: int = 8
     least_retained: int = 256 * MIB
+    before_shuffles: bool = True
 
 
 def choose_cuts(
@@ -148,10 +154,20 @@ class _Choice:
         for node in order:
             if self._facts(node).shuffles:
                 shuffled.add(id(self._narrowest(node, above)))
-                shuffled.update(id(each) for each in node.children)
+                shuffled.update(id(each) for each in node.children if self._is_input(each, node))
         for node in order:
             if id(node) in shuffled and node.digest in cuttable:
                 yield node
+
+    def _is_input(self, node: CanonicalNode, shuffling: CanonicalNode) -> bool:
+        """Whether a shuffle's input may be a cut."""
+        return (
+            self._limits.before_shuffles
+            or shuffling.operator in _BY_RANGE
+            # Nobody keeps the shuffles of a plan in doubt.
+            or bool(self._root.all_doubts())
+            or any(self._facts(each).shuffles for each in node.walk())
+        )
 
     def _narrowest(self, node: CanonicalNode, above: dict[int, CanonicalNode]) -> CanonicalNode:
         """The node or what follows it without a shuffle, whichever has the fewest bytes."""

@@ -13,7 +13,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 
 WORK_RATE = 64 * MIB
 """Of a plan's work, in bytes: what one core does in a second; TPC-H's come to 60 to 150 MiB."""
-SHUFFLED_RATE = 32 * MIB
+SHUFFLED_RATE = 16 * MIB
 """Of what shuffles have written, in bytes: what one core goes through in a second."""
 LONGEST_SHARE = 0.05
 """Of a job's expected time, what a task may take in any case. More tasks are no gain: partial
@@ -78,7 +78,7 @@ def task_sizes(effort: PlanEffort, seconds: float, cores: int) -> TaskSizes:
         cores: how many run the job.
 
     >>> task_sizes(PlanEffort(100 * MIB, 200 * MIB, False), seconds=1, cores=2)
-    TaskSizes(files=33554432, shuffled=33554432)
+    TaskSizes(files=33554432, shuffled=16777216)
     """
     expected = effort.work / WORK_RATE / max(cores, 1)
     seconds = max(seconds, expected * LONGEST_SHARE)
