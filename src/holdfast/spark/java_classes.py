@@ -4,16 +4,17 @@ A Py4J call costs a tenth of a millisecond or more, so whatever has to touch eve
 or every file of a listing, must run inside the JVM. Spark compiles the code that it generates with
 Janino, which compiles these sources in a few dozen milliseconds as well: there is no jar to ship,
 and none to be put on the class path of a session that others have started. Janino reads Java
-without lambdas, and generic types as raw ones.
+without lambdas, and generic types as raw ones. What it has compiled is kept for later programs.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 from py4j.protocol import Py4JError
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.failures import reason
+from holdfast.spark.kept_byte_code import KeptByteCode
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.versions import NEEDED_FOR, adapted
 
@@ -65,21 +67,31 @@ def byte_code(spark: SparkSession, name: str) -> dict[str, bytes]:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    found = _COMPILED[name].of(spark).compiler.getBytecodes()
-    return {str(each): bytes(found.get(each)) for each in found.keySet().toArray()}
+    return _COMPILED[name].of(spark).byte_code()
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A class in the JVM, and what has compiled it."""
+    """A class in the JVM, and what tells its byte code."""
 
     java_class: Any
-    compiler: Any
+    byte_code: Callable[[], dict[str, bytes]]
 
 
 def _of_ours(name: str, spark: SparkSession) -> _Compiled:
-    source = files(__package__).joinpath("java").joinpath(f"{name}.java")
-    return _class(spark, name, adapted(name, source.read_text(encoding="utf-8"), spark.version))
+    java = files(__package__).joinpath("java").joinpath(f"{name}.java")
+    source = adapted(name, java.read_text(encoding="utf-8"), spark.version)
+    kept = KeptByteCode.of(spark, java, source) if isinstance(java, Path) else None
+    if kept is None or not kept.is_first_in(spark):
+        return _class(spark, name, source, uuid.uuid4().hex)
+    if kept.jar.is_file():
+        java_class = kept.loaded(spark, _full_name(kept.digest, name))
+        if java_class is not None:
+            return _Compiled(java_class, kept.read)
+        return _class(spark, name, source, uuid.uuid4().hex)
+    made = _class(spark, name, source, kept.digest)
+    kept.write(made.byte_code())
+    return made
 
 
 def _none_yet() -> Mapping[str, PerContext[_Compiled]]:
@@ -103,23 +115,34 @@ def object_of(spark: SparkSession, name: str, source: str, *arguments: Any) -> A
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile the class, or doesn't run it.
     """
-    return _object(spark, name, _class(spark, name, source).java_class, arguments)
+    made = _class(spark, name, source, uuid.uuid4().hex)
+    return _object(spark, name, made.java_class, arguments)
 
 
-def _class(spark: SparkSession, name: str, source: str) -> _Compiled:
-    jvm = cast(Any, spark.sparkContext._jvm)
+def _full_name(unique: str, name: str) -> str:
     # Py4J remembers methods by their class's name, and would call those of an earlier context.
-    package = f"{_PACKAGE}.made_{uuid.uuid4().hex}"
+    return f"{_PACKAGE}.made_{unique}.{name}"
+
+
+def _class(spark: SparkSession, name: str, source: str, unique: str) -> _Compiled:
+    jvm = cast(Any, spark.sparkContext._jvm)
+    full_name = _full_name(unique, name)
+    package = full_name.rpartition(".")[0]
     try:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         # This one finds Spark, whichever loader Janino comes from.
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(f"{name}.java", source.replace(_IN_PACKAGE, f"package {package};", 1))
-        java_class = compiler.getClassLoader().loadClass(f"{package}.{name}")
-        return _Compiled(java_class, compiler)
+        java_class = compiler.getClassLoader().loadClass(full_name)
+        return _Compiled(java_class, partial(_byte_code_of, compiler))
     # A name that the JVM has no class for is a package to Py4J, which can't be called.
     except (Py4JError, TypeError) as error:
         raise UnsupportedSparkError(name, reason(error)) from error
+
+
+def _byte_code_of(compiler: Any) -> dict[str, bytes]:
+    found = compiler.getBytecodes()
+    return {str(each): bytes(found.get(each)) for each in found.keySet().toArray()}
 
 
 def _object(spark: SparkSession, name: str, java_class: Any, arguments: Sequence[Any]) -> Any:

@@ -7,13 +7,13 @@ added to the context since: on the driver's own executor as on a cluster's.
 from __future__ import annotations
 
 import uuid
-import zipfile
 from pathlib import Path
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
 from holdfast.spark.java_classes import byte_code
+from holdfast.spark.kept_byte_code import write_jar
 from holdfast.spark.per_context import PerContext
 
 _PREFIX = "holdfast-tasks-"
@@ -28,7 +28,7 @@ def ship(spark: SparkSession, name: str) -> None:
 
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
-        OSError: when the jar can't be written.
+        OSError: when the jar can't be written, or its classes not read.
         py4j.protocol.Py4JError: when Spark doesn't take it.
     """
     shipped = _shipped.of(spark)
@@ -37,9 +37,7 @@ def ship(spark: SparkSession, name: str) -> None:
     context = cast(Any, spark.sparkContext)
     # Spark removes this directory when the context ends, and serves the jar until then.
     jar = Path(context._temp_dir) / f"{_PREFIX}{uuid.uuid4().hex}.jar"
-    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each, code in byte_code(spark, name).items():
-            archive.writestr(f"{each.replace('.', '/')}.class", code)
+    write_jar(jar, byte_code(spark, name))
     context._jsc.sc().addJar(str(jar))
     shipped.add(name)
 

@@ -107,10 +107,8 @@ class RetainedShuffles:
         self._directory = directory
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
-        context = spark.sparkContext
-        self._format = " ".join(
-            [spark.version, *(str(context.getConf().get(key)) for key in _FORMAT)]
-        )
+        settings = _settings(spark)
+        self._format = " ".join([spark.version, *(str(settings.get(key, None)) for key in _FORMAT)])
         self._fresh = FreshPlans.of(spark)
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
@@ -216,7 +214,7 @@ def is_retainable(spark: SparkSession, *, spans_machines: bool) -> bool:
         spark: the session.
         spans_machines: it is kept by task executors, on the machines that tasks run on.
     """
-    settings = spark.sparkContext.getConf()
+    settings = _settings(spark)
     refused = (*_UNREADABLE, _SPECULATION) if spans_machines else _UNREADABLE
     return (
         _is_local(spark) != spans_machines
@@ -234,6 +232,11 @@ def _functions(value: Value) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
             yield from _functions(item)
+
+
+def _settings(spark: SparkSession) -> Any:
+    """Spark's own; PySpark's copy of them takes as long as a hundred calls."""
+    return spark.sparkContext._jsc.sc().getConf()
 
 
 def _is_local(spark: SparkSession) -> bool:
