@@ -168,7 +168,7 @@ def test_what_the_user_has_set_stays(spark: SparkSession) -> None:
     inputs = replace(inputs, settings=unset)
     ours = task_dealing(spark, inputs, EFFORT, QUARTER)
     assert ours.settings[MOST_OF_FILES] == str(4 * MIB)
-    assert ours.settings[MOST_SHUFFLED] == str(8 * MIB)
+    assert ours.settings[MOST_SHUFFLED] == str(4 * MIB)
     assert int(ours.settings[SHUFFLED_TO]) > 200
     assert ours.settings[COST_OF_FILE] == str(MIB // 8)
     for key in (MOST_OF_FILES, MOST_SHUFFLED, SHUFFLED_TO):
