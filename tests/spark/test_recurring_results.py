@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 import holdfast
 from holdfast import Environment
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.storage_use import StorageUse
 from holdfast.cli.main import main
 
 
@@ -117,6 +119,24 @@ def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used(
     assert keeping.run(by(tables, "region", 4)) == ["read from cache"]
     schema = SparkSession.read.fget(keeping.plain).parquet(*kept.locations).columns  # type: ignore
     assert len([each for each in schema if not each.startswith("__")]) == 2
+
+
+def test_what_takes_longer_to_read_than_to_compute_is_computed(
+    keeping: Keeping, tables: Path
+) -> None:
+    for least in range(3):
+        keeping.run(by(tables, "region", least))
+    last = keeping.env._history.queries[-1]
+    [part] = [each for each in last.root.walk() if each.what.startswith("Join")]
+    assert part.key is not None
+    # As little as it has cost, and as slowly as it can have been read.
+    cheap = replace(last, root=replace(part, own_seconds=1e-9, inputs=()))
+    slow = StorageUse(part.key, False, 100, 1e6, 0.0)
+    for _ in range(9):
+        keeping.env._history.add(RanQuery(cheap, uses=(slow,)))
+    told = keeping.env.explain_kept(by(tables, "region", 4)(keeping.env))
+    assert "not read: Join" in told and "s to compute, and " in told
+    assert keeping.run(by(tables, "region", 4)) == []
 
 
 def test_columns_that_were_not_kept_are_computed(keeping: Keeping, tables: Path) -> None:
@@ -366,10 +386,17 @@ def test_commands_tell_what_was_kept_and_why(
     outcomes = [[part["outcome"] for part in each["parts"]] for each in asked]
     assert outcomes == [["not kept", "not kept"], ["kept", "not kept"], ["read", "not kept"]]
     assert asked[0]["parts"][0]["why"] == "asked for once"
+    assert re.match(
+        "kept before; took .* s to read, and takes .* s to", asked[2]["parts"][0]["why"]
+    )
     assert main(["why", asked[1]["digest"][:8], *where]) == 0
     assert "  kept: " in capsys.readouterr().out
     assert main(["advise", "--min-saved", "0", "--json", *where]) == 0
-    assert json.loads(capsys.readouterr().out)["proposals"][0]["reads"] == 2
+    advice = json.loads(capsys.readouterr().out)
+    assert advice["proposals"][0]["reads"] == 2
+    assert (advice["reads"], advice["wrong_reads"] <= 1) == (1, True)
+    assert main(["advise", "--min-saved", "0", *where]) == 0
+    assert "What was kept unasked was read 1 times" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_attached_session_keeps_what_recurs(

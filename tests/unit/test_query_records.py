@@ -13,6 +13,7 @@ from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
@@ -52,7 +53,12 @@ queries = st.builds(
     st.builds(PastQuery, words, words, st.integers(), words, seconds, seconds, trees),
     words,
     st.lists(kept).map(tuple),
-    st.lists(st.builds(Verdict, words, words, st.none() | kept, words)).map(tuple),
+    st.lists(
+        st.builds(Verdict, words, words, st.none() | kept, words, seconds, seconds, st.booleans())
+    ).map(tuple),
+    st.lists(
+        st.builds(StorageUse, words, st.booleans(), st.integers(0, 2**50), seconds, seconds)
+    ).map(tuple),
 )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.past_query import PastQuery, PlanPart
-from holdfast.advice.proposal import AS_IN_FILES
+from holdfast.advice.proposal import StorageRates
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
 from holdfast.plan.summary import summarize
@@ -50,6 +51,7 @@ class QueryHistory:
         self._forms: dict[str, deque[KeptForm]] = {}
         self._known: dict[str, deque[PlanPart]] = {}
         self._times: Counter[str | None] = Counter()
+        self._rates = LearnedRates()
         self._numbers = itertools.count(1)
 
     def load(self) -> None:
@@ -61,7 +63,7 @@ class QueryHistory:
         for content in past():
             ran = read(content)
             if ran is not None:
-                self._extend(ran.query)
+                self._extend(ran)
                 for form in ran.forms:
                     self.add_form(form)
 
@@ -96,7 +98,7 @@ class QueryHistory:
         Args:
             ran: what it has cost, and what became of its parts.
         """
-        self._extend(ran.query)
+        self._extend(ran)
         self._told(written(ran))
 
     def past(self, root: PlanPart, what: str, started: float, elapsed: float) -> PastQuery:
@@ -111,8 +113,11 @@ class QueryHistory:
         number = next(self._numbers)
         return PastQuery(self._application, self._program, number, what, started, elapsed, root)
 
-    def _extend(self, query: PastQuery) -> None:
+    def _extend(self, ran: RanQuery) -> None:
+        query = ran.query
         with self._lock:
+            for use in ran.uses:
+                self._rates.noted(use)
             self._queries.append(query)
             for part in query.root.walk():
                 for name in filter(None, (part.key, part.template)):
@@ -129,10 +134,23 @@ class QueryHistory:
         known = self._known_of(part)
         return statistics.median(each.seconds for each in known) if known else 0.0
 
+    @property
+    def rates(self) -> StorageRates:
+        """How fast kept rows are written and read."""
+        with self._lock:
+            return self._rates.rates
+
+    def seconds_to_read(self, part: AskedPart) -> float:
+        """What it takes to read a part, in seconds of tasks; 0 where unknown."""
+        known = self._known_of(part)
+        if not known:
+            return 0.0
+        with self._lock:
+            return self._rates.seconds_to_read(part.key, known[-1].bytes)
+
     def is_worth_reading(self, part: AskedPart) -> bool:
         """Whether it takes less to read a part than to compute it, as far as is known."""
-        known = self._known_of(part)
-        return not known or known[-1].bytes / AS_IN_FILES.read < self.seconds_of(part)
+        return not self._known_of(part) or self.seconds_to_read(part) < self.seconds_of(part)
 
     def _known_of(self, part: AskedPart) -> list[PlanPart]:
         """The last times that a part was computed; or those of what it is like."""

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
 
 _VERSION = 1
@@ -40,8 +41,19 @@ def written(ran: RanQuery) -> bytes:
                 None if each.form is None else _form(each.form),
                 round(each.costs, 3),
                 round(each.seconds, 3),
+                each.is_kept,
             ]
             for each in ran.verdicts
+        ],
+        "uses": [
+            [
+                each.key,
+                each.is_write,
+                each.bytes,
+                round(each.seconds, 3),
+                round(each.computing, 3),
+            ]
+            for each in ran.uses
         ],
     }
     return json.dumps(document, separators=(",", ":")).encode()
@@ -63,11 +75,15 @@ def read(content: bytes) -> RanQuery | None:
             _read_part(document["root"]),
         )
         verdicts = [
-            Verdict(key, what, None if form is None else _read_form(form), why, costs, seconds)
-            for key, what, why, form, costs, seconds in document["verdicts"]
+            Verdict(key, what, None if form is None else _read_form(form), why, *rest)
+            for key, what, why, form, *rest in document["verdicts"]
+        ]
+        uses = [
+            StorageUse(str(key), bool(is_write), int(size), float(seconds), float(computing))
+            for key, is_write, size, seconds, computing in document.get("uses", ())
         ]
         forms = tuple(map(_read_form, document["forms"]))
-        return RanQuery(query, str(document["digest"]), forms, tuple(verdicts))
+        return RanQuery(query, str(document["digest"]), forms, tuple(verdicts), tuple(uses))
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 

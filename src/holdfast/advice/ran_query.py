@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery
+from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
 
 
@@ -18,9 +19,11 @@ class RanQuery:
         digest: of all of it, with the settings it ran under.
         forms: what it has read, or was to keep.
         verdicts: what was decided of its other parts, and why.
+        uses: what reading took, or writing what is to be kept, as far as that can be told.
     """
 
     query: PastQuery
     digest: str = ""
     forms: tuple[KeptForm, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    uses: tuple[StorageUse, ...] = ()

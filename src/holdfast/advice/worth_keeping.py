@@ -28,6 +28,7 @@ class Verdict:
         why: in a few words.
         costs: seconds of tasks that keeping it takes, beside those of computing it for the query.
         seconds: of tasks, that it takes to compute.
+        is_kept: it is kept already, and not read.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Verdict:
     why: str
     costs: float = 0.0
     seconds: float = 0.0
+    is_kept: bool = False
 
 
 def worth_keeping(

@@ -1067,7 +1067,9 @@ class Environment(StreamEnvironment):
 def _recurring(asked: AskedQuery) -> Iterator[str]:
     """What becomes of the parts of a query that could be kept unasked."""
     for verdict in asked.verdicts:
-        outcome = "to be kept by the next job" if verdict.key in asked.forms else "not kept unasked"
+        outcome = "not read" if verdict.is_kept else "not kept unasked"
+        if verdict.key in asked.forms:
+            outcome = "to be kept by the next job"
         yield f"{outcome}: {verdict.what}\n  {verdict.why}"
 
 

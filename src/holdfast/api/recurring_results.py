@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart, asked_parts
 from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.past_query import PastQuery
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.repeated_queries import RepeatedQueries
@@ -136,10 +137,9 @@ class RecurringResults:
         kept = self._kept(asked)
         forms = self._served(parts, kept)
         query_now = self._history.expected(parts)
-        verdicts = worth_keeping(
-            query_now, self._history.queries, kept, least_seconds=self._policy.least_seconds
-        )
+        verdicts = self._worth_keeping(query_now, self._history.queries, kept)
         verdicts = self._settled(asked, verdicts, forms, keeps=keeps)
+        verdicts += tuple(self._unread(asked, kept, forms))
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts)
 
@@ -155,6 +155,30 @@ class RecurringResults:
         for part in _topmost(asked.parts, asked.forms):
             self._want(asked, part, asked.forms[part.key])
         return asked
+
+    def _worth_keeping(
+        self,
+        query: PastQuery,
+        past: Sequence[PastQuery],
+        kept: Mapping[str, Sequence[KeptForm]],
+    ) -> tuple[Verdict, ...]:
+        return worth_keeping(
+            query, past, kept, self._history.rates, least_seconds=self._policy.least_seconds
+        )
+
+    def _unread(
+        self,
+        asked: AskedQuery,
+        kept: Mapping[str, Sequence[KeptForm]],
+        read: Mapping[str, KeptForm],
+    ) -> Iterator[Verdict]:
+        """What is kept of a query's parts and not read, as computing it takes less."""
+        parts = {each.key: each for top in asked.parts for each in top.walk()}
+        for key, part in parts.items():
+            if key in kept and key not in read and not self._history.is_worth_reading(part):
+                reads, seconds = self._history.seconds_to_read(part), self._history.seconds_of(part)
+                why = f"takes {seconds:,.1f} s to compute, and {reads:,.1f} s to read"
+                yield Verdict(key, summarize(part.node), None, why, seconds=seconds, is_kept=True)
 
     def _settled(
         self,
@@ -319,24 +343,19 @@ class RecurringResults:
         known = {
             part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
         }
-        cost = QueryCost(elapsed * self._cores, known)
-        root = measured_parts(self._spark, asked.query, asked.parts, cost)
-        query = self._history.past(root, what, started, elapsed)
-        self._history.add(
-            RanQuery(query, asked.digest, tuple(asked.forms.values()), asked.verdicts)
-        )
+        kept = frozenset(each.key for each in asked.verdicts if each.form is not None)
+        cost = QueryCost(elapsed * self._cores, known, kept)
+        measured = measured_parts(self._spark, asked.query, asked.parts, cost)
+        query = self._history.past(measured.root, what, started, elapsed)
+        forms = tuple(asked.forms.values())
+        self._history.add(RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses))
         self._offer(asked)
 
     def _offer(self, asked: AskedQuery) -> None:
         """What would have to be kept if the query were asked twice more is kept before that."""
         unread = replace(asked, forms={})
         again = self._history.expected(asked.parts, asked_before=_ASKED_BEFORE)
-        verdicts = worth_keeping(
-            again,
-            [*self._history.queries, again],
-            self._kept(asked),
-            least_seconds=self._policy.least_seconds,
-        )
+        verdicts = self._worth_keeping(again, [*self._history.queries, again], self._kept(asked))
         for verdict in verdicts:
             form = verdict.form
             if form is not None and form.key not in asked.forms:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from holdfast.advice.choice import choose
 from holdfast.advice.event_log_files import event_logs
+from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.logged_queries import logged_queries
 from holdfast.advice.past_query import PastQuery
-from holdfast.advice.proposal import AS_IN_FILES, Proposal, StorageRates
+from holdfast.advice.proposal import Proposal, StorageRates
 from holdfast.advice.query_records import read
+from holdfast.advice.storage_use import StorageUse
 from holdfast.errors import EventLogError
 
 
@@ -26,6 +28,7 @@ class Advice:
         unreadable: how many lines of logs aren't events.
         failures: why logs could not be read.
         is_of_logs: these are of Spark's logs, and not of what Holdfast has recorded.
+        uses: what reading kept results took, and writing them, as Holdfast has recorded it.
     """
 
     queries: tuple[PastQuery, ...]
@@ -34,6 +37,7 @@ class Advice:
     unreadable: int
     failures: tuple[str, ...] = ()
     is_of_logs: bool = True
+    uses: tuple[StorageUse, ...] = ()
 
     @property
     def applications(self) -> int:
@@ -49,6 +53,16 @@ class Advice:
     def saved_seconds(self) -> float:
         """What all proposals together would have saved, in seconds of tasks."""
         return sum(proposal.saved_seconds for proposal in self.proposals)
+
+    @property
+    def reads(self) -> int:
+        """How often what was kept unasked has been read, as far as it is known what that took."""
+        return sum(not use.is_write for use in self.uses)
+
+    @property
+    def wrong_reads(self) -> int:
+        """How often of these it would have taken less to compute the rows."""
+        return sum(use.is_wrong for use in self.uses)
 
     @property
     def bytes(self) -> int:
@@ -86,8 +100,14 @@ def advice_on_history(contents: Iterable[bytes], limits: AdviceLimits) -> Advice
         contents: the records.
         limits: what is not proposed.
     """
-    found = [ran.query for ran in map(read, contents) if ran is not None]
-    return Advice(tuple(found), limits.chosen(found, AS_IN_FILES), 0, 0, is_of_logs=False)
+    found = [ran for ran in map(read, contents) if ran is not None]
+    queries = tuple(ran.query for ran in found)
+    uses = tuple(use for ran in found for use in ran.uses)
+    learned = LearnedRates()
+    for use in uses:
+        learned.noted(use)
+    proposals = limits.chosen(queries, learned.rates)
+    return Advice(queries, proposals, 0, 0, is_of_logs=False, uses=uses)
 
 
 def advice_on_logs(paths: Iterable[Path], limits: AdviceLimits) -> Advice:

@@ -9,6 +9,8 @@ The command prints an object. Numbers are plain, times are in ISO 8601. It has
     bytes                 of all that would have been kept
     operators_cut_short   how many operators Spark shortened in the logs, which were not compared
     unreadable_lines      how many lines are not events
+    reads                 how often what was kept unasked was read, where it is known what that took
+    wrong_reads           how often of these computing it would have taken less
     proposals             objects, what saves most first, of
         plan              64 digits: the same for the same plan over the same files
         what              what it computes
@@ -40,6 +42,8 @@ def described(advice: Advice) -> dict[str, Any]:
         "bytes": advice.bytes,
         "operators_cut_short": advice.cut_short,
         "unreadable_lines": advice.unreadable,
+        "reads": advice.reads,
+        "wrong_reads": advice.wrong_reads,
         "proposals": [_proposal(each) for each in advice.proposals],
     }
 

@@ -58,6 +58,11 @@ def _summary(advice: Advice) -> list[str]:
             f"and kept {size(advice.bytes)}.",
             "SAVES and COMPUTE are task time." + (_COMPARED if advice.is_of_logs else ""),
         ]
+    if advice.reads:
+        lines.append(
+            f"What was kept unasked was read {advice.reads:,} times; {advice.wrong_reads:,} of "
+            "these took longer than computing it."
+        )
     if advice.cut_short:
         lines.append(
             f"{advice.cut_short:,} operators have so many columns that Spark shortened them, and "

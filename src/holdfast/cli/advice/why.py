@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.storage_use import StorageUse
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.number_argument import number_argument
@@ -113,16 +114,28 @@ def _outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
     """What became of each part: in a word, what it is, and why."""
     verdicts = {verdict.key: verdict for verdict in ran.verdicts}
     names = {part.key: part.what for part in ran.query.root.walk()}
+    uses = {use.key: use for use in ran.uses}
     for form in ran.forms:
         verdict = verdicts.get(form.key)
         is_new = verdict is not None and verdict.form == form
         outcome = "kept" if is_new else "read"
-        why = verdict.why if is_new and verdict is not None else "kept before"
+        why = verdict.why if is_new and verdict is not None else _took(uses.get(form.key))
         yield outcome, names.get(form.key, form.key), why
     taken = {form.key for form in ran.forms}
     for verdict in ran.verdicts:
         if verdict.key not in taken:
-            yield "not kept", verdict.what, verdict.why
+            yield "not read" if verdict.is_kept else "not kept", verdict.what, verdict.why
+
+
+def _took(use: StorageUse | None) -> str:
+    """What reading something that was kept before took."""
+    if use is None:
+        return "kept before"
+    wrong = ", so reading it was wrong" if use.is_wrong else ""
+    return (
+        f"kept before; took {use.seconds:,.1f} s to read, and takes {use.computing:,.1f} s to "
+        f"compute{wrong}"
+    )
 
 
 def _described(ran: RanQuery) -> dict[str, Any]:
