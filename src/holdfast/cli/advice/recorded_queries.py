@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli.catalog_access import catalog_at, catalog_in
-from holdfast.cli.catalog_url_argument import catalog_url_argument
-from holdfast.cli.path_argument import path_argument
-from holdfast.config import CATALOG_URL, INTERMEDIATE_RESULT_DIRECTORY
+from holdfast.cli.place_arguments import add_catalog_url, add_directory
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 
 _MOST = 5_000
 
@@ -20,20 +19,8 @@ def add_catalog_arguments(command: argparse.ArgumentParser) -> None:
         command: whose arguments they are.
     """
     where = command.add_mutually_exclusive_group()
-    where.add_argument(
-        "--directory",
-        type=path_argument,
-        metavar="DIR",
-        help="the storage directory of the programs, their "
-        f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
-        f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
-    )
-    where.add_argument(
-        "--catalog-url",
-        type=catalog_url_argument,
-        metavar="URL",
-        help=f"the programs' catalog, their `{CATALOG_URL.key}`",
-    )
+    add_directory(where, "the programs")
+    add_catalog_url(where, "the catalog")
 
 
 def recorded_queries(arguments: argparse.Namespace) -> list[bytes]:

@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.datasets import as_json, as_table
 from holdfast.cli.datasets.dataset_source import DataSetSource, Found
 from holdfast.cli.datasets.directory_source import DirectorySource
@@ -21,14 +20,14 @@ from holdfast.cli.datasets.listed_dataset import ListedDataSet
 from holdfast.cli.datasets.order import ORDERS, in_order
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.datasets.short_ids import chosen
-from holdfast.cli.path_argument import path_argument
+from holdfast.cli.place_arguments import add_catalog_url, add_directory
 from holdfast.cli.task_executors import (
     add_executor_arguments,
     given_executors,
     refuse_without_executors,
 )
 from holdfast.cli.terminal import output, printing
-from holdfast.config import CATALOG_URL, INTERMEDIATE_RESULT_DIRECTORY
+from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 
 _FAILED = 1
 
@@ -46,22 +45,9 @@ def add_to(commands: Any) -> None:
                 "id", metavar="ID", help="a dataset's id, or at least its first four digits"
             )
         where = command.add_mutually_exclusive_group()
-        where.add_argument(
-            "--directory",
-            type=path_argument,
-            metavar="DIR",
-            help="the storage directory of environments on this machine, their "
-            f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
-            f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
-        )
+        add_directory(where)
         add_executor_arguments(command, where)
-        command.add_argument(
-            "--catalog-url",
-            type=catalog_url_argument,
-            metavar="URL",
-            help="the catalog that the task executors hold results for, the programs' "
-            f"`{CATALOG_URL.key}`",
-        )
+        add_catalog_url(command, "the catalog that the task executors hold results for")
         if name == "ls":
             command.add_argument(
                 "--by",

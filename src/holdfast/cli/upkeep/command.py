@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.catalog_access import catalog_in
-from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.demo.amounts import size
-from holdfast.cli.path_argument import path_argument
+from holdfast.cli.place_arguments import add_catalog_url, add_directory
 from holdfast.cli.task_executors import (
     add_executor_arguments,
     ask_at_once,
@@ -48,23 +47,14 @@ def add_to(commands: Any) -> None:
                 "--yes", action="store_true", help="remove it; without this it is only shown"
             )
         where = command.add_mutually_exclusive_group()
-        where.add_argument(
-            "--directory",
-            type=path_argument,
-            metavar="DIR",
-            help="the storage directory of environments on this machine, their "
-            f"`{INTERMEDIATE_RESULT_DIRECTORY.key}` (default: "
-            f"{INTERMEDIATE_RESULT_DIRECTORY.shown_default})",
-        )
+        add_directory(where)
         if name in _ON_EXECUTORS:
             add_executor_arguments(command, where)
         if name == "catalog":
-            command.add_argument(
-                "--catalog-url",
-                type=catalog_url_argument,
-                metavar="URL",
-                help="the catalog that the task executors hold results for, the programs' "
-                f"`{CATALOG_URL.key}`; it is made where there is none",
+            add_catalog_url(
+                command,
+                "the catalog that the task executors hold results for",
+                "; it is made where there is none",
             )
 
 
