@@ -96,8 +96,8 @@ def main() -> int:
                     classes, arguments.seed, arguments.minutes * 60, arguments.pairs, arguments.mode
                 )
                 fuzz.report(arguments.seed)
-                if env._live_shuffles is not None:
-                    _say(f"{env._live_shuffles.uses} shuffles and broadcasts were reused")
+                if env._implicit.live is not None:
+                    _say(f"{env._implicit.live.uses} shuffles and broadcasts were reused")
                 status = 1 if fuzz.findings else 0
         spark.stop()
     return status

@@ -179,7 +179,7 @@ class Player:
         return self._plainly(job)
 
     def _plainly(self, job: Callable[[], Rows]) -> Rows | Exception:
-        live = self._env._live_shuffles
+        live = self._env._implicit.live
         with nullcontext() if live is None else live.left_alone():
             return _outcome(job)
 
@@ -195,7 +195,7 @@ class Player:
     def _step(self, script: Script, step: Enter | Build | Run | Forget) -> Finding | None:
         match step:
             case Enter(state, text):
-                if self._env._live_shuffles is not None:
+                if self._env._implicit.live is not None:
                     # Only adaptive plans reuse what others have shuffled.
                     text = text.replace(_NOT_ADAPTIVE, _ADAPTIVE)
                 try:

@@ -29,6 +29,6 @@ def test_a_case_of_each_class(player: Player, name: str) -> None:
 
 
 def test_some_of_them_reused_shuffles(player: Player) -> None:
-    live = player._env._live_shuffles
+    live = player._env._implicit.live
     assert live is not None
     assert live.uses > 0

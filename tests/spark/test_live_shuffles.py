@@ -32,7 +32,7 @@ class Reusing:
 
     def __init__(self, env: Environment) -> None:
         self.env = env
-        live = env._live_shuffles
+        live = env._implicit.live
         assert live is not None
         self.live: LiveShuffles = live
 
@@ -499,7 +499,7 @@ with Environment(spark, config=config) as env:
     files = [*(home / "home" / "local").glob("blockmgr-*/*/shuffle_*")]
     for file in files:
         file.unlink()
-    print(len(files) > 0, counts() == first, env._live_shuffles.uses)
+    print(len(files) > 0, counts() == first, env._implicit.live.uses)
 spark.stop()
 """
 
@@ -605,7 +605,7 @@ def test_a_closed_environment_reuses_nothing(session: SparkSession, tables: Path
 
 
 def test_it_is_off_unless_asked_for(env: Environment) -> None:
-    assert env._live_shuffles is None
+    assert env._implicit.live is None
 
 
 def test_a_query_that_fails_or_is_cancelled_costs_others_nothing(

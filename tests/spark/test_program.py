@@ -104,7 +104,7 @@ spark.range(100).write.mode("overwrite").parquet("numbers")
 for _ in range(2):
     numbers = spark.read.parquet("numbers")
     rows = numbers.groupBy((numbers.id % 3).alias("k")).count().collect()
-reused = spark.holdfast._live_shuffles
+reused = spark.holdfast._implicit.live
 print(sum(row["count"] for row in rows), 0 if reused is None else reused.uses)
 """
 

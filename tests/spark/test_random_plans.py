@@ -586,7 +586,7 @@ def test_what_recurs_in_random_pipelines_is_what_spark_computes(
     spark = random_sources
     mutated = [data.draw(mutations(pipeline), label="mutated") for _ in range(2)]
     with TemporaryDirectory() as folder, environment(spark, folder, **KEEPS_ALL) as env:
-        recurring = env._recurring
+        recurring = env._implicit.recurring
         assert recurring is not None
         for each in (pipeline, *mutated) * 3:
             needed = data.draw(st.sets(st.sampled_from(PLAIN.names), min_size=1), label="needed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Keeping:
 
     def learned(self) -> None:
         """What the last queries tell is known."""
-        recurring = self.env._recurring
+        recurring = self.env._implicit.recurring
         assert recurring is not None
         recurring.learn_all()
 
@@ -65,13 +66,20 @@ def config(home: Path, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def keeping(session: SparkSession, tmp_path: Path) -> Iterator[Keeping]:
-    """An environment that keeps whatever recurs, beside plain Spark."""
+def keeping(
+    session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> Iterator[Keeping]:
+    """An environment that keeps whatever recurs, beside plain Spark; no query may need the latter
+    as a way out."""
     plain = session.newSession()
     for key in ("autoBroadcastJoinThreshold", "shuffle.partitions"):
         plain.conf.set(f"spark.sql.{key}", session.conf.get(f"spark.sql.{key}"))
-    with Environment(session, config=config(tmp_path)) as env:
+    with (
+        caplog.at_level(logging.WARNING, logger="holdfast"),
+        Environment(session, config=config(tmp_path)) as env,
+    ):
         yield Keeping(env, plain)
+    assert "runs without what was kept unasked" not in caplog.text
 
 
 @pytest.fixture
@@ -229,7 +237,7 @@ def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
         expected = joined(keeping.plain, tables).where(F.col("v") > least).groupBy("region").count()
         assert sorted(query.collect()) == sorted(expected.collect())
         keeping.learned()
-    recurring = keeping.env._recurring
+    recurring = keeping.env._implicit.recurring
     assert recurring is not None
     assert recurring.behind.settle(60)
     assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
@@ -319,7 +327,7 @@ def test_no_results_are_kept_where_shuffles_alone_are_to_be_reused(
         for least in range(4):
             by(tables, "region", least)(env).collect()
         assert env.list_cached() == []
-        assert env._recurring is None
+        assert env._implicit.recurring is None
 
 
 def selective(tables: Path, value: int) -> Any:
@@ -334,7 +342,7 @@ def selective(tables: Path, value: int) -> Any:
 def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
     keeping: Keeping, tables: Path
 ) -> None:
-    recurring = keeping.env._recurring
+    recurring = keeping.env._implicit.recurring
     assert recurring is not None
     assert keeping.run(selective(tables, 0)) == []
     [first] = keeping.env._history.queries
@@ -355,7 +363,7 @@ def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
 def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     keeping: Keeping, tables: Path
 ) -> None:
-    recurring = keeping.env._recurring
+    recurring = keeping.env._implicit.recurring
     assert recurring is not None
     slow = F.udf(lambda value: time.sleep(0.001) or value, "long")
     tries: list[float] = []
@@ -410,7 +418,7 @@ def test_an_attached_session_keeps_what_recurs(
             query = f"SELECT region, sum(v) AS s FROM joined WHERE v > {least} GROUP BY region"
             rows: list[Row] = attached.sql(query).collect()
             found.append(sorted(rows))
-            attached.holdfast._recurring.learn_all()
+            attached.holdfast._implicit.recurring.learn_all()
         assert [each.outcome.value for each in attached.holdfast.last_job_result.vertices] == [
             "read from cache",
             "run",

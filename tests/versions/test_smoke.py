@@ -102,7 +102,7 @@ def test_shuffles_of_earlier_queries_are_reused(spark: SparkSession, tmp_path: P
         "implicit-cache.results.enabled": False,
     }
     with Environment(spark.newSession(), config=config) as env:
-        live = env._live_shuffles
+        live = env._implicit.live
         assert live is not None
 
         def counts() -> DataFrame:

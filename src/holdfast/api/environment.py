@@ -28,12 +28,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api import tables_of_sessions
-from holdfast.api.asked_query import AskedQuery
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
-from holdfast.api.implicit_cache import live_shuffles, recurring_results
+from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.session_queries import SessionQueries
@@ -91,7 +90,7 @@ from holdfast.spark.failures import is_cancelled, reason
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
-from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
+from holdfast.spark.live_shuffles import ReusedExchanges
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.plan_reader import PlanReader
@@ -255,19 +254,18 @@ class Environment(StreamEnvironment):
             )
         self._made_stream_program: StreamProgram | None = None
         # Shuffles of recoverable jobs are held by their records.
-        self._live_shuffles = live_shuffles(plain, self.configuration) if records is None else None
-        self._recurring = (
-            recurring_results(
+        self._implicit = (
+            ImplicitCache.of(
                 plain,
                 self._bridge,
                 self._manager,
                 self._history,
                 self.configuration,
                 self._produce_unasked,
-                self._live_shuffles,
+                self._stored_by_spark.has_any,
             )
             if records is None
-            else None
+            else ImplicitCache()
         )
 
     @property
@@ -322,13 +320,6 @@ class Environment(StreamEnvironment):
         if reused is not None:
             result = replace(result, reused_exchanges=reused.number, reused_seconds=reused.seconds)
         self._last_job_result = result
-
-    @contextmanager
-    def _reusing(self) -> Iterator[ReusedExchanges]:
-        """Counts which shuffles of earlier queries the actions of this thread read meanwhile."""
-        with ExitStack() as stack:
-            live = self._live_shuffles
-            yield ReusedExchanges() if live is None else stack.enter_context(live.watched())
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -469,10 +460,7 @@ class Environment(StreamEnvironment):
         self._known_plans.forget_runs()
         if self._queries is not None:
             self._queries.stop()
-        if self._recurring is not None:
-            self._recurring.close()
-        if self._live_shuffles is not None:
-            self._live_shuffles.stop()
+        self._implicit.close()
         if self._main is not self:
             self._master.close()
             return
@@ -532,9 +520,8 @@ class Environment(StreamEnvironment):
             self._queries = SessionQueries(self._plain, self._substitute, self._may_match)
         except UnsupportedSparkError as error:
             logger.warning("SQL commands and libraries don't read kept results: %s", error)
-        if self._live_shuffles is not None:
-            # What is put in the place of a query is what runs.
-            self._live_shuffles.start()
+        # What is put in the place of a query is what runs.
+        self._implicit.start()
         self._tables = become_table_session(spark, self)
         self.spark = self._tables
         return self._tables
@@ -595,7 +582,11 @@ class Environment(StreamEnvironment):
         takes_all_rows: bool = False,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
-        with self._answering(), InterruptibleAction(self._plain), self._runnable_again(table):
+        with (
+            self._implicit.answering(),
+            InterruptibleAction(self._plain),
+            self._runnable_again(table),
+        ):
             return self._run_action(table, name, action, before_retry, takes_all_rows)
 
     def _run_action(
@@ -611,7 +602,7 @@ class Environment(StreamEnvironment):
         if request is None:
             return self._run_plain(table, name, action)
         # What isn't kept while its rows flow on would hold up the answer.
-        asked, request = self._asked(
+        asked, request = self._implicit.asked(
             replace(request, takes_all_rows=takes_all_rows), keeps=takes_all_rows
         )
         jobs = self._master if self._recoverable is None else self._recoverable
@@ -626,7 +617,7 @@ class Environment(StreamEnvironment):
 
         started = time.time()
         try:
-            with self.left_alone(), self._reusing() as reused:
+            with self.left_alone(), self._implicit.reusing() as reused:
                 answer, result = jobs.run(request, acting, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
@@ -641,8 +632,7 @@ class Environment(StreamEnvironment):
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
-            if self._recurring is not None and asked is not None:
-                self._recurring.ran(asked, name, started, result.net_runtime)
+            self._implicit.ran(asked, name, started, result.net_runtime)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
@@ -655,7 +645,7 @@ class Environment(StreamEnvironment):
         sink: JobSink,
     ) -> None:
         """Runs a write as one job, see `holdfast.api.context.TableContext.write_action`."""
-        with self._answering(), InterruptibleAction(self._plain):
+        with self._implicit.answering(), InterruptibleAction(self._plain):
             request = self._request(table, name)
             if request is None or self._recoverable is None:
                 self._run_plain(table, name, lambda df: action(df, None))
@@ -672,7 +662,7 @@ class Environment(StreamEnvironment):
         Raises:
             KeptPartitionLostError: when kept data is lost after the first row was returned.
         """
-        with self._answering(), self._runnable_again(table):
+        with self._implicit.answering(), self._runnable_again(table):
             yield from interruptible_rows(self._plain, self._rows_of(table, name, action))
 
     def _rows_of(
@@ -684,7 +674,7 @@ class Environment(StreamEnvironment):
             return
         jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            for row, result in jobs.stream(self._asked(request)[1], self._alone(action)):
+            for row, result in jobs.stream(self._implicit.asked(request)[1], self._alone(action)):
                 if result is not None:
                     self._ended(JobExecutionResult.of(result))
                 elif row is not None:
@@ -700,8 +690,8 @@ class Environment(StreamEnvironment):
         if request is None:
             return self.plain(table)
         form = _FORMS.get(name, HandOutForm.DATAFRAME)
-        with self._answering(), InterruptibleAction(self._plain), self.left_alone():
-            dataframe, result = self._master.prepare(self._asked(request)[1], form)
+        with self._implicit.answering(), InterruptibleAction(self._plain), self.left_alone():
+            dataframe, result = self._master.prepare(self._implicit.asked(request)[1], form)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 
@@ -710,14 +700,14 @@ class Environment(StreamEnvironment):
         request = self._request(table, "substituted")
         if request is None:
             return self.plain(table)
-        return self._master.substituted(self._asked(request, runs=False)[1])
+        return self._master.substituted(self._implicit.asked(request, runs=False)[1])
 
     def hand_out(self, table: Table) -> ParentDataFrame:
         """Like `substituted`, for a DataFrame that remains in use. Runs nothing."""
         request = self._request(table, "hand_out")
         if request is None:
             return self.plain(table)
-        return self._master.hand_out(self._asked(request, runs=False)[1])
+        return self._master.hand_out(self._implicit.asked(request, runs=False)[1])
 
     def cache(
         self, table: Table, lifetime: timedelta | str | None = None, name: str | None = None
@@ -816,7 +806,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         asked = None
         if request is not None:
-            asked, request = self._asked(request, runs=False, keeps=True)
+            asked, request = self._implicit.asked(request, runs=False, keeps=True)
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted
@@ -845,31 +835,13 @@ class Environment(StreamEnvironment):
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
             lines += self._near_misses(request, found)
-        if asked is not None:
-            lines += _recurring(asked)
-        if self._live_shuffles is not None:
-            lines += self._reused_shuffles(self._live_shuffles, table, request)
+        lines += self._implicit.explained(
+            asked,
+            lambda: self.plain(table) if request is None else self._master.substituted(request),
+        )
         if len(lines) == 1:
             lines += self._why_nothing()
         return "\n".join(lines) + "\n"
-
-    def _reused_shuffles(
-        self, live: LiveShuffles, table: Table, request: JobRequest[Query] | None
-    ) -> Iterator[str]:
-        """What becomes of a job's shuffles and broadcasts: those in doubt once for each reason."""
-        runs = self.plain(table) if request is None else self._master.substituted(request)
-        told: set[str | None] = set()
-        for each in live.outlook(runs):
-            if each.is_reused:
-                yield (
-                    f"reused: {each.what}\n"
-                    f"  as an earlier query left it; its tasks took {each.seconds:.1f} s"
-                )
-            elif each.is_held:
-                yield f"to be held for later queries: {each.what}"
-            elif each.why_not not in told:
-                told.add(each.why_not)
-                yield f"not reused: {each.what}\n  as {each.why_not}"
 
     def _why_nothing(self) -> Iterator[str]:
         """Why a plan reads and keeps nothing."""
@@ -920,41 +892,11 @@ class Environment(StreamEnvironment):
             )
             return None
 
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """What nobody waits for is not produced meanwhile."""
-        with ExitStack() as stack:
-            if self._recurring is not None:
-                stack.enter_context(self._recurring.behind.answering())
-            yield
-
     def _produce_unasked(self, query: Query, inputs: SessionInputs) -> None:
         """Produces what is wanted, for nobody who waits for it."""
         request = JobRequest("behind the answer", query, query.root, inputs)
         with self.left_alone():
             self._master.run(request, lambda dataframe: None)
-
-    def _asked(
-        self, request: JobRequest[Query], *, runs: bool = True, keeps: bool = False
-    ) -> tuple[AskedQuery | None, JobRequest[Query]]:
-        """What is kept, or read, of a job's query unasked; and the job that is run.
-
-        Args:
-            request: as it was asked.
-            runs: what it is to keep, or to read, is wanted from now on.
-            keeps: it may keep something that isn't kept yet.
-        """
-        recurring = self._recurring
-        # Spark looks for what it has stored by the plan as it was written.
-        if recurring is None or self._stored_by_spark.has_any():
-            return None, request
-        look = recurring.asked if runs else recurring.looked_at
-        try:
-            asked = look(request.query, request.inputs, keeps=keeps)
-        except Exception:
-            logger.warning("a query is not looked at for what recurs", exc_info=True)
-            return None, request
-        return asked, replace(request, query=asked.runs_as, root=asked.runs_as.root)
 
     def _follow(self, table: CachedTable, query: Query) -> None:
         """A listing that was refreshed, or a catalog's table that was written, makes a cached table
@@ -972,15 +914,14 @@ class Environment(StreamEnvironment):
         Args:
             query: a table, or an analyzed plan of the JVM.
         """
-        if self._live_shuffles is not None:
-            self._live_shuffles.tend()
-        if self._recurring is not None:
-            self._recurring.behind.give_way()
+        self._implicit.tend()
         wanted = self._manager.wanted
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
-        if isinstance(query, Table) and (self._recurring or self._known_plans.has_run(query)):
+        if isinstance(query, Table) and (
+            self._implicit.recurring or self._known_plans.has_run(query)
+        ):
             return True
         return self._may_have_part_of(query) or self._manager.results.may_find(
             lambda digest: wanted.find(digest) is not None
@@ -1050,7 +991,7 @@ class Environment(StreamEnvironment):
 
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         started = time.monotonic()
-        with self.left_alone(), self._reusing() as reused:
+        with self.left_alone(), self._implicit.reusing() as reused:
             answer = action(self.plain(table))
         vertex = ExecutionVertex(JobVertexID.random(), name, None, VertexOutcome.RUN, attempts=1)
         result = JobExecutionResult(
@@ -1062,15 +1003,6 @@ class Environment(StreamEnvironment):
         )
         self._ended(result, reused)
         return answer
-
-
-def _recurring(asked: AskedQuery) -> Iterator[str]:
-    """What becomes of the parts of a query that could be kept unasked."""
-    for verdict in asked.verdicts:
-        outcome = "not read" if verdict.is_kept else "not kept unasked"
-        if verdict.key in asked.forms:
-            outcome = "to be kept by the next job"
-        yield f"{outcome}: {verdict.what}\n  {verdict.why}"
 
 
 def _first_attempts_error(refused: RetryRefused) -> BaseException:

@@ -1,13 +1,16 @@
-"""What a session's queries reuse without being asked to."""
+"""What a session's queries reuse, read and keep without being asked to."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.advice.query_history import QueryHistory
+from holdfast.api.asked_query import AskedQuery
 from holdfast.api.recurring_results import RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
@@ -20,23 +23,169 @@ from holdfast.config import (
 from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CacheServiceManager
+from holdfast.runtime.job_master import JobRequest
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.live_shuffles import LiveShuffles
+from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
 
 logger = logging.getLogger(__name__)
 
 
-def live_shuffles(spark: SparkSession, configuration: Configuration) -> LiveShuffles | None:
-    """The shuffles that a session's queries reuse; None where they aren't to.
+class ImplicitCache:
+    """What a session's queries reuse, read and keep without being asked to.
+
+    Attributes:
+        live: the shuffles that they reuse; None where they aren't to.
+        recurring: what keeps results that they compute again and again; None for nothing.
 
     Args:
-        spark: PySpark's own session.
-        configuration: of its environment.
+        live: as above.
+        recurring: as above.
+        has_stored: whether Spark itself has persisted anything, which it looks for by the plans of
+            queries as they were written.
 
-    Source: FLIP-36, "Implementation Details", phase 3.
+    Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
-    if not configuration.get(IMPLICIT_CACHE_ENABLED):
-        return None
+
+    def __init__(
+        self,
+        live: LiveShuffles | None = None,
+        recurring: RecurringResults | None = None,
+        has_stored: Callable[[], bool] = bool,
+    ) -> None:
+        self.live = live
+        self.recurring = recurring
+        self._has_stored = has_stored
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        bridge: CatalystBridge,
+        manager: CacheServiceManager[Query],
+        history: QueryHistory,
+        configuration: Configuration,
+        produce: Callable[[Query, SessionInputs], object],
+        has_stored: Callable[[], bool],
+    ) -> ImplicitCache:
+        """That of a session, as its environment is configured.
+
+        Args:
+            spark: PySpark's own session.
+            bridge: reads and rewrites its plans.
+            manager: what is cached and what is kept.
+            history: past queries.
+            configuration: of its environment.
+            produce: produces a query, which is wanted, under its settings.
+            has_stored: as for the class.
+        """
+        if not configuration.get(IMPLICIT_CACHE_ENABLED):
+            return cls()
+        live = _live_shuffles(spark, configuration)
+        if not configuration.get(IMPLICIT_CACHE_RESULTS_ENABLED):
+            return cls(live)
+        stays = configuration.get(IMPLICIT_CACHE_RESULTS_LIFETIME)
+        policy = RecurrencePolicy(
+            configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
+            None if stays is None else stays.total_seconds(),
+        )
+
+        def reused_seconds(query: Query) -> float:
+            if live is None:
+                return 0.0
+            outlooks = live.outlook(bridge.dataframe(query.plan))
+            return sum(each.seconds for each in outlooks if each.is_reused)
+
+        recurring = RecurringResults(
+            spark, bridge, manager, history, policy, produce, reused_seconds
+        )
+        return cls(live, recurring, has_stored)
+
+    def start(self) -> None:
+        """Queries that no table runs are looked at as well."""
+        if self.live is not None:
+            self.live.start()
+
+    def tend(self) -> None:
+        """A query is about to come: what nobody waits for gives way to it."""
+        if self.live is not None:
+            self.live.tend()
+        if self.recurring is not None:
+            self.recurring.behind.give_way()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """What nobody waits for is not produced meanwhile."""
+        if self.recurring is None:
+            yield
+            return
+        with self.recurring.behind.answering():
+            yield
+
+    @contextmanager
+    def reusing(self) -> Iterator[ReusedExchanges]:
+        """Counts which shuffles of earlier queries the actions of this thread read meanwhile."""
+        if self.live is None:
+            yield ReusedExchanges()
+            return
+        with self.live.watched() as reused:
+            yield reused
+
+    def asked(
+        self, request: JobRequest[Query], *, runs: bool = True, keeps: bool = False
+    ) -> tuple[AskedQuery | None, JobRequest[Query]]:
+        """What is kept, or read, of a job's query unasked; and the job that is run.
+
+        Args:
+            request: as it was asked.
+            runs: what it is to keep, or to read, is wanted from now on.
+            keeps: it may keep something that isn't kept yet.
+        """
+        if self.recurring is None or self._has_stored():
+            return None, request
+        look = self.recurring.asked if runs else self.recurring.looked_at
+        try:
+            asked = look(request.query, request.inputs, keeps=keeps)
+        except Exception:
+            logger.warning("a query is not looked at for what recurs", exc_info=True)
+            return None, request
+        return asked, replace(request, query=asked.runs_as, root=asked.runs_as.root)
+
+    def ran(self, asked: AskedQuery | None, what: str, started: float, elapsed: float) -> None:
+        """A query has ended well.
+
+        Args:
+            asked: what `asked` has given for it.
+            what: what ran it, for people.
+            started: when it began, in seconds since 1970.
+            elapsed: how long it took, in seconds.
+        """
+        if self.recurring is not None and asked is not None:
+            self.recurring.ran(asked, what, started, elapsed)
+
+    def explained(self, asked: AskedQuery | None, runs: Callable[[], DataFrame]) -> Iterator[str]:
+        """What becomes of a query's parts and shuffles, for people.
+
+        Args:
+            asked: what `asked` has given for it.
+            runs: gives what would be run.
+        """
+        for verdict in () if asked is None else asked.verdicts:
+            outcome = "not read" if verdict.is_kept else "not kept unasked"
+            if asked is not None and verdict.key in asked.forms:
+                outcome = "to be kept by the next job"
+            yield f"{outcome}: {verdict.what}\n  {verdict.why}"
+        if self.live is not None:
+            yield from _explained_shuffles(self.live, runs())
+
+    def close(self) -> None:
+        """Nothing is reused or produced any more. Does nothing the second time."""
+        if self.recurring is not None:
+            self.recurring.close()
+        if self.live is not None:
+            self.live.stop()
+
+
+def _live_shuffles(spark: SparkSession, configuration: Configuration) -> LiveShuffles | None:
     most = configuration.get(IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE)
     try:
         return LiveShuffles(spark, most.limit)
@@ -45,42 +194,17 @@ def live_shuffles(spark: SparkSession, configuration: Configuration) -> LiveShuf
         return None
 
 
-def recurring_results(
-    spark: SparkSession,
-    bridge: CatalystBridge,
-    manager: CacheServiceManager[Query],
-    history: QueryHistory,
-    configuration: Configuration,
-    produce: Callable[[Query, SessionInputs], object],
-    live: LiveShuffles | None,
-) -> RecurringResults | None:
-    """What keeps results that a session's queries compute again and again; None for nothing.
-
-    Args:
-        spark: PySpark's own session.
-        bridge: reads and rewrites its plans.
-        manager: what is cached and what is kept.
-        history: past queries.
-        configuration: of its environment.
-        produce: produces a query, which is wanted, under its settings.
-        live: the shuffles that the session's queries reuse.
-
-    Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
-    """
-    if not configuration.get(IMPLICIT_CACHE_ENABLED):
-        return None
-    if not configuration.get(IMPLICIT_CACHE_RESULTS_ENABLED):
-        return None
-    stays = configuration.get(IMPLICIT_CACHE_RESULTS_LIFETIME)
-    policy = RecurrencePolicy(
-        configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
-        None if stays is None else stays.total_seconds(),
-    )
-
-    def reused_seconds(query: Query) -> float:
-        if live is None:
-            return 0.0
-        outlooks = live.outlook(bridge.dataframe(query.plan))
-        return sum(each.seconds for each in outlooks if each.is_reused)
-
-    return RecurringResults(spark, bridge, manager, history, policy, produce, reused_seconds)
+def _explained_shuffles(live: LiveShuffles, runs: DataFrame) -> Iterator[str]:
+    """What becomes of a job's shuffles and broadcasts: those in doubt once for each reason."""
+    told: set[str | None] = set()
+    for each in live.outlook(runs):
+        if each.is_reused:
+            yield (
+                f"reused: {each.what}\n"
+                f"  as an earlier query left it; its tasks took {each.seconds:.1f} s"
+            )
+        elif each.is_held:
+            yield f"to be held for later queries: {each.what}"
+        elif each.why_not not in told:
+            told.add(each.why_not)
+            yield f"not reused: {each.what}\n  as {each.why_not}"
