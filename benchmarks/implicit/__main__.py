@@ -41,15 +41,20 @@ def main() -> int:
     parser.add_argument(
         "--shuffles", action="store_true", help="with nothing but shuffles of earlier queries"
     )
+    parser.add_argument(
+        "--budget", help="bytes that kept results may have, such as 64 mb (default: any number)"
+    )
     parser.add_argument("--only", choices=[*WORKLOADS], action="append")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     data = tpch.generate(arguments.output / "data", arguments.scale)
-    config = {
+    config: dict[str, object] = {
         "implicit-cache.enabled": True,
         "implicit-cache.results.enabled": not arguments.shuffles,
     }
+    if arguments.budget is not None:
+        config["intermediate-result-storage.max-size"] = arguments.budget
     figures: list[Figure] = []
     wrong: list[str] = []
     for name in arguments.only or WORKLOADS:
@@ -96,7 +101,8 @@ def _measure(
         if not _agree(*answers.values()):
             wrong.append(query.name)
         print(f"{name}: {query.name}: {plain[-1]:.2f} {ours[-1]:.2f}", file=sys.stderr)
-    total = f"{sum(ours):.1f} s / {sum(plain):.1f} s"
+    kept = sum(each.bytes or 0 for each in both.attached.holdfast.list_cached())
+    total = f"{sum(ours):.1f} s / {sum(plain):.1f} s, {kept / 2**20:.0f} MiB kept"
     ratio = (sum(ours) / sum(plain),)
     figures = [
         Figure(f"{name}: all queries / plain", ratio, "ratio", workload.target, False, total)
