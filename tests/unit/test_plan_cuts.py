@@ -100,6 +100,9 @@ def test_what_the_files_of_a_kept_shuffle_hold_is_not_kept_beside_them() -> None
     assert plan.cuts(root, CutLimits(before_shuffles=False)) == []
     plan, root = below_a_shuffle("join", doubts=("so that no shuffle is kept",))
     assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
+    little = CutLimits(before_shuffles=False, least_retained=10_000 * MIB)
+    plan, root = below_a_shuffle("join")
+    assert plan.cuts(root, little) == ["filter"]
     plan, root = below_a_shuffle("Sort")
     assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
 

@@ -164,7 +164,8 @@ class _Choice:
         return (
             self._limits.before_shuffles
             or shuffling.operator in _BY_RANGE
-            # Nobody keeps the shuffles of a plan in doubt.
+            # Nobody keeps the shuffles of a plan that does little, or is in doubt.
+            or self.whole < self._limits.least_retained
             or bool(self._root.all_doubts())
             or any(self._facts(each).shuffles for each in node.walk())
         )
