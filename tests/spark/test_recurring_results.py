@@ -50,6 +50,8 @@ class Keeping:
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """A session of its own, with its own settings."""
+    # Where Spark has persisted anything, for whichever session, nothing is kept unasked.
+    spark.catalog.clearCache()
     session = spark.newSession()
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     session.conf.set("spark.sql.shuffle.partitions", "3")
