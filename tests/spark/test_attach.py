@@ -445,9 +445,13 @@ def test_a_persisted_dataframe_is_left_to_spark(session: TableSession, days: Dat
 
     above = by_day(session).withColumn("m", F.udf(counted, "long")("n"))
     above.persist(StorageLevel.MEMORY_ONLY)
-    for _ in range(3):
-        assert above.groupBy("m").count().count() == 2
-    assert computed.value == 7
+    try:
+        for _ in range(3):
+            assert above.groupBy("m").count().count() == 2
+        assert computed.value == 7
+    finally:
+        # The Spark is shared with other tests.
+        above.unpersist(blocking=True)
 
 
 # --- the end --------------------------------------------------------------------------------------
