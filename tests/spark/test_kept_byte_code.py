@@ -40,7 +40,7 @@ def written(spark: SparkSession) -> tuple[KeptByteCode, str]:
     source = JAVA.read_text(encoding="utf-8") + f"// {uuid.uuid4().hex}\n"
     kept = kept_at(spark, source)
     made = java_classes._class(spark, NAME, source, kept.digest)
-    kept.write(made.byte_code())
+    kept.write(made.byte_code)
     return kept, made.java_class.getName()
 
 
@@ -78,11 +78,19 @@ def test_nothing_is_written_where_python_may_not(
 ) -> None:
     kept = replace(kept_at(spark, "a"), jar=cache / "file" / "a.jar")
     (cache / "file").write_text("no directory")
-    kept.write({"a.B": b""})
+    asked: list[None] = []
+
+    def code() -> dict[str, bytes]:
+        asked.append(None)
+        return {"a.B": b""}
+
+    kept.write(code)
     assert [each.name for each in cache.iterdir()] == ["file"]
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    replace(kept, jar=cache / "a.jar").write({"a.B": b""})
+    replace(kept, jar=cache / "a.jar").write(code)
     assert [each.name for each in cache.iterdir()] == ["file"]
+    # To ask for it takes a call to the JVM for each class.
+    assert asked == []
 
 
 def test_the_next_program_compiles_nothing(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def _of_ours(name: str, spark: SparkSession) -> _Compiled:
             return _Compiled(java_class, kept.read)
         return _class(spark, name, source, uuid.uuid4().hex)
     made = _class(spark, name, source, kept.digest)
-    kept.write(made.byte_code())
+    kept.write(made.byte_code)
     return made
 
 

@@ -14,7 +14,7 @@ import os
 import sys
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import cache_from_source
@@ -105,18 +105,20 @@ class KeptByteCode:
                 for each in archive.namelist()
             }
 
-    def write(self, code: Mapping[str, bytes]) -> None:
+    def write(self, code: Callable[[], Mapping[str, bytes]]) -> None:
         """Keeps byte code, where that can be.
 
         Args:
-            code: of the class and of those inside of it, by their names.
+            code: gives that of the class and of those inside of it, by their names; it is not
+                asked where nothing may be written, as that takes a call to the JVM for each.
         """
         if sys.dont_write_bytecode:
             return
         made = self.jar.with_name(f"{uuid.uuid4().hex}.new")
         try:
             self.jar.parent.mkdir(parents=True, exist_ok=True)
-            write_jar(made, code)
+            made.touch()
+            write_jar(made, code())
             made.replace(self.jar)
         except OSError:
             logger.debug("can't write %s", self.jar, exc_info=True)
