@@ -70,7 +70,8 @@ def measure(
     """Kills jobs when a fraction of their task time is done, and starts them a second time.
 
     Times are from the making of the environment to the rows, so that waiting counts. Each process
-    has run the query on plain Spark before, so that none is slower for being the first.
+    has run the query before, on plain Spark and in its own way, so that none is slower for being
+    the first.
 
     Args:
         data: the directory of TPC-H's tables.
