@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -50,8 +51,6 @@ class Keeping:
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """A session of its own, with its own settings."""
-    # Where Spark has persisted anything, for whichever session, nothing is kept unasked.
-    spark.catalog.clearCache()
     session = spark.newSession()
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     session.conf.set("spark.sql.shuffle.partitions", "3")
@@ -245,6 +244,53 @@ def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
     assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
 
 
+@pytest.mark.parametrize("is_leaf", [False, True])
+def test_what_spark_has_persisted_is_left_to_it(
+    keeping: Keeping, tables: Path, is_leaf: bool
+) -> None:
+    sales = keeping.plain.read.parquet(str(tables / "sales"))
+    persisted = (sales if is_leaf else joined(keeping.plain, tables)).persist()
+    try:
+        for least in range(4):
+            assert keeping.run(by(tables, "region", least)) == []
+        shown = keeping.env.explain_kept(by(tables, "region", 4)(keeping.env))
+        assert "Spark has persisted it, or a part of it" in shown
+    finally:
+        persisted.unpersist(blocking=True)
+    assert "persisted" not in keeping.env.explain_kept(by(tables, "region", 4)(keeping.env))
+
+
+def test_what_spark_has_persisted_elsewhere_does_not_matter(keeping: Keeping, tables: Path) -> None:
+    shops = keeping.plain.read.parquet(str(tables / "shops"))
+    persisted = shops.groupBy("region").count().persist()
+    try:
+        ran = [keeping.run(by(tables, "region", least)) for least in range(4)]
+    finally:
+        persisted.unpersist(blocking=True)
+    assert ran == [[], ["produced"], ["read from cache"], ["read from cache"]]
+
+
+def test_rows_of_files_that_spark_has_persisted_before_they_changed(
+    keeping: Keeping, tables: Path
+) -> None:
+    for least in range(3):
+        keeping.run(by(tables, "region", least))
+    persisted = keeping.plain.read.parquet(str(tables / "sales")).persist()
+    try:
+        persisted.count()
+        # Not by Spark, which would look for what it has persisted of them.
+        (one, *_) = sorted((tables / "sales").glob("*.parquet"))
+        table = pyarrow.parquet.read_table(one)
+        pyarrow.parquet.write_table(table.slice(0, 5), one)
+        one.with_name(f".{one.name}.crc").unlink()
+        for _ in range(3):
+            keeping.run(by(tables, "region"))
+    finally:
+        persisted.unpersist(blocking=True)
+    for _ in range(3):
+        keeping.run(by(tables, "region"))
+
+
 def test_an_action_that_takes_some_rows_does_not_wait_for_all_to_be_kept(
     keeping: Keeping, tables: Path
 ) -> None:
@@ -294,6 +340,38 @@ def test_a_join_without_an_equality_is_never_kept(keeping: Keeping, tables: Path
     for _ in range(4):
         keeping.run(make)
     assert keeping.env.list_cached() == []
+
+
+def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping, tables: Path) -> None:
+    def written(columns: str, tables_and_conditions: str) -> Any:
+        def make(session: Any) -> DataFrame:
+            for name in ("sales", "shops"):
+                session.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+            return session.sql(f"SELECT {columns} FROM {tables_and_conditions}")
+
+        return make
+
+    totals = "region, sum(v) AS s"
+    pairs = "sales a, shops b WHERE a.shop = b.shop"
+    ran = [
+        keeping.run(written(totals, f"{pairs} AND a.v > {least} GROUP BY region"))
+        for least in range(3)
+    ]
+    assert ran == [[], ["produced"], ["read from cache"]]
+    turned = "shops b, shops c, sales a WHERE a.shop = b.shop AND c.shop = a.shop"
+    for least in range(3):
+        keeping.run(written("c.name, max(b.region)", f"{turned} AND v > {least} GROUP BY c.name"))
+    keeping.run(written("*", f"{turned} AND v = 7"))
+    joined_in_words = "sales a JOIN shops b ON a.shop = b.shop WHERE v > 5 GROUP BY region"
+    assert keeping.run(written(totals, joined_in_words)) == ["read from cache"]
+    inside = f"shops WHERE EXISTS (SELECT 1 FROM {pairs} AND b.region = shops.region AND v > 7)"
+    for _ in range(3):
+        keeping.run(written("name", inside))
+    unjoined = "shops a, shops b WHERE a.region > b.region GROUP BY a.region"
+    for _ in range(4):
+        keeping.run(written("a.region, count(*)", unjoined))
+    kept = [each.computes for each in keeping.env.list_cached()]
+    assert "recurring: Join over sales, shops" in kept
 
 
 def test_another_program_reads_what_was_kept(

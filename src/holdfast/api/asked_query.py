@@ -17,10 +17,10 @@ class AskedQuery:
     """A query that is about to run.
 
     Attributes:
-        query: as it was asked.
+        query: as it was asked, with conditions of joins in these.
         inputs: the settings that it runs under.
         parts: the topmost ones that could be kept.
-        runs_as: what is run in its stead; the query itself, where nothing is kept of it unasked.
+        runs_as: what is run in its stead; as it was asked, where nothing is kept of it unasked.
         forms: what that reads, or keeps, by keys of parts.
         verdicts: what becomes of its parts that aren't read, and why.
     """

@@ -262,7 +262,7 @@ class Environment(StreamEnvironment):
                 self._history,
                 self.configuration,
                 self._produce_unasked,
-                self._stored_by_spark.has_any,
+                self._stored_by_spark.has_part_of,
             )
             if records is None
             else ImplicitCache()
@@ -623,7 +623,7 @@ class Environment(StreamEnvironment):
             failed = _first_attempts_error(refused)
         except Exception as error:
             # Spark may refuse a plan that the user has not written, before it runs anything.
-            if asked is None or asked.runs_as is asked.query or not is_refusal(error):
+            if asked is None or not asked.forms or not is_refusal(error):
                 raise
             logger.warning("a query runs without what was kept unasked: %s", reason(error))
             return self._run_plain(table, name, action)

@@ -40,8 +40,6 @@ class ImplicitCache:
     Args:
         live: as above.
         recurring: as above.
-        has_stored: whether Spark itself has persisted anything, which it looks for by the plans of
-            queries as they were written.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -50,11 +48,9 @@ class ImplicitCache:
         self,
         live: LiveShuffles | None = None,
         recurring: RecurringResults | None = None,
-        has_stored: Callable[[], bool] = bool,
     ) -> None:
         self.live = live
         self.recurring = recurring
-        self._has_stored = has_stored
 
     @classmethod
     def of(
@@ -65,7 +61,7 @@ class ImplicitCache:
         history: QueryHistory,
         configuration: Configuration,
         produce: Callable[[Query, SessionInputs], object],
-        has_stored: Callable[[], bool],
+        is_stored: Callable[[Query], bool],
     ) -> ImplicitCache:
         """That of a session, as its environment is configured.
 
@@ -76,7 +72,7 @@ class ImplicitCache:
             history: past queries.
             configuration: of its environment.
             produce: produces a query, which is wanted, under its settings.
-            has_stored: as for the class.
+            is_stored: whether Spark itself has persisted a part of a query.
         """
         if not configuration.get(IMPLICIT_CACHE_ENABLED):
             return cls()
@@ -96,9 +92,9 @@ class ImplicitCache:
             return sum(each.seconds for each in outlooks if each.is_reused)
 
         recurring = RecurringResults(
-            spark, bridge, manager, history, policy, produce, reused_seconds
+            spark, bridge, manager, history, policy, produce, reused_seconds, is_stored
         )
-        return cls(live, recurring, has_stored)
+        return cls(live, recurring)
 
     def start(self) -> None:
         """Queries that no table runs are looked at as well."""
@@ -140,7 +136,7 @@ class ImplicitCache:
             runs: what it is to keep, or to read, is wanted from now on.
             keeps: it may keep something that isn't kept yet.
         """
-        if self.recurring is None or self._has_stored():
+        if self.recurring is None:
             return None, request
         look = self.recurring.asked if runs else self.recurring.looked_at
         try:

@@ -30,6 +30,7 @@ from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
+from holdfast.spark.plans.explicit_joins import ExplicitJoins
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
 from holdfast.spark.plans.shapes import template
 
@@ -75,6 +76,8 @@ class RecurringResults:
         policy: what is kept, and for how long.
         produce: produces a query, which is wanted, under its settings.
         reused_seconds: of tasks, that shuffles of earlier queries save a query as it was asked.
+        is_stored: whether Spark itself has persisted a part of a query, which it looks for by plans
+            as they were written.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -88,6 +91,7 @@ class RecurringResults:
         policy: RecurrencePolicy,
         produce: Callable[[Query, SessionInputs], object],
         reused_seconds: Callable[[Query], float],
+        is_stored: Callable[[Query], bool],
     ) -> None:
         self._spark = spark
         self._bridge = bridge
@@ -96,7 +100,9 @@ class RecurringResults:
         self._policy = policy
         self._produce = produce
         self._reused_seconds = reused_seconds
+        self._is_stored = is_stored
         self.behind = BehindTheAnswer(spark)
+        self._joins = ExplicitJoins(spark, bridge)
         self._projections = EarlyProjections(spark, bridge)
         self._cores = spark.sparkContext.defaultParallelism
         self._lock = threading.Lock()
@@ -119,13 +125,18 @@ class RecurringResults:
         if self._has_cached(query.root):
             # What that saves would be taken for what its parts cost.
             return AskedQuery(query, inputs, (), query)
+        if self._is_stored(query):
+            why = "Spark has persisted it, or a part of it"
+            verdict = Verdict(query.root.digest, summarize(query.root), None, why)
+            return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
+        as_asked, query = query, self._joins.of(query)
         parts = asked_parts(
             query.root,
             query.reading.operators,
             inputs,
             lambda: template(self._bridge, query),
         )
-        asked = AskedQuery(query, inputs, parts, query)
+        asked = AskedQuery(query, inputs, parts, as_asked)
         if not parts:
             return asked
         self._history.load()
@@ -199,7 +210,7 @@ class RecurringResults:
             elif form is not None:
                 if reused is None:
                     # It is planned for this, so only where something is worth keeping.
-                    reused = self._reused_seconds(asked.query)
+                    reused = self._reused_seconds(asked.runs_as)
                 if verdict.costs > verdict.seconds * _MOST_SLOWED:
                     why = "keeping it takes longer than the query: when the program is idle"
                 elif reused > verdict.seconds * _MOSTLY_REUSED:

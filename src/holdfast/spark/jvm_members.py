@@ -26,7 +26,13 @@ class JvmMembers:
         sort_order: `SortOrder(child, direction, nulls, same)`.
         ascending: the direction.
         nulls_first: where nulls go.
+        all_of: `And(left, right)`.
+        conjuncts_of: those of a condition, from the left, as a Scala sequence.
         project: `Project(columns, child)`.
+        filter: `Filter(condition, child)`.
+        join: `Join(left, right, kind, condition, hint)`.
+        inner: the kind of join.
+        no_hint: of a join.
         sort: `Sort(orders, global, child, hint)`.
         union: `Union(children, byName, allowMissing)`.
         logical_relation: `LogicalRelation(relation, output, table, streaming, stream)`.
@@ -51,7 +57,14 @@ class JvmMembers:
         self.sort_order = expressions.SortOrder
         self.ascending = getattr(getattr(expressions, "Ascending$"), "MODULE$")
         self.nulls_first = getattr(getattr(expressions, "NullsFirst$"), "MODULE$")
+        self.all_of = expressions.And
+        reordering = getattr(getattr(catalyst.optimizer, "ReorderJoin$"), "MODULE$")
+        self.conjuncts_of = reordering.splitConjunctivePredicates
         self.project = logical.Project
+        self.filter = logical.Filter
+        self.join = logical.Join
+        self.inner = getattr(getattr(catalyst.plans, "Inner$"), "MODULE$")
+        self.no_hint = logical.JoinHint.NONE()
         self.sort = logical.Sort
         self.union = logical.Union
         self.logical_relation = jvm.org.apache.spark.sql.execution.datasources.LogicalRelation

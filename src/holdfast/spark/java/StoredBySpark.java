@@ -5,7 +5,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CacheManager;
 import scala.runtime.AbstractFunction1;
 
-/** From a plan's node to whether Spark's own cache holds its rows. */
+/** From a plan's node to whether Spark's own cache holds its rows: as a leaf's, a part's, or not. */
 public final class StoredBySpark extends AbstractFunction1 {
     final SparkSession session;
     final CacheManager cache;
@@ -17,8 +17,9 @@ public final class StoredBySpark extends AbstractFunction1 {
 
     public Object apply(Object node) {
         LogicalPlan plan = (LogicalPlan) node;
-        // Nothing is below a leaf.
-        boolean isLeaf = plan.children().isEmpty();
-        return Boolean.valueOf(!isLeaf && cache.lookupCachedData(session, plan).isDefined());
+        if (!cache.lookupCachedData(session, plan).isDefined()) {
+            return "";
+        }
+        return plan.children().isEmpty() ? "leaf" : "part";
     }
 }

@@ -43,14 +43,32 @@ class StoredBySpark:
         """
         if not self.has_any():
             return query
+        try:
+            stored = self._found(query)
+        except UnsupportedSparkError:
+            # Then a persisted plan may be computed from what is kept below it.
+            return replace(query)
+        # Nothing is below a leaf.
+        handles = {handle for handle, found in enumerate(stored) if found == "part"}
+        return replace(query, root=with_fixed_parts(query.root, handles))
+
+    def has_part_of(self, query: Query) -> bool:
+        """Whether Spark has stored the query, or anything that it is made of.
+
+        Args:
+            query: any query of the session.
+        """
+        if not self.has_any():
+            return False
+        try:
+            return any(self._found(query))
+        except UnsupportedSparkError:
+            return True
+
+    def _found(self, query: Query) -> list[str]:
+        """What Spark has stored of each node, by handle."""
         with self._left_alone():
             if self._is_stored is None:
                 session = self._spark._jsparkSession
-                try:
-                    self._is_stored = new_object(self._spark, "StoredBySpark", session)
-                except UnsupportedSparkError:
-                    # Then a persisted plan may be computed from what is kept below it.
-                    return replace(query)
-            stored = query.reading.each(self._is_stored).split(",")
-        handles = {handle for handle, is_stored in enumerate(stored) if is_stored == "true"}
-        return replace(query, root=with_fixed_parts(query.root, handles))
+                self._is_stored = new_object(self._spark, "StoredBySpark", session)
+            return query.reading.each(self._is_stored).split(",")
