@@ -8,7 +8,7 @@ from rich.console import Console
 
 from holdfast.advice.proposal import Proposal
 from holdfast.cli.advice.advice import Advice
-from holdfast.cli.demo.amounts import size
+from holdfast.cli.amounts import size
 from holdfast.cli.terminal import as_text, plain_table, show
 
 _MOST_CALLS = 3

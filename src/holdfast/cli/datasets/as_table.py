@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.catalog.audience import Audience
+from holdfast.cli.amounts import size
 from holdfast.cli.datasets.dataset_source import Released
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
@@ -19,7 +20,6 @@ from holdfast.cli.datasets.listed_dataset import (
     Sharing,
 )
 from holdfast.cli.datasets.short_ids import short_ids
-from holdfast.cli.demo.amounts import size
 from holdfast.cli.terminal import UNKNOWN, age, as_text, duration, plain_table, show
 from holdfast.ids import CATALOG_APPLICATION, ApplicationID
 from holdfast.plan.file_version import FileVersion

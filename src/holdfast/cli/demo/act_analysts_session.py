@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast import Environment
-from holdfast.cli.demo.amounts import count, seconds, size
+from holdfast.cli.amounts import count, seconds, size
 from holdfast.cli.demo.answer import Answer, ask
 from holdfast.cli.demo.comparison import AnswerComparison, comparison_table
 from holdfast.cli.demo.job_report import kept_data

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.cli.demo.amounts import count, seconds
+from holdfast.cli.amounts import count, seconds
 from holdfast.cli.demo.driver_home import DriverHome
 from holdfast.cli.demo.driver_process import DriverProcess
 from holdfast.cli.demo.driver_report import DriverReport

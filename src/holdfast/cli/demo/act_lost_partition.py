@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from holdfast import Environment, ResultPartitionDescriptor
-from holdfast.cli.demo.amounts import count, size
+from holdfast.cli.amounts import count, size
 from holdfast.cli.demo.asking_again import ask_again
 from holdfast.cli.demo.comparison import AnswerComparison
 from holdfast.cli.demo.job_report import show_job_result

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
-from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.amounts import seconds
 from holdfast.cli.demo.answer import agree
 from holdfast.cli.demo.comparison import AnswerComparison
 from holdfast.cli.demo.place import Place

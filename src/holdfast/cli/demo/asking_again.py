@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from holdfast import Environment
-from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.amounts import seconds
 from holdfast.cli.demo.answer import agree, ask
 from holdfast.cli.demo.comparison import AnswerComparison
 from holdfast.cli.demo.job_report import kept_data

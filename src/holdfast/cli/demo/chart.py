@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from holdfast import VertexOutcome
-from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.amounts import seconds
 from holdfast.cli.demo.comparison import AnswerComparison, totals
 
 _PLAIN, _CACHED, _GREY = "#b8c0cc", "#12805c", "#5b6470"

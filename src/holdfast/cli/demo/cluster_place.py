@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.cli.demo.amounts import count
+from holdfast.cli.amounts import count
 from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.place import Place
 from holdfast.cli.demo.spark_session import cluster_memory_mib, demo_session

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import holdfast
+from holdfast.cli.amounts import count, seconds, size
 from holdfast.cli.demo import (
     act_analysts_session,
     act_killed_driver,
@@ -20,7 +21,6 @@ from holdfast.cli.demo import (
     act_lost_task_executor,
     act_second_program,
 )
-from holdfast.cli.demo.amounts import count, seconds, size
 from holdfast.cli.demo.cluster_place import on_cluster, refuse_without_namespaces
 from holdfast.cli.demo.comparison import AnswerComparison, totals
 from holdfast.cli.demo.errors import BadDemoInputError, DemoError

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.amounts import seconds
 from holdfast.cli.demo.answer import Answer, agree
 from holdfast.cli.demo.story import Question
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from holdfast.cli.demo.amounts import shortened
+from holdfast.cli.amounts import shortened
 from holdfast.cli.demo.column_profile import ColumnProfile, quoted
 from holdfast.cli.demo.story import Question
 

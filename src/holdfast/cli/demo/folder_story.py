@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from holdfast.cli.demo.amounts import shortened
+from holdfast.cli.amounts import shortened
 from holdfast.cli.demo.column_profile import profile, quoted, simple_columns
 from holdfast.cli.demo.errors import BadDemoInputError
 from holdfast.cli.demo.folder_joins import FolderJoin, find_joins

@@ -7,7 +7,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from holdfast import JobExecutionResult
-from holdfast.cli.demo.amounts import seconds
+from holdfast.cli.amounts import seconds
 from holdfast.cli.demo.stage import Stage
 
 

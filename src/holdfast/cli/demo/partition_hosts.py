@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 from holdfast import Environment, ResultPartitionDescriptor
-from holdfast.cli.demo.amounts import size
+from holdfast.cli.amounts import size
 from holdfast.cli.demo.stage import Stage
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 

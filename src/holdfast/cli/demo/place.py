@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast import Environment
-from holdfast.cli.demo.amounts import count
+from holdfast.cli.amounts import count
 from holdfast.cli.demo.spark_session import demo_session, driver_memory_mib
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.cli.demo.amounts import size
+from holdfast.cli.amounts import size
 from holdfast.cli.demo.errors import BadDemoInputError, DemoError
 from holdfast.cli.demo.extra import INSTALL
 from holdfast.cli.demo.parquet_folder import ParquetTable, tables_of

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.cli.amounts import size
 from holdfast.cli.catalog_access import catalog_in
 from holdfast.cli.datasets.errors import BadInputError, DataSetsError
 from holdfast.cli.datasets.printable import printable
-from holdfast.cli.demo.amounts import size
 from holdfast.cli.place_arguments import add_catalog_url, add_directory
 from holdfast.cli.task_executors import (
     add_executor_arguments,

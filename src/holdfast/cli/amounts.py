@@ -1,4 +1,4 @@
-"""How the demo writes amounts."""
+"""How commands write amounts."""
 
 from __future__ import annotations
 
