@@ -451,7 +451,9 @@ def test_what_the_footers_say_of_columns_is_recorded(start: Start) -> None:
     ana = start()
     ana.produce((3, 1, 2), FOR_LONG)
     (result,) = ana.catalog.search.all()
-    assert ana.catalog.search.statistics(result.number) == {"a": ColumnStatistics("1", "3", 0)}
+    detail = ana.catalog.reading.detail(result.number)
+    assert detail is not None
+    assert detail.statistics == {"a": ColumnStatistics("1", "3", 0)}
 
 
 def test_a_claim_that_the_catalog_was_not_told_of_is_not_renewed_for_ever(

@@ -265,7 +265,9 @@ def test_the_commands_look_after_streams_as_after_tables(
         collected(numbers(first).cache(lifetime="1 h"))
         # Nothing of what the records hold, which anybody may see who may see the catalog.
         (result,) = catalog_of(first).search.all()
-        assert catalog_of(first).search.statistics(result.number) == {}
+        detail = catalog_of(first).reading.detail(result.number)
+        assert detail is not None
+        assert detail.statistics == {}
     (directory,) = shared(kept)
     name = directory.name[:8]
     assert name in run("ls") and "stream: Source: Collection -> Map" in run("show", name)

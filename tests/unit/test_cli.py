@@ -16,8 +16,9 @@ import pytest
 from pyspark.sql import Row
 
 import holdfast
+from holdfast.cli import amounts
 from holdfast.cli import main as cli
-from holdfast.cli.demo import amounts, arguments, tpch_data
+from holdfast.cli.demo import arguments, tpch_data
 from holdfast.cli.demo.answer import Answer, agree
 from holdfast.cli.demo.command import DemoOptions
 from holdfast.cli.demo.errors import BadDemoInputError, DemoError

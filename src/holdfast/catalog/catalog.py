@@ -16,6 +16,7 @@ from holdfast.catalog.holders import CatalogHolders
 from holdfast.catalog.programs import CatalogPrograms
 from holdfast.catalog.publications import CatalogPublications
 from holdfast.catalog.queries import CatalogQueries
+from holdfast.catalog.reading.catalog_reading import CatalogReading
 from holdfast.catalog.search import CatalogSearch
 
 
@@ -31,6 +32,7 @@ class Catalog:
         publications: how they come.
         holders: why they stay, and how they go.
         queries: the last ones that programs have run.
+        reading: what people see of it.
 
     Args:
         database: where it is.
@@ -60,3 +62,4 @@ class Catalog:
         self.publications = CatalogPublications(self.scope, self.claims)
         self.holders = CatalogHolders(self.scope)
         self.queries = CatalogQueries(self.scope)
+        self.reading = CatalogReading(self.scope)

@@ -18,6 +18,9 @@ _SUPERUSER = "root"
 THE_CATALOG = ""
 """Which holder the catalog is itself."""
 
+PINNED = "pinned"
+"""Which holder what people have pinned has: a program that never ends."""
+
 Moment = float | ColumnElement[float]
 """By the database's clock, in seconds since 1970; or what stands for it in a query."""
 

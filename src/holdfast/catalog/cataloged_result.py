@@ -9,6 +9,7 @@ from enum import Enum
 from holdfast.catalog.audience import Audience
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.outline import PlanStep
 from holdfast.storage.kept_dataset import KeptDataSet
 
 
@@ -51,10 +52,12 @@ class MadeFrom:
     Attributes:
         files: the versions that were listed.
         settings: those of the session that count, by key.
+        plan: the steps of the computation; empty where they aren't recorded.
     """
 
     files: tuple[FileVersion, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    plan: tuple[PlanStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

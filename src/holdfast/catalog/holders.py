@@ -7,11 +7,12 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, and_, delete, exists, select, update
 
-from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope, is_held
+from holdfast.catalog.catalog_scope import PINNED, THE_CATALOG, CatalogScope, is_held
 from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
+from holdfast.catalog.days import Counts, count
 from holdfast.catalog.noted_uses import NotedUse
 from holdfast.catalog.profit import REFERENCES
-from holdfast.catalog.programs import end
+from holdfast.catalog.programs import end, never_ends
 from holdfast.catalog.recording import add_holder, going, still_used
 from holdfast.catalog.records import result_in
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS, USES
@@ -61,6 +62,7 @@ class CatalogHolders:
                     uses=RESULTS.c.uses + times,
                     saved_seconds=RESULTS.c.saved_seconds + times * row.seconds,
                     used=json.dumps(used[-REFERENCES:]),
+                    last_used=used[-1],
                 )
             )
             connection.execute(
@@ -72,6 +74,8 @@ class CatalogHolders:
                     saved_seconds=times * row.seconds,
                 )
             )
+            read = Counts(times, times * row.bytes, times * row.seconds)
+            count(connection, self._scope.program.user, now, read)
             if row.lifetime is not None:
                 until = last + row.lifetime
                 connection.execute(
@@ -96,6 +100,43 @@ class CatalogHolders:
         with self._scope.database.writing() as connection:
             still_used(connection, mine, self._scope.database.now(connection))
             connection.execute(delete(HOLDERS).where(mine))
+
+    def pin(self, number: int) -> bool:
+        """A result stays, used or not and whatever needs room, until it is let go of by hand.
+
+        Args:
+            number: of the result's record.
+
+        Returns:
+            whether it is still there, and outlives its program.
+        """
+        with self._scope.database.writing() as connection:
+            row = connection.execute(
+                select(RESULTS.c.number)
+                .where(
+                    RESULTS.c.number == number,
+                    RESULTS.c.state == ResultState.KEPT.value,
+                    RESULTS.c.is_shared == 1,
+                )
+                .with_for_update()
+            ).first()
+            if row is None:
+                return False
+            now = self._scope.database.now(connection)
+            never_ends(connection, PINNED, self._scope.program, now)
+            add_holder(connection, number, PINNED, None)
+            return True
+
+    def unpin(self, number: int) -> None:
+        """What was pinned has its lifetime from now on.
+
+        Args:
+            number: of the result's record.
+        """
+        pinned = and_(HOLDERS.c.result == number, HOLDERS.c.application == PINNED)
+        with self._scope.database.writing() as connection:
+            still_used(connection, pinned, self._scope.database.now(connection))
+            connection.execute(delete(HOLDERS).where(pinned))
 
     def withdraw(
         self,
@@ -123,7 +164,8 @@ class CatalogHolders:
                     RESULTS.c.user_name == self._scope.program.user,
                 )
                 chosen.update(connection.scalars(mine))
-            return list(going(connection, tuple(chosen), why))
+            now = self._scope.database.now(connection)
+            return list(going(connection, tuple(chosen), why, now))
 
     def sweep(self) -> list[CatalogedResult]:
         """Lets go of what nobody holds any more: lifetimes that are over, programs that have ended.
@@ -144,12 +186,12 @@ class CatalogHolders:
                     RESULTS.c.state == ResultState.KEPT.value, ~is_held(now)
                 )
             )
-            going(connection, tuple(unheld), "its lifetime was over")
+            going(connection, tuple(unheld), "its lifetime was over", now)
             lives = exists().where(PROGRAMS.c.application == RESULTS.c.application)
             connection.execute(
                 update(RESULTS)
                 .where(RESULTS.c.state == ResultState.COMING.value, ~lives)
-                .values(state=ResultState.GOING.value, why_gone="its program ended")
+                .values(state=ResultState.GOING.value, why_gone="its program ended", gone=now)
             )
             _forget(connection, now)
             rows = connection.execute(

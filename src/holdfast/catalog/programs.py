@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, delete, update
+from sqlalchemy import Connection, delete, select, update
 
 from holdfast.catalog.catalog_scope import CatalogScope
-from holdfast.catalog.cataloged_result import ResultState
+from holdfast.catalog.cataloged_result import ProgramIdentity, ResultState
 from holdfast.catalog.recording import still_used
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
+
+_FOREVER = 1e15
 
 
 class CatalogPrograms:
@@ -58,6 +60,30 @@ class CatalogPrograms:
         }
 
 
+def never_ends(
+    connection: Connection, application: str, program: ProgramIdentity, now: float
+) -> None:
+    """There is a program that lives as long as the catalog does.
+
+    Args:
+        connection: within a transaction.
+        application: what it is called.
+        program: who asks for it.
+        now: the time, in seconds since 1970.
+    """
+    known = select(PROGRAMS.c.application).where(PROGRAMS.c.application == application)
+    if connection.scalar(known) is None:
+        row = {
+            "application": application,
+            "user_name": program.user,
+            "host": program.host,
+            "process": 0,
+            "started": now,
+            "alive_until": _FOREVER,
+        }
+        connection.execute(PROGRAMS.insert().values(row))
+
+
 def end(connection: Connection, applications: Collection[str], now: float) -> None:
     """Programs have ended: they hold and produce nothing, and what only they had is gone.
 
@@ -81,5 +107,9 @@ def end(connection: Connection, applications: Collection[str], now: float) -> No
             RESULTS.c.is_shared == 0,
             RESULTS.c.state == ResultState.KEPT.value,
         )
-        .values(state=ResultState.GONE.value, why_gone="the program that had kept it ended")
+        .values(
+            state=ResultState.GONE.value,
+            why_gone="the program that had kept it ended",
+            gone=now,
+        )
     )

@@ -16,8 +16,9 @@ from holdfast.catalog.cataloged_result import (
     ResultState,
 )
 from holdfast.catalog.claims import CatalogClaims
+from holdfast.catalog.days import Counts, count
 from holdfast.catalog.eviction import room_for
-from holdfast.catalog.recording import add_holder, describe, going, insert
+from holdfast.catalog.recording import EVICTED, add_holder, describe, going, insert
 from holdfast.catalog.schema import RESULTS
 from holdfast.storage.column_statistics import ColumnStatistics
 
@@ -77,7 +78,7 @@ class CatalogPublications:
             room = room_for(connection, self._scope, produced, limit, now)
             if not room.is_admitted:
                 return Published(None)
-            evicted = going(connection, room.evicted, "evicted to make room")
+            evicted = going(connection, room.evicted, EVICTED, now)
             number = announced
             if number is None:
                 number = insert(connection, self._scope, produced, ResultState.KEPT, now)
@@ -95,6 +96,8 @@ class CatalogPublications:
             add_holder(connection, number, self._scope.me, None)
             if until is not None:
                 add_holder(connection, number, THE_CATALOG, until)
+            kept = Counts(kept=1, kept_bytes=produced.kept.bytes, produced_seconds=produced.seconds)
+            count(connection, self._scope.program.user, now, kept)
             return Published(number, evicted, produced.is_shared)
 
     def restore(self, produced: ProducedResult, program: ProgramIdentity, environment: str) -> bool:

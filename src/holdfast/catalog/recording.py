@@ -25,6 +25,9 @@ from holdfast.catalog.records import (
 from holdfast.catalog.schema import HOLDERS, INPUTS, MANIFESTS, RESULTS
 from holdfast.storage.column_statistics import ColumnStatistics
 
+EVICTED = "evicted to make room"
+"""Why something is gone for which there was no room."""
+
 
 def references(connection: Connection, produced: ProducedResult, now: float) -> tuple[float, ...]:
     """When a new result was asked for, with what is remembered from when it was kept before."""
@@ -86,6 +89,7 @@ def insert(
             uses=0,
             saved_seconds=0.0,
             used=json.dumps(references(connection, produced, now)),
+            last_used=now,
         )
     )
     key = inserted.inserted_primary_key
@@ -144,7 +148,9 @@ def still_used(connection: Connection, held: ColumnElement[bool], now: float) ->
     )
 
 
-def going(connection: Connection, numbers: Sequence[int], why: str) -> tuple[CatalogedResult, ...]:
+def going(
+    connection: Connection, numbers: Sequence[int], why: str, now: float
+) -> tuple[CatalogedResult, ...]:
     """Withdraws results; those that go with their program's directory are gone at once."""
     if not numbers:
         return ()
@@ -157,7 +163,7 @@ def going(connection: Connection, numbers: Sequence[int], why: str) -> tuple[Cat
         connection.execute(
             update(RESULTS)
             .where(kept, RESULTS.c.is_shared == is_shared)
-            .values(state=state.value, why_gone=why)
+            .values(state=state.value, why_gone=why, gone=now)
         )
     connection.execute(delete(HOLDERS).where(HOLDERS.c.result.in_(numbers)))
     return tuple(map(result_in, rows))

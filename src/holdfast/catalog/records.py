@@ -20,6 +20,7 @@ from holdfast.catalog.cataloged_result import (
 )
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.outline import PlanStep
 from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -91,13 +92,21 @@ def checksum(content: bytes) -> str:
 
 def packed_sources(made_from: MadeFrom) -> bytes:
     """What a result was made from."""
-    return _deflated({"files": made_from.files, "settings": dict(made_from.settings)})
+    plan = [[each.operator, each.inputs, each.sources] for each in made_from.plan]
+    return _deflated({"files": made_from.files, "settings": dict(made_from.settings), "plan": plan})
 
 
 def unpacked_sources(content: bytes) -> MadeFrom:
     """What `packed_sources` has packed."""
     found = json.loads(zlib.decompress(content))
-    return MadeFrom(tuple(FileVersion(*file) for file in found["files"]), found["settings"])
+    return MadeFrom(
+        tuple(FileVersion(*file) for file in found["files"]),
+        found["settings"],
+        tuple(
+            PlanStep(operator, tuple(inputs), tuple(sources))
+            for operator, inputs, sources in found.get("plan", ())
+        ),
+    )
 
 
 def packed_statistics(statistics: Mapping[str, ColumnStatistics]) -> bytes:

@@ -78,9 +78,13 @@ RESULTS = Table(
     Column("used", Text, nullable=False),
     Column("why_gone", Text),
     Column("shape", String(_DIGEST), nullable=False),
+    Column("last_used", Float),
+    Column("gone", Float),
     Index("results_of_dataset", "dataset_id"),
     Index("results_of_shape", "shape"),
     Index("results_in_state", "state"),
+    Index("results_by_size", "state", "storage", "bytes"),
+    Index("results_that_went", "gone"),
     # A number is never another result's, not even after the last one is forgotten.
     sqlite_autoincrement=True,
 )
@@ -89,7 +93,7 @@ RESULTS = Table(
 `storage`: the storage directory or the task executors where its bytes are, where alone a result can
 be read. `environment`: what a digest takes for granted, such as the version of Java: programs that
 have another one don't find the result. `shape`: what it computes, whatever versions its files have.
-`used`: when it was used, the last few times, as a JSON list.
+`used`: when it was used, the last few times, as a JSON list. `gone`: when it was withdrawn.
 """
 
 MANIFESTS = Table(
@@ -150,8 +154,26 @@ USES = Table(
     Column("used", Float, nullable=False),
     Column("saved_seconds", Float, nullable=False),
     Index("uses_of_result", "result"),
+    Index("uses_by_time", "used"),
 )
 """Who has read what: a program that reads what it has itself says so in one row now and then."""
+
+DAYS = Table(
+    "days",
+    METADATA,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("user_name", String(_NAME), primary_key=True),
+    Column("uses", BigInteger, nullable=False),
+    Column("read_bytes", BigInteger, nullable=False),
+    Column("saved_seconds", Float, nullable=False),
+    Column("kept", BigInteger, nullable=False),
+    Column("kept_bytes", BigInteger, nullable=False),
+    Column("produced_seconds", Float, nullable=False),
+)
+"""What each user's programs have read and kept, day by day: it stays when results are forgotten.
+
+`day`: since 1970, in UTC.
+"""
 
 QUERIES = Table(
     "queries",

@@ -20,11 +20,9 @@ from holdfast.catalog.records import (
     offered_in,
     result_in,
     unpacked_sources,
-    unpacked_statistics,
 )
 from holdfast.catalog.schema import MANIFESTS, RESULTS
 from holdfast.ids import IntermediateDataSetID
-from holdfast.storage.column_statistics import ColumnStatistics
 
 
 class CatalogSearch:
@@ -130,14 +128,6 @@ class CatalogSearch:
                 .where(RESULTS.c.dataset_id == dataset_id.hex, RESULTS.c.name == name)
             )
             return None if found is None else unpacked_sources(found)
-
-    def statistics(self, number: int) -> dict[str, ColumnStatistics]:
-        """What is known of a result's columns, by their names in its files."""
-        with self._scope.database.reading() as connection:
-            found = connection.scalar(
-                select(MANIFESTS.c.statistics).where(MANIFESTS.c.result == number)
-            )
-            return {} if found is None else unpacked_statistics(found)
 
     def all(self, states: Collection[ResultState] = (ResultState.KEPT,)) -> list[CatalogedResult]:
         """Every result that is recorded, in the order of publication.

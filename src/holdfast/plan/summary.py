@@ -24,7 +24,7 @@ def summarize(root: CanonicalNode) -> str:
     sources: dict[str, None] = {}
     for node in root.walk():
         for file in node.files:
-            sources[_source_name(file[0])] = None
+            sources[source_name(file[0])] = None
         if node.operator in _SILENT:
             if not node.files and not node.children and node.operator != "Project":
                 sources["rows in memory"] = None
@@ -36,7 +36,12 @@ def summarize(root: CanonicalNode) -> str:
     return f"{what} over {_listed(list(sources), _SOURCES)}" if sources else what
 
 
-def _source_name(path: str) -> str:
+def source_name(path: str) -> str:
+    """What people call a file that is read: it, or the directory that it is a part of.
+
+    >>> source_name("file:/data/sales/day=1/part-0.parquet"), source_name("s3://b/rates.csv")
+    ('sales', 'rates.csv')
+    """
     location = PurePosixPath(path)
     # Files that Spark wrote are called by the directory that they are the parts of.
     is_part = location.name.startswith("part-")

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from holdfast.catalog.cataloged_result import MadeFrom
@@ -19,6 +19,7 @@ from holdfast.graph.transformation import TableCacheTransformation
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.outline import outline
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
 from holdfast.plan.validity import Validity
@@ -997,7 +998,7 @@ class _Job(Generic[Q, D]):
             seconds=seconds,
             cpu_seconds=self.execution.cpu_seconds(dataset_id),
             inputs=tuple(key for key, entry in lease.held.items() if entry.digest in below),
-            made_from=MadeFrom() if asked is None else asked.made_from,
+            made_from=replace(MadeFrom() if asked is None else asked.made_from, plan=outline(plan)),
         )
 
     def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:

@@ -94,12 +94,25 @@ class DirectorySource:
 
     def release(self, dataset: ListedDataSet) -> Released:
         (place,) = dataset.places
-        failures = self._withdraw(dataset.output.name)
-        for directory in {Path(place.directory), *self._everywhere(dataset.output.name)}:
+        failures = self.release_named(dataset.output.name, Path(place.directory))
+        return Released((), failures) if failures else Released((place,))
+
+    def release_named(self, name: str, *directories: Path) -> tuple[str, ...]:
+        """Releases a dataset wherever it lies.
+
+        Args:
+            name: of this production of it, `<dataset>-<attempt>`.
+            directories: where it is known to lie.
+
+        Returns:
+            why something of it is still there, a line each.
+        """
+        failures = self._withdraw(name)
+        for directory in {*directories, *self._everywhere(name)}:
             PartitionDirectory(directory.parent.parent.absolute).remove(directory)
             if directory.exists():
                 failures.append(f"{directory}: can't be removed; check its owner and permissions")
-        return Released((), tuple(failures)) if failures else Released((place,))
+        return tuple(failures)
 
     def _everywhere(self, name: str) -> Iterator[Path]:
         """Where a dataset lies, in its program's directory and in the one that outlives it."""
@@ -114,7 +127,7 @@ class DirectorySource:
             with catalog_in(self._root) as catalog:
                 if catalog is None:
                     return {}, ()
-                return {result.name: result for result in catalog.search.all()}, ()
+                return {result.name: result for result in catalog.reading.all()}, ()
         except CatalogError as error:
             return {}, (str(error),)
 
@@ -134,9 +147,7 @@ class DirectorySource:
         try:
             with catalog_in(self._root) as catalog:
                 if catalog is not None:
-                    numbers = [
-                        result.number for result in catalog.search.all() if result.name == name
-                    ]
+                    numbers = [result.number for result in catalog.reading.named(name)]
                     gone = catalog.holders.withdraw("it was removed by hand", numbers=numbers)
                     catalog.holders.removed([result.number for result in gone])
         except CatalogError as error:

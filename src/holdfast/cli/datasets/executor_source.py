@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.cli.catalog_access import catalog_at
 from holdfast.cli.datasets.dataset_source import Found, Released
-from holdfast.cli.datasets.footer import contents_of
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
     DataSetState,
@@ -28,9 +27,15 @@ from holdfast.errors import (
     UnknownDataSetError,
 )
 from holdfast.ids import CATALOG_APPLICATION, ApplicationID
+from holdfast.lazy_module import LazyModule
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.calls.gateway import DataSetReport
 from holdfast.taskexecutor.partitions.partition_info import OutputID
+
+if TYPE_CHECKING:
+    from holdfast.cli.datasets import footer
+else:
+    footer = LazyModule("holdfast.cli.datasets.footer")
 
 _Part = tuple[DataSetReport, PartitionsPlace]
 
@@ -83,7 +88,7 @@ class ExecutorSource:
     def contents(self, dataset: ListedDataSet) -> Contents | None:
         for partition, place in dataset.partitions:
             if place.address is not None:
-                found = contents_of(
+                found = footer.contents_of(
                     self._executors[place.address].address,
                     self._token,
                     _application(dataset),
@@ -113,14 +118,14 @@ class ExecutorSource:
     def _recorded(self) -> tuple[dict[str, CatalogedResult], tuple[str, ...]]:
         """What the catalog records, by the names of datasets; and why it can't be read."""
         nothing: list[CatalogedResult] = []
-        found, failures = self._in_catalog(lambda catalog: catalog.search.all(), nothing)
+        found, failures = self._in_catalog(lambda catalog: list(catalog.reading.all()), nothing)
         return {result.name: result for result in found}, failures
 
     def _withdraw(self, name: str) -> tuple[list[int], tuple[str, ...]]:
         """No program finds the dataset any more; what it was in the catalog."""
 
         def withdraw(catalog: Catalog) -> list[int]:
-            numbers = [each.number for each in catalog.search.all() if each.name == name]
+            numbers = [each.number for each in catalog.reading.named(name)]
             gone = catalog.holders.withdraw("it was removed by hand", numbers=numbers)
             return [result.number for result in gone]
 
