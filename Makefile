@@ -16,6 +16,8 @@ USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" ] && \
 # Java is found, or installed, when a recipe needs it.
 WITH_JAVA = export JAVA_HOME="$$($(BIN)/python scripts/ensure_java.py)" && \
 	[ -n "$$JAVA_HOME" ] && export PATH="$$JAVA_HOME/bin:$$PATH"
+# So is Chromium, for the tests of the page; they are left out without one.
+WITH_CHROMIUM = export HOLDFAST_CHROMIUM="$$($(BIN)/python scripts/ensure_chromium.py)"
 ARGS ?=
 # The versions of Spark that Holdfast runs on, each in an environment of its own, and the Python for
 # each: those that PySpark takes, one after the other, where they are there.
@@ -26,7 +28,7 @@ PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
 PYTHON_FOR_4.3 = $(BIN)/python
 
-.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery soak fuzz clean anew
+.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,8 +83,8 @@ $(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
 # What takes minutes in one piece begins early, so that no process waits long for the others. Three on
 # two cores: whoever kills processes, or waits for leases, uses half a core.
 test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole test suite: what CI runs
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/spark tests/versions) $(ARGS)
+	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/spark tests/versions) $(ARGS)
 
 smoke-4.0: $(FOR_VERSIONS)4.0/.complete ## Try the oldest Spark that Holdfast runs on
 	@$(WITH_JAVA) && $(FOR_VERSIONS)4.0/bin/python -m pytest -n 0 -q tests/versions
@@ -115,8 +117,19 @@ bench-catalog: setup ## Measure the catalog among very many results and processe
 
 bench-implicit: setup ## Measure what programs that cache nothing gain from implicit caching
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.implicit $(ARGS)
+
 bench-recovery: setup ## Measure what recovery costs and saves (ARGS="--only log")
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.recovery $(ARGS)
+
+bench-ui: $(STAMP) ## Measure how soon the page answers, among very many results and jobs
+	@$(BIN)/python -m benchmarks.ui $(ARGS)
+
+screenshots: setup ## Make the pictures of the page in docs/images
+	@mkdir -p docs/images && $(WITH_JAVA) && $(WITH_CHROMIUM) && HOLDFAST_SCREENSHOTS=docs/images \
+		$(BIN)/python -m pytest -n 0 -q tests/ui/test_in_browser.py
+
+page-scripts: ## Bring the scripts that the page uses from npm, as they are committed
+	$(PYTHON) scripts/vendor_scripts.py
 
 soak: setup ## Kill drivers and count rows (ARGS="--minutes 60 --seed 1 --scale 0.05 --cluster")
 	@$(WITH_JAVA) && $(BIN)/python -m tests.chaos.soak $(ARGS)

@@ -684,6 +684,18 @@ class EventLogError(HoldfastError):
         self.why = why
 
 
+class PageError(HoldfastError):
+    """The page that shows what is kept can't be served.
+
+    Args:
+        why: what its process has said.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the page can't be served: {why}")
+        self.why = why
+
+
 class StaleEpochError(HoldfastError):
     """A start of a job acted after a newer start of the same job had fenced it.
 

@@ -106,11 +106,12 @@ from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 
 if TYPE_CHECKING:
-    from holdfast.api import recovery, stream_keys
+    from holdfast.api import page, recovery, stream_keys
     from holdfast.spark.recovery import job_engine
     from holdfast.spark.streams import executor, stream_sealing
 else:
     # Few programs have streams, or jobs that are recovered.
+    page = LazyModule("holdfast.api.page")
     recovery = LazyModule("holdfast.api.recovery")
     stream_keys = LazyModule("holdfast.api.stream_keys")
     job_engine = LazyModule("holdfast.spark.recovery.job_engine")
@@ -181,6 +182,7 @@ class Environment(StreamEnvironment):
         )
         tables_of_sessions.install()
         self._main = self
+        self._pages: list[page.Page] = []
         self._closed = False
         self._owner = os.getpid()
         plain = plain_session(self.spark)
@@ -433,6 +435,35 @@ class Environment(StreamEnvironment):
                 listed.append(cached_data_set(computation, None, None, doubts))
         return listed
 
+    def ui(self, *, port: int = 0, read_only: bool = False) -> page.Page:
+        """Shows what is kept, what that has saved and what jobs have recovered, as a page.
+
+        It is served to this machine alone, by a process of its own that ends with this environment.
+
+        Args:
+            port: where it is served; 0 for any port that is free.
+            read_only: whether nothing can be pinned, released or verified on it.
+
+        Returns:
+            the page, which a notebook shows inline; `url` is where it is.
+
+        Raises:
+            EnvironmentClosedError: when the environment has been closed.
+            PageError: when it can't be served, as the port is taken.
+
+        Source: FLIP-36, "Long Term Goal": statistics.
+
+        Example:
+            >>> with env.ui() as page:
+            ...     page.url.startswith("http://127.0.0.1:")
+            True
+        """
+        if self._is_closed:
+            raise EnvironmentClosedError("ui()")
+        shown = page.page_of(self.configuration, port=port, is_read_only=read_only)
+        self._main._pages.append(shown)
+        return shown
+
     def __repr__(self) -> str:
         return f"<Environment: {'closed' if self._is_closed else self.list_cached().summary()}>"
 
@@ -464,6 +495,8 @@ class Environment(StreamEnvironment):
         if self._main is not self:
             self._master.close()
             return
+        for shown in self._pages:
+            shown.close()
         self._manager.close()
         self._master.close()
         self._storage.close()

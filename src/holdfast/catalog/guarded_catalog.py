@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 _PAUSE_SECONDS = 30.0
 _BEATS_IN_A_LEASE = 4
+_SOON_SECONDS = 0.3
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class GuardedCatalog:
         self._made: Catalog | None = None
         self._making = Lock()
         self._look_after: Callable[[Catalog], None] = lambda catalog: None
+        self._tell: Callable[[Catalog], None] = lambda catalog: None
+        self._has_news = Event()
         self._seconds = lease_seconds / _BEATS_IN_A_LEASE
         self._lock = Lock()
         self._paused_until = 0.0
@@ -54,6 +57,18 @@ class GuardedCatalog:
             look_after: does it; called by the thread that renews.
         """
         self._look_after = look_after
+
+    def on_news(self, tell: Callable[[Catalog], None]) -> None:
+        """What is to be written soon after `has_news` was called.
+
+        Args:
+            tell: writes it; called by the thread that renews.
+        """
+        self._tell = tell
+
+    def has_news(self) -> None:
+        """There is something to be written that nobody waits for."""
+        self._has_news.set()
 
     def ask(self, what: Callable[[Catalog], T], otherwise: T) -> T:
         """Asks the catalog for something.
@@ -84,6 +99,7 @@ class GuardedCatalog:
         """The program has ended. Does nothing the second time."""
         # First, so that nothing renews the lease of a program that has left.
         self._stopped.set()
+        self._has_news.set()
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
@@ -125,10 +141,15 @@ class GuardedCatalog:
             self._thread.start()
 
     def _beat(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             self.ask(self._renew, None)
-            if self._stopped.wait(self._seconds):
-                return
+            until = time.monotonic() + self._seconds
+            while self._has_news.wait(max(0.0, until - time.monotonic())):
+                # What comes meanwhile goes with it.
+                if self._stopped.wait(_SOON_SECONDS):
+                    return
+                self._has_news.clear()
+                self.ask(self._tell, None)
 
     def _renew(self, catalog: Catalog) -> None:
         catalog.programs.renew()

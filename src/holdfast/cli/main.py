@@ -23,6 +23,7 @@ _MODULES = {
     "gc": "holdfast.cli.upkeep.command",
     "verify": "holdfast.cli.upkeep.command",
     "catalog": "holdfast.cli.upkeep.command",
+    "ui": "holdfast.cli.ui.command",
 }
 """Where each command is: `add_to` adds it to a parser, `run` runs it. None waits for what others
 import, which takes seconds."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.cli.catalog_url_argument import catalog_url_argument
 from holdfast.cli.path_argument import path_argument
+from holdfast.cli.port_argument import port_argument
 from holdfast.errors import StorageError
 from holdfast.taskexecutor.server import ServerOptions, serve
 from holdfast.taskexecutor.task_executor import GRACE_SECONDS
@@ -46,7 +47,10 @@ def add_to(commands: Any) -> None:
         help="the address to listen on (default: 127.0.0.1, this machine only)",
     )
     start.add_argument(
-        "--port", type=_port, default=0, help="the port to listen on (default: 0, any free port)"
+        "--port",
+        type=port_argument,
+        default=0,
+        help="the port to listen on (default: 0, any free port)",
     )
     start.add_argument(
         "--public-host",
@@ -125,12 +129,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _say(options: ServerOptions, address: str) -> None:
     print(f"task executor at {address} keeps partitions in {options.directory}", flush=True)
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 65535; found {text!r}")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -75,8 +75,8 @@ class SharedResults(ResultBook):
     What is read of another program's is linked into this program's own directory first: whatever
     becomes of it there, it stays here for as long as it is read.
 
-    Uses of what the program has are noted in memory, and written when its lease is renewed, before
-    it makes room for a result, and when it closes. A crash loses those of the last interval.
+    Uses of what the program has are noted in memory, and written a moment later, before it makes
+    room for a result, and when it closes. A crash loses those of that moment.
 
     Args:
         catalog: the catalog.
@@ -107,6 +107,7 @@ class SharedResults(ResultBook):
         self._said: set[str] = set()
         self._at_hand = AtHand()
         catalog.on_renewal(self._look_after)
+        catalog.on_news(self._write_uses)
 
     def find(
         self, dataset_ids: Collection[IntermediateDataSetID] | None = None
@@ -499,6 +500,7 @@ class SharedResults(ResultBook):
                 number = self._published.get(name) or self._taken_in.get(name)
                 if number is not None:
                     self._uses.note(number)
+                    self._catalog.has_news()
 
     def _write_uses(self, catalog: Catalog) -> None:
         unwritten = self._uses.take()

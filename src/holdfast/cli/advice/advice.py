@@ -1,20 +1,16 @@
-"""The advice on event logs, and what it rests on."""
+"""The advice on past queries, and what it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from holdfast.advice.choice import choose
-from holdfast.advice.event_log_files import event_logs
 from holdfast.advice.learned_rates import LearnedRates
-from holdfast.advice.logged_queries import logged_queries
 from holdfast.advice.past_query import PastQuery
 from holdfast.advice.proposal import Proposal, StorageRates
 from holdfast.advice.query_records import read
 from holdfast.advice.storage_use import StorageUse
-from holdfast.errors import EventLogError
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,32 +104,3 @@ def advice_on_history(contents: Iterable[bytes], limits: AdviceLimits) -> Advice
         learned.noted(use)
     proposals = limits.chosen(queries, learned.rates)
     return Advice(queries, proposals, 0, 0, is_of_logs=False, uses=uses)
-
-
-def advice_on_logs(paths: Iterable[Path], limits: AdviceLimits) -> Advice:
-    """Reads event logs, and says what would have been worth keeping.
-
-    Logs of a directory that can't be read are left out.
-
-    Args:
-        paths: logs, and directories of them.
-        limits: what is not proposed.
-
-    Raises:
-        EventLogError: when there is nothing at a path.
-    """
-    logs, failures = [], []
-    for log in [log for path in paths for log in event_logs(path)]:
-        try:
-            logs.append(logged_queries(log.lines()))
-        except EventLogError as error:
-            failures.append(str(error))
-    queries = [query for each in logs for query in each.queries]
-    queries.sort(key=lambda query: query.started)
-    return Advice(
-        tuple(queries),
-        limits.chosen(queries),
-        sum(each.cut_short for each in logs),
-        sum(each.unreadable for each in logs),
-        tuple(failures),
-    )

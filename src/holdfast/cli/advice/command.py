@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.advice import as_json, as_table
-from holdfast.cli.advice.advice import AdviceLimits, advice_on_history, advice_on_logs
+from holdfast.cli.advice.advice import AdviceLimits, advice_on_history
+from holdfast.cli.advice.advice_on_logs import advice_on_logs
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.number_argument import number_argument
 from holdfast.cli.path_argument import path_argument
+from holdfast.cli.size_argument import size_argument
 from holdfast.cli.terminal import output, printing
-from holdfast.config_values import parse_positive_memory_size
 from holdfast.errors import CatalogError, EventLogError
 
 _FAILED = 1
@@ -49,7 +50,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--budget",
         metavar="SIZE",
-        type=_size,
+        type=size_argument,
         help="how much may be kept at all, such as 10gb (default: no limit)",
     )
     command.add_argument(
@@ -107,15 +108,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _complain(what: str) -> None:
     print(printable(f"holdfast advise: {what}"), file=sys.stderr)
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_positive_memory_size(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a size such as 512mb or 10gb; found {text!r}"
-        ) from None
 
 
 def _seconds(text: str) -> float:

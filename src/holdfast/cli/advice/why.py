@@ -84,7 +84,7 @@ def _tell(arguments: argparse.Namespace) -> int:
         found = [ran for ran in found if ran.digest.startswith(arguments.digest.lower())]
     chosen = found[-arguments.last :]
     if arguments.json:
-        print(json.dumps([_described(ran) for ran in chosen], indent=2))
+        print(json.dumps([described(ran) for ran in chosen], indent=2))
     if not chosen:
         which = "No query" if arguments.digest is None else f"No query {arguments.digest}"
         _complain(f"{which} is on record: queries are recorded with implicit-cache.enabled")
@@ -104,14 +104,18 @@ def _show(queries: Sequence[RanQuery]) -> None:
             f"{query.elapsed:,.1f} s: {query.root.what}"
         )
         show(console, as_text(title))
-        for outcome, what, why in _outcomes(ran):
+        for outcome, what, why in outcomes(ran):
             show(console, as_text(f"  {outcome}: {what}"))
             if why:
                 show(console, as_text(f"    {why}"))
 
 
-def _outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
-    """What became of each part: in a word, what it is, and why."""
+def outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
+    """What became of each part of a query: in a word, what it is, and why.
+
+    Args:
+        ran: the query.
+    """
     verdicts = {verdict.key: verdict for verdict in ran.verdicts}
     names = {part.key: part.what for part in ran.query.root.walk()}
     uses = {use.key: use for use in ran.uses}
@@ -138,7 +142,8 @@ def _took(use: StorageUse | None) -> str:
     )
 
 
-def _described(ran: RanQuery) -> dict[str, Any]:
+def described(ran: RanQuery) -> dict[str, Any]:
+    """A query as an object of `--json`."""
     query = ran.query
     return {
         "digest": ran.digest,
@@ -150,7 +155,7 @@ def _described(ran: RanQuery) -> dict[str, Any]:
         "started": datetime.fromtimestamp(query.started, timezone.utc).isoformat(),
         "seconds": query.elapsed,
         "parts": [
-            {"outcome": outcome, "what": what, "why": why} for outcome, what, why in _outcomes(ran)
+            {"outcome": outcome, "what": what, "why": why} for outcome, what, why in outcomes(ran)
         ],
     }
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from holdfast.cli.demo.command import DemoOptions, run_demo
 from holdfast.cli.demo.errors import DemoError
+from holdfast.cli.demo.place import kept_in
 from holdfast.cli.path_argument import path_argument
+from holdfast.cli.ui.command import show_page
 
 _INTERRUPTED = 130
 
@@ -53,6 +55,11 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="run on a local Spark cluster of two nodes, and lose a task executor",
     )
+    demo.add_argument(
+        "--ui",
+        action="store_true",
+        help="at the end, open a page that shows what was kept, until Ctrl-C",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
         cluster=arguments.cluster,
     )
     try:
-        return run_demo(options)
+        code = run_demo(options)
+        if arguments.ui and not options.cluster:
+            show_page(kept_in(options.output))
+        return code
     except DemoError as error:
         print(f"holdfast demo: {error}", file=sys.stderr)
         return error.exit_code

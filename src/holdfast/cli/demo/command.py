@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from holdfast.cli.demo.folder_story import folder_story
 from holdfast.cli.demo.large_orders import can_be_asked
 from holdfast.cli.demo.parquet_folder import ParquetTable, refuse_patterns, tables_of
 from holdfast.cli.demo.partition_hosts import show_hosts
-from holdfast.cli.demo.place import Place, on_this_machine
+from holdfast.cli.demo.place import Place, kept_in, on_this_machine
 from holdfast.cli.demo.reading_tasks import ReadingTasks
 from holdfast.cli.demo.spark_session import run_interruptibly
 from holdfast.cli.demo.stage import Stage
@@ -226,4 +227,7 @@ def _close(stage: Stage, session: _Session, recovered: bool | None, picture: Pat
     else:
         stage.say("Answers differ: this is a bug in Holdfast.", style="bold red")
     stage.say(f"Chart of the times: {picture}")
+    kept = kept_in(picture.parent)
+    if kept.is_dir():
+        stage.say(f"Look at what was kept: holdfast ui --directory {shlex.quote(str(kept))}")
     return 0 if agreed and recovered is not False else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,13 +67,20 @@ def on_this_machine(output: Path, log: Path) -> Iterator[Place]:
     Raises:
         DemoError: when Spark doesn't start.
     """
-    # Its own: what an earlier demo has kept, this one would read.
-    kept = Path(tempfile.mkdtemp(prefix="kept-", dir=output))
-    try:
-        with demo_session(log) as spark:
-            cores = count(os.cpu_count() or 1, "core")
-            description = f"Machine  {cores}, {driver_memory_mib()} MiB for Spark {spark.version}"
-            keeping = {"intermediate-result-storage.directory": str(kept)}
-            yield Place(spark, keeping, description, str(log))
-    finally:
-        shutil.rmtree(kept, ignore_errors=True)
+    kept = kept_in(output)
+    # What an earlier demo has kept, this one would read.
+    shutil.rmtree(kept, ignore_errors=True)
+    with demo_session(log) as spark:
+        cores = count(os.cpu_count() or 1, "core")
+        description = f"Machine  {cores}, {driver_memory_mib()} MiB for Spark {spark.version}"
+        keeping = {"intermediate-result-storage.directory": str(kept)}
+        yield Place(spark, keeping, description, str(log))
+
+
+def kept_in(output: Path) -> Path:
+    """Where the last demo's results are, until the next one on this machine.
+
+    Args:
+        output: the demo's folder.
+    """
+    return output / "kept"

@@ -46,10 +46,16 @@ def verify(root: Path) -> Iterator[Verified]:
             if not os.access(directory, os.R_OK | os.X_OK):
                 # Another user's, to be verified by them.
                 continue
-            yield Verified(directory, manifest, _damage(directory, manifest))
+            yield Verified(directory, manifest, thorough_damage(directory, manifest))
 
 
-def _damage(directory: Path, manifest: Manifest | None) -> str | None:
+def thorough_damage(directory: Path, manifest: Manifest | None) -> str | None:
+    """What is wrong with a dataset; None where nothing is. Reads all files that have a checksum.
+
+    Args:
+        directory: where it lies.
+        manifest: what it is; None where that can't be read.
+    """
     if manifest is None:
         return "its manifest is missing or invalid"
     found = damage(directory, manifest)

@@ -1,0 +1,1 @@
+"""The page of `holdfast ui` among very many results and jobs."""

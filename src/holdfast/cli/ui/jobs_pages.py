@@ -1,0 +1,145 @@
+"""Jobs that are recorded for recovery, and what each start of one has done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timezone
+from typing import Any
+
+from aiohttp import web
+
+from holdfast.cli.jobs.as_json import listed
+from holdfast.cli.jobs.progress import Progress
+from holdfast.cli.ui.exports import exported
+from holdfast.cli.ui.site import Site
+from holdfast.highavailability.job_directory import JobDirectory
+from holdfast.highavailability.job_index import JobSummary
+from holdfast.highavailability.job_listing import JobState, KnownJob, known_jobs
+from holdfast.highavailability.job_timeline import JobTimeline, job_timeline
+
+_ON_A_PAGE = 50
+
+
+class JobsPages:
+    """`/jobs` and what is below it.
+
+    Args:
+        site: what all pages share.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def all(self, request: web.Request) -> web.Response:
+        """A page of the table."""
+        state = request.query.get("state", "")
+        text = request.query.get("text", "").strip().lower()
+        jobs, failure = await self._site.aside(self._jobs, state, text)
+        number = _page_number(request.query.get("page", "1"))
+        begin = (number - 1) * _ON_A_PAGE
+        shown = jobs[begin : begin + _ON_A_PAGE]
+        values = {
+            "root": self._site.place.options.jobs,
+            "failure": failure,
+            "jobs": shown,
+            "total": len(jobs),
+            "number": number,
+            "pages": max(1, -(-len(jobs) // _ON_A_PAGE)),
+            "state": state,
+            "states": [each.value for each in JobState],
+            "text": request.query.get("text", ""),
+        }
+        return self._site.page(request, "jobs", values)
+
+    async def export(self, request: web.Request) -> web.Response:
+        """All jobs, as CSV or JSON."""
+        text = request.query.get("text", "").strip().lower()
+        jobs, _ = await self._site.aside(self._jobs, request.query.get("state", ""), text)
+        rows = await self._site.aside(self._listed, {job.id for job in jobs})
+        return exported(rows, request.match_info["form"], "jobs")
+
+    async def one(self, request: web.Request) -> web.Response:
+        """A job, with a bar for each of its vertices."""
+        index = self._site.place.jobs
+        prefix = request.match_info["id"]
+        job = None if index is None else await self._site.aside(index.job, prefix)
+        if job is None:
+            return self._site.missing(
+                request, f"No job {prefix} is recorded, or there are several."
+            )
+        timeline = await self._site.aside(job_timeline, JobDirectory(job.directory))
+        vertices = vertex_rows(job, timeline)
+        decided = [each["all"] for each in vertices]
+        values = {
+            "job": job,
+            "progress": await self._site.aside(Progress.of, job.record),
+            "timeline": timeline,
+            "vertices": vertices,
+            "done": sum(each["done"] for each in vertices),
+            "all": None if None in decided else sum(each or 0 for each in decided),
+        }
+        return self._site.page(request, "job", values)
+
+    def _listed(self, chosen: Collection[str]) -> list[dict[str, Any]]:
+        root = self._site.place.options.jobs
+        if root is None or not chosen:
+            return []
+        now = datetime.now(timezone.utc)
+        return [listed(job, now) for job in known_jobs(root) if job.job_id.hex in chosen]
+
+    def _jobs(self, state: str, text: str) -> tuple[list[JobSummary], str | None]:
+        index = self._site.place.jobs
+        if index is None:
+            return [], None
+        try:
+            jobs = index.jobs()
+        except OSError as error:
+            return [], f"{index.root}: can't be listed: {error.strerror or error}"
+        return [job for job in jobs if _fits(job, state, text)], None
+
+
+def vertex_rows(job: KnownJob, timeline: JobTimeline) -> list[dict[str, Any]]:
+    """What is shown of each vertex of a job.
+
+    Args:
+        job: as it is recorded.
+        timeline: what its events say.
+    """
+    known = {} if job.record is None else dict(job.record.vertices)
+    by_dataset = {each.dataset: each for each in timeline.vertices if each.dataset is not None}
+    rows = []
+    for dataset, vertex in known.items():
+        of_events = by_dataset.pop(dataset, None)
+        rows.append(
+            {
+                "name": vertex.name,
+                "dataset": dataset,
+                "all": vertex.all,
+                "done": vertex.done if of_events is None else of_events.done,
+                "produced": (vertex.done,) if of_events is None else of_events.produced,
+                "lost": 0 if of_events is None else of_events.lost,
+            }
+        )
+    rows += [
+        {
+            "name": f"dataset {each.dataset[:12]}" if each.dataset else "leaves nothing behind",
+            "dataset": each.dataset,
+            "all": each.parallelism,
+            "done": each.done,
+            "produced": each.produced,
+            "lost": each.lost,
+        }
+        for each in timeline.vertices
+        if each.dataset is None or each.dataset in by_dataset
+    ]
+    return rows
+
+
+def _fits(job: JobSummary, state: str, text: str) -> bool:
+    if state and job.state.value != state:
+        return False
+    return not text or text in (job.name or "").lower() or job.id.startswith(text)
+
+
+def _page_number(text: str) -> int:
+    return max(1, min(int(text), 10**6)) if text.isdecimal() else 1

@@ -1,0 +1,60 @@
+"""What of a past query was read, kept or not kept, and why."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from holdfast.advice.query_records import read
+from holdfast.advice.ran_query import RanQuery
+from holdfast.cli.advice.why import described, outcomes
+from holdfast.cli.ui.exports import exported
+from holdfast.cli.ui.site import Site
+
+_QUERIES = 5_000
+_LISTED = 50
+_SHORTEST = 4
+
+
+class WhyPage:
+    """`/why`.
+
+    Args:
+        site: what all pages share.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(self, request: web.Request) -> web.Response:
+        """The last queries, and the one that is asked for."""
+        asked = request.query.get("query", "").strip().lower()
+        last, chosen = await self._site.aside(self._found, asked)
+        values = {
+            "asked": asked,
+            "last": last,
+            "chosen": [(each, list(outcomes(each))) for each in chosen],
+            "is_short": 0 < len(asked) < _SHORTEST,
+        }
+        return self._site.page(request, "why", values)
+
+    async def export(self, request: web.Request) -> web.Response:
+        """The queries that are asked for, or the last ones, as CSV or JSON."""
+        asked = request.query.get("query", "").strip().lower()
+        last, chosen = await self._site.aside(self._found, asked)
+        rows = map(described, chosen if asked else last)
+        return exported(rows, request.match_info["form"], "queries")
+
+    def _found(self, asked: str) -> tuple[list[RanQuery], list[RanQuery]]:
+        """The last queries, and the last one that is asked for; the latest first."""
+        most = _QUERIES if len(asked) >= _SHORTEST else _LISTED
+        nothing: list[bytes] = []
+        contents = self._site.place.ask(
+            lambda catalog: catalog.queries.last(most, anywhere=True), nothing
+        )
+        found = [ran for ran in map(read, reversed(contents)) if ran is not None]
+        fitting = (
+            [ran for ran in found if ran.digest.startswith(asked)][:1]
+            if len(asked) >= _SHORTEST
+            else []
+        )
+        return found[:_LISTED], fitting

@@ -1,0 +1,72 @@
+"""Jobs in a storage directory, as drivers that have died and live leave them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from holdfast.eventstore.events import (
+    ExecutionJobVertexInitialized,
+    ExecutionVertexFinished,
+    JobStatus,
+)
+from holdfast.eventstore.replay import replay
+from holdfast.eventstore.store import JobEventStore
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import VertexProgress
+from holdfast.ids import IntermediateDataSetID, JobVertexID
+
+DATASET = "1" * 64
+PARTITIONS = 8
+
+
+def record_jobs(root: Path) -> HighAvailabilityStorage:
+    """Records two: `nightly`, that was killed twice, with 3 and 2 of 8 partitions, and `hourly`.
+
+    Args:
+        root: the storage directory.
+
+    Returns:
+        what drives `hourly`, until it is closed.
+    """
+    storage = HighAvailabilityStorage(root)
+    nightly = JobIdentity(digest=DATASET, action="collect", sink=None)
+    for number, subtasks in enumerate((range(3), range(3, 5))):
+        start = storage.begin(nightly, "nightly")
+        vertex = JobVertexID(f"{number:032x}")
+        position = replay(start.events_directory).position
+        with JobEventStore(start.events_directory, start.epoch, position) as store:
+            dataset = IntermediateDataSetID(DATASET)
+            store.write_event(ExecutionJobVertexInitialized(vertex, PARTITIONS, dataset))
+            for subtask in subtasks:
+                store.write_event(ExecutionVertexFinished(vertex, subtask, 0))
+        done = VertexProgress(name="Join over orders, lineitem", done=subtasks.stop, all=PARTITIONS)
+        start.update(vertices={DATASET: done})
+        start.let_go()
+    storage.begin(nightly.model_copy(update={"occurrence": 1}), "hourly")
+    return storage
+
+
+def record_many(root: Path, number: int) -> None:
+    """Records jobs that have ended, in a moment: all but one are copies of it.
+
+    Args:
+        root: the storage directory.
+        number: how many.
+    """
+    storage = HighAvailabilityStorage(root)
+    start = storage.begin(JobIdentity(digest=DATASET, action="collect", sink=None), "job 0")
+    done = VertexProgress(name="Join", done=PARTITIONS, all=PARTITIONS)
+    start.update(vertices={DATASET: done})
+    start.end(JobStatus.FINISHED, keep=True)
+    first = start.directory
+    for place in range(1, number):
+        job_id = f"{place:032x}"
+        copy = root / f"job-{job_id}"
+        shutil.copytree(first, copy)
+        for record in copy.glob("record-*"):
+            text = record.read_text(encoding="utf-8")
+            text = text.replace(start.job_id.hex, job_id).replace('"job 0"', f'"job {place}"')
+            record.write_text(text, encoding="utf-8")
+    storage.close()
