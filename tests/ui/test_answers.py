@@ -93,7 +93,9 @@ def test_tables_are_files_too(serve: Serve, catalogs: dict[str, Path]) -> None:
     assert kept == sorted(expected, key=lambda each: each["bytes"], reverse=True)
     [*told] = csv.DictReader(io.StringIO(client.ask("/results.csv?owner=bo&text=join")[1]))
     assert {each["id"] for each in told} == {each["id"] for each in kept}
-    for path in ("/days", "/advice", "/unused", "/why", "/jobs"):
+    part = f"/results/{kept[0]['id']}"
+    parts = [f"{part}/{each}" for each in ("columns", "partitions", "sources", "uses")]
+    for path in ("/days", "/lately", "/advice", "/unused", "/why", "/jobs", *parts):
         assert json.loads(client.ask(f"{path}.json")[1]) is not None
         assert client.ask(f"{path}.csv")[0] == 200
 

@@ -311,7 +311,9 @@ def test_a_job_that_is_killed_and_goes_on(serve: Serve, look: Look, tmp_path: Pa
     expect(page.locator("ol.starts li")).to_have_count(2)
     expect(page.locator(".vertices tbody tr")).to_have_count(1)
     expect(page.locator(".vertices")).to_contain_text("5 of 8")
-    bars = page.locator(".vertices svg rect:not(.rest)")
+    image = page.get_by_alt_text("Which vertex reads which")
+    assert image.evaluate("each => each.complete && each.naturalWidth > 0")
+    bars = page.locator(".vertices svg.bar rect:not(.rest)")
     assert [each.get_attribute("width") for each in bars.all()] == ["75.0", "50.0"]
     assert accessible(looking) == []
     shot(looking, "job")
@@ -320,4 +322,8 @@ def test_a_job_that_is_killed_and_goes_on(serve: Serve, look: Look, tmp_path: Pa
     # Another driver goes on with it, which is seen at once.
     storage.begin(JobIdentity(digest=DATASET, action="collect", sink=None), "nightly")
     expect(page.locator("#job")).to_contain_text("running")
+    page.goto(served.url)
+    expect(page.get_by_role("heading", name="Jobs that resumed")).to_be_visible()
+    expect(page.locator("#numbers")).to_contain_text("start 3")
+    assert accessible(looking) == []
     storage.close()

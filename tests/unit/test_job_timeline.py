@@ -10,7 +10,7 @@ from holdfast.eventstore.events import (
     JobFinished,
     JobStatus,
 )
-from holdfast.highavailability.job_timeline import VertexTimeline, vertex_timelines
+from holdfast.highavailability.job_timeline import Span, VertexTimeline, vertex_timelines
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 
 DATASET = IntermediateDataSetID("1" * 64)
@@ -29,9 +29,11 @@ def test_a_partition_counts_for_the_start_that_produced_it() -> None:
     first = [begun(ONE), *finished(ONE, 0, 1)]
     second = [begun(TWO), *finished(TWO, 3)]
     events = [*first, *second]
-    found = vertex_timelines(events, [(1, len(first)), (3, len(second))])
-    assert found == (VertexTimeline(DATASET.hex, 4, (2, 1), 0),)
+    found = vertex_timelines(events, [(1, len(first)), (3, len(second))], [1, 2, 3, 7, 9])
+    spans = (Span(1, 3), Span(7, 9))
+    assert found == (VertexTimeline(DATASET.hex, 4, (2, 1), spans, 0),)
     assert found[0].done == 3
+    assert vertex_timelines(events, [(1, len(first)), (3, len(second))])[0].spans == (None, None)
 
 
 def test_what_is_lost_counts_no_more_and_again_when_it_is_there() -> None:

@@ -114,21 +114,6 @@ class CatalogSearch:
                 found[each.digest] = (each, result_in(row), unpacked_sources(row.made_from))
         return found
 
-    def made_from(self, dataset_id: IntermediateDataSetID, name: str) -> MadeFrom | None:
-        """What a result was made from, whoever has kept it; None where it isn't recorded.
-
-        Args:
-            dataset_id: the dataset.
-            name: of this production of it, `<dataset>-<attempt>`.
-        """
-        with self._scope.database.reading() as connection:
-            found = connection.scalar(
-                select(MANIFESTS.c.made_from)
-                .join(RESULTS, MANIFESTS.c.result == RESULTS.c.number)
-                .where(RESULTS.c.dataset_id == dataset_id.hex, RESULTS.c.name == name)
-            )
-            return None if found is None else unpacked_sources(found)
-
     def all(self, states: Collection[ResultState] = (ResultState.KEPT,)) -> list[CatalogedResult]:
         """Every result that is recorded, in the order of publication.
 

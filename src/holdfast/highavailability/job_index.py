@@ -29,6 +29,7 @@ class JobSummary:
         name: what people see; None where its record is damaged.
         status: how it has ended; None while it hasn't.
         begun: when the first start of it was, in seconds since 1970; 0 where that isn't known.
+        started: when the newest one was, likewise.
         starts: how many it had.
         driver: the process of the newest one, for people.
         done: how many partitions are there.
@@ -40,6 +41,7 @@ class JobSummary:
     name: str | None
     status: str | None
     begun: float
+    started: float
     starts: int
     driver: str | None
     done: int
@@ -50,7 +52,7 @@ class JobSummary:
         """That of a job."""
         record = job.record
         if record is None:
-            return cls(job.job_id.hex, job.state, None, None, 0.0, 0, None, 0, None)
+            return cls(job.job_id.hex, job.state, None, None, 0.0, 0.0, 0, None, 0, None)
         decided = [vertex.all for vertex in record.vertices.values()]
         return cls(
             job.job_id.hex,
@@ -58,6 +60,7 @@ class JobSummary:
             record.name,
             None if record.job_status is None else record.job_status.value.lower(),
             record.begun.timestamp(),
+            record.started.timestamp(),
             record.starts,
             f"{record.driver.pid} on {record.driver.host}",
             sum(vertex.done for vertex in record.vertices.values()),

@@ -45,6 +45,8 @@ class VertexProgress(BaseModel):
         name: of the vertex, for people.
         done: how many of its partitions are there.
         all: how many it has; None while that isn't decided.
+        outcome: what became of it in the newest start, in a word or two; None while it runs.
+        inputs: the hexadecimal ids of the datasets that it reads, of those that the job has.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +54,8 @@ class VertexProgress(BaseModel):
     name: str
     done: int = Field(default=0, ge=0)
     all: int | None = Field(default=None, ge=0)
+    outcome: str | None = None
+    inputs: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:

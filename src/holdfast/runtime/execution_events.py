@@ -24,10 +24,12 @@ class VertexStarted:
     Attributes:
         dataset_id: the dataset that it produces; None for the vertex that answers.
         name: a short description.
+        inputs: the datasets of the vertices that it reads, as far as they are told.
     """
 
     dataset_id: IntermediateDataSetID | None
     name: str
+    inputs: tuple[IntermediateDataSetID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,10 @@ class DirectorySource:
             with catalog_in(self._root) as catalog:
                 if catalog is None:
                     return None
-                found = catalog.search.made_from(output.dataset_id, output.name)
-                return None if found is None else tuple(found.files)
+                for result in catalog.reading.named(output.name, most=1):
+                    detail = catalog.reading.detail(result.number)
+                    return None if detail is None else detail.made_from.files
+                return None
         except CatalogError:
             # `find` has said why.
             return None

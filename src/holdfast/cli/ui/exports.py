@@ -34,8 +34,18 @@ def exported(rows: Iterable[Mapping[str, Any]], form: str, name: str) -> web.Res
     return web.Response(text=text.getvalue(), content_type="text/csv", headers=disposition)
 
 
+def drawn(svg: str) -> web.Response:
+    """A picture.
+
+    Args:
+        svg: an `<svg>` element.
+    """
+    policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    return web.Response(text=svg, content_type="image/svg+xml", headers=policy)
+
+
 def _cell(value: Any) -> Any:
-    if isinstance(value, (list, dict)):
+    if isinstance(value, (list, tuple, dict)):
         value = json.dumps(value)
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"

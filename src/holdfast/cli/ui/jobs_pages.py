@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
@@ -10,7 +11,8 @@ from aiohttp import web
 
 from holdfast.cli.jobs.as_json import listed
 from holdfast.cli.jobs.progress import Progress
-from holdfast.cli.ui.exports import exported
+from holdfast.cli.ui.exports import drawn, exported
+from holdfast.cli.ui.job_drawing import VertexRow, job_drawing
 from holdfast.cli.ui.site import Site
 from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_index import JobSummary
@@ -58,27 +60,52 @@ class JobsPages:
         rows = await self._site.aside(self._listed, {job.id for job in jobs})
         return exported(rows, request.match_info["form"], "jobs")
 
+    async def drawing(self, request: web.Request) -> web.Response:
+        """A job's vertices as a picture: what reads what."""
+        found = await self._site.aside(self._found, request.match_info["id"])
+        if found is None or not found[2]:
+            return self._missing(request)
+        job, _, vertices = found
+        title = job.job_id.hex if job.record is None else job.record.name
+        return drawn(job_drawing(vertices, title))
+
+    async def vertices(self, request: web.Request) -> web.Response:
+        """A job's vertices, as CSV or JSON."""
+        found = await self._site.aside(self._found, request.match_info["id"])
+        if found is None:
+            return self._missing(request)
+        rows = [asdict(each) for each in found[2]]
+        return exported(rows, request.match_info["form"], "vertices")
+
     async def one(self, request: web.Request) -> web.Response:
         """A job, with a bar for each of its vertices."""
-        index = self._site.place.jobs
-        prefix = request.match_info["id"]
-        job = None if index is None else await self._site.aside(index.job, prefix)
-        if job is None:
-            return self._site.missing(
-                request, f"No job {prefix} is recorded, or there are several."
-            )
-        timeline = await self._site.aside(job_timeline, JobDirectory(job.directory))
-        vertices = vertex_rows(job, timeline)
-        decided = [each["all"] for each in vertices]
+        found = await self._site.aside(self._found, request.match_info["id"])
+        if found is None:
+            return self._missing(request)
+        job, timeline, vertices = found
+        decided = [each.all for each in vertices]
         values = {
             "job": job,
+            "whole": timeline.whole,
             "progress": await self._site.aside(Progress.of, job.record),
             "timeline": timeline,
             "vertices": vertices,
-            "done": sum(each["done"] for each in vertices),
+            "done": sum(each.done for each in vertices),
             "all": None if None in decided else sum(each or 0 for each in decided),
         }
         return self._site.page(request, "job", values)
+
+    def _found(self, prefix: str) -> tuple[KnownJob, JobTimeline, list[VertexRow]] | None:
+        index = self._site.place.jobs
+        job = None if index is None else index.job(prefix)
+        if job is None:
+            return None
+        timeline = job_timeline(JobDirectory(job.directory))
+        return job, timeline, vertex_rows(job, timeline)
+
+    def _missing(self, request: web.Request) -> web.Response:
+        prefix = request.match_info["id"]
+        return self._site.missing(request, f"No job {prefix} is recorded, or there are several.")
 
     def _listed(self, chosen: Collection[str]) -> list[dict[str, Any]]:
         root = self._site.place.options.jobs
@@ -98,7 +125,7 @@ class JobsPages:
         return [job for job in jobs if _fits(job, state, text)], None
 
 
-def vertex_rows(job: KnownJob, timeline: JobTimeline) -> list[dict[str, Any]]:
+def vertex_rows(job: KnownJob, timeline: JobTimeline) -> list[VertexRow]:
     """What is shown of each vertex of a job.
 
     Args:
@@ -107,32 +134,14 @@ def vertex_rows(job: KnownJob, timeline: JobTimeline) -> list[dict[str, Any]]:
     """
     known = {} if job.record is None else dict(job.record.vertices)
     by_dataset = {each.dataset: each for each in timeline.vertices if each.dataset is not None}
-    rows = []
-    for dataset, vertex in known.items():
-        of_events = by_dataset.pop(dataset, None)
-        rows.append(
-            {
-                "name": vertex.name,
-                "dataset": dataset,
-                "all": vertex.all,
-                "done": vertex.done if of_events is None else of_events.done,
-                "produced": (vertex.done,) if of_events is None else of_events.produced,
-                "lost": 0 if of_events is None else of_events.lost,
-            }
-        )
-    rows += [
-        {
-            "name": f"dataset {each.dataset[:12]}" if each.dataset else "leaves nothing behind",
-            "dataset": each.dataset,
-            "all": each.parallelism,
-            "done": each.done,
-            "produced": each.produced,
-            "lost": each.lost,
-        }
-        for each in timeline.vertices
-        if each.dataset is None or each.dataset in by_dataset
+    rows = [
+        VertexRow.of(dataset, vertex, by_dataset.pop(dataset, None))
+        for dataset, vertex in known.items()
     ]
-    return rows
+    unnamed = (
+        each for each in timeline.vertices if each.dataset is None or each.dataset in by_dataset
+    )
+    return [*rows, *(VertexRow.of(each.dataset, None, each) for each in unnamed)]
 
 
 def _fits(job: JobSummary, state: str, text: str) -> bool:

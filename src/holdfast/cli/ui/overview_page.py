@@ -14,8 +14,11 @@ from holdfast.catalog.reading.activity import Happening
 from holdfast.catalog.reading.overview import Overview
 from holdfast.cli.ui.exports import exported
 from holdfast.cli.ui.site import Site
+from holdfast.highavailability.job_index import JobSummary
 
 _SHOWN = 30
+_EXPORTED = 1_000
+_SHOWN_JOBS = 10
 _NOTHING = Overview(Counts(), Counts(), Counts(), {}, 0, 0, 0)
 
 
@@ -46,12 +49,21 @@ class OverviewPage:
         ]
         return exported(rows, request.match_info["form"], "days")
 
+    async def lately(self, request: web.Request) -> web.Response:
+        """What has happened last, as CSV or JSON."""
+        happenings = await self._site.aside(self._lately, _EXPORTED)
+        rows = [{**asdict(each), "kind": each.kind.value} for each in happenings]
+        return exported(rows, request.match_info["form"], "lately")
+
+    def _lately(self, most: int) -> list[Happening]:
+        nothing: list[Happening] = []
+        return self._site.place.ask(lambda catalog: catalog.reading.lately(most), nothing)
+
     def _overview(self) -> Overview:
         return self._site.place.ask(lambda catalog: catalog.reading.overview(), _NOTHING)
 
     def _found(self) -> dict[str, Any]:
         place = self._site.place
-        nothing: list[Happening] = []
         seen = self._overview()
         budget = place.options.budget
         if budget is None and place.options.catalog_url is None:
@@ -60,10 +72,22 @@ class OverviewPage:
             "seen": seen,
             "budget": budget,
             "is_limited": place.options.budget is not None,
-            "happenings": place.ask(lambda catalog: catalog.reading.lately(_SHOWN), nothing),
+            "happenings": self._lately(_SHOWN),
+            "resumed": self._resumed(),
             "executors": place.executors(),
             "day_seconds": SECONDS,
         }
+
+    def _resumed(self) -> list[JobSummary]:
+        """The jobs that went on after a kill, the last ones first."""
+        index = self._site.place.jobs
+        try:
+            jobs = [] if index is None else index.jobs()
+        except OSError:
+            # The page of jobs says why.
+            return []
+        resumed = [job for job in jobs if job.starts > 1]
+        return sorted(resumed, key=lambda job: job.started, reverse=True)[:_SHOWN_JOBS]
 
 
 def _room(directory: str, kept: int) -> int | None:

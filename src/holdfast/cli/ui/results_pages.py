@@ -16,7 +16,7 @@ from holdfast.catalog.reading.result_list import ResultFilter, ResultPage, Resul
 from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.type_text import type_text
-from holdfast.cli.ui.exports import exported
+from holdfast.cli.ui.exports import drawn, exported
 from holdfast.cli.ui.plan_drawing import plan_drawing
 from holdfast.cli.ui.site import Site
 from holdfast.cli.upkeep.verification import thorough_damage
@@ -57,6 +57,7 @@ class ResultsPages:
             "pages": max(1, -(-page.total // _ON_A_PAGE)),
             "text": which.text,
             "owner": which.owner or "",
+            "application": which.application,
             "state": request.query.get("state", "kept"),
             "sort": sort.value,
             "descending": descending,
@@ -98,9 +99,15 @@ class ResultsPages:
         detail = await self._site.aside(self._detail, request.match_info["name"])
         if detail is None or not detail.made_from.plan:
             return self._missing(request)
-        drawn = plan_drawing(detail.made_from.plan, detail.result.computes)
-        policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return web.Response(text=drawn, content_type="image/svg+xml", headers=policy)
+        return drawn(plan_drawing(detail.made_from.plan, detail.result.computes))
+
+    async def part(self, request: web.Request) -> web.Response:
+        """A table of a result's page, as CSV or JSON."""
+        detail = await self._site.aside(self._detail, request.match_info["name"])
+        if detail is None:
+            return self._missing(request)
+        table = request.match_info["table"]
+        return exported(result_tables(detail)[table], request.match_info["form"], table)
 
     async def act(self, request: web.Request) -> web.Response:
         """Pins, unpins, releases or verifies a result, and shows it again."""
@@ -208,31 +215,49 @@ def as_row(result: CatalogedResult) -> dict[str, Any]:
     }
 
 
-def _shown(detail: ResultDetail, request: web.Request) -> dict[str, Any]:
-    dataset = None if detail.kept is None else detail.kept.manifest.dataset
-    columns = [
-        {
-            "name": column.name,
-            "type": type_text(column.type),
-            "nullable": column.nullable,
-            "statistics": detail.statistics.get(column.kept_as),
-        }
-        for column in (() if dataset is None else dataset.columns)
-    ]
-    partitions: list[dict[str, Any]] = []
-    if detail.kept is not None:
+def result_tables(detail: ResultDetail) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a result's page: its columns, partitions, sources and uses.
+
+    Args:
+        detail: the result.
+    """
+    kept = detail.kept
+    columns, partitions = [], []
+    if kept is not None:
+        for column in kept.manifest.dataset.columns:
+            statistics = detail.statistics.get(column.kept_as) if detail.may_change else None
+            columns.append(
+                {
+                    "name": column.name,
+                    "type": type_text(column.type),
+                    "nullable": column.nullable,
+                    "nulls": statistics and statistics.nulls,
+                    "least": statistics and statistics.least,
+                    "greatest": statistics and statistics.greatest,
+                }
+            )
         partitions = [
             {"index": each.index, "rows": each.rows, "bytes": each.bytes, "location": location}
-            for each, location in zip(
-                detail.kept.manifest.partitions, detail.kept.locations, strict=True
-            )
+            for each, location in zip(kept.manifest.partitions, kept.locations, strict=True)
         ]
+    sources = [
+        {"path": file.path, "bytes": file.length, "modified": _iso(file.modified / 1000)}
+        for file in detail.made_from.files
+    ]
+    uses = [
+        {"used": _iso(use.moment), "user": use.user, "saved_seconds": use.seconds}
+        for use in detail.uses
+    ]
+    return {"columns": columns, "partitions": partitions, "sources": sources, "uses": uses}
+
+
+def _shown(detail: ResultDetail, request: web.Request) -> dict[str, Any]:
+    kept = detail.kept
     return {
         "detail": detail,
         "result": detail.result,
-        "columns": columns,
-        "partitions": partitions,
-        "spark_version": None if dataset is None else dataset.spark_version,
+        "tables": result_tables(detail),
+        "spark_version": None if kept is None else kept.manifest.dataset.spark_version,
         "said": _SAID.get(request.query.get("said", "")),
         "timeline": _timeline(detail),
     }

@@ -160,7 +160,8 @@ class BlockingVertices:
             StaleEpochError: when a newer start of the job has taken over.
         """
         query, dataset_id = production.query, production.dataset_id
-        self.listeners.publish(VertexStarted(dataset_id, production.name))
+        reads = _read_by(production)
+        self.listeners.publish(VertexStarted(dataset_id, production.name, reads))
         vertex_id = JobVertexID.random()
         retained = None
         if self._shuffles is not None:
@@ -200,6 +201,16 @@ class BlockingVertices:
             )
         )
         return kept
+
+
+def _read_by(production: Production[Query]) -> tuple[IntermediateDataSetID, ...]:
+    """The datasets that a production reads instead of computing them."""
+    read = production.reads
+    nodes = find_matches(
+        production.query.root, lambda node: read(node) is not None, below_root=True
+    )
+    found = [kept.manifest.dataset.dataset_id for kept in map(read, nodes) if kept is not None]
+    return tuple(map(IntermediateDataSetID.from_digest, dict.fromkeys(found)))
 
 
 class _Needed:
