@@ -112,6 +112,13 @@ def test_the_commands_read_what_the_page_reads(
     assert len(json.loads(Client(serve("--directory", tmp_path).url).ask("/results.json")[1])) == 1
 
 
+def test_a_catalog_may_lie_anywhere(serve: Serve, catalogs: dict[str, Path]) -> None:
+    url = f"sqlite:///{catalogs['small'] / 'catalog' / 'catalog.db'}"
+    client = Client(serve("--directory", catalogs["empty"], "--catalog-url", url).url)
+    assert len(json.loads(client.ask("/results.json?state=all")[1])) == 12
+    assert url in client.ask("/")[1]
+
+
 def test_formulas_stay_text_in_spreadsheets(serve: Serve, tmp_path: Path) -> None:
     with catalog_in(tmp_path, make=True) as catalog:
         assert catalog is not None

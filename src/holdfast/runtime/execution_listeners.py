@@ -34,7 +34,7 @@ class ExecutionListeners:
     >>> listeners = ExecutionListeners()
     >>> with listeners.listening(Printed()):
     ...     listeners.publish(VertexStarted(None, "count"))
-    VertexStarted(dataset_id=None, name='count')
+    VertexStarted(dataset_id=None, name='count', inputs=())
     """
 
     def __init__(self) -> None:

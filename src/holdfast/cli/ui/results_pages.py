@@ -15,6 +15,7 @@ from holdfast.catalog.reading.result_detail import ResultDetail
 from holdfast.catalog.reading.result_list import ResultFilter, ResultPage, ResultSort
 from holdfast.cli.datasets.directory_source import DirectorySource
 from holdfast.cli.datasets.executor_source import ExecutorSource
+from holdfast.cli.datasets.listed_dataset import DataSetState, ListedDataSet
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.cli.ui.exports import drawn, exported
 from holdfast.cli.ui.plan_drawing import plan_drawing
@@ -153,20 +154,35 @@ class ResultsPages:
             source = DirectorySource(options.directory, may_be_missing=True)
             failures = source.release_named(name, *_directories(detail))
             return "not-released" if failures else "released"
-        cluster = ExecutorSource(
-            options.executors, options.token or "", catalog_url=options.catalog_url
-        )
-        for dataset in cluster.find().datasets:
-            if dataset.output.name == name:
-                return "not-released" if cluster.release(dataset).failures else "released"
-        return "not-released"
+        cluster = self._cluster()
+        dataset = _of_cluster(cluster, name)
+        if dataset is None or cluster.release(dataset).failures:
+            return "not-released"
+        return "released"
 
     def _verify(self, detail: ResultDetail) -> str:
+        if self._site.place.options.executors:
+            # They compare what they hold with what was published.
+            dataset = _of_cluster(self._cluster(), detail.result.name)
+            if dataset is None:
+                return "not-verified"
+            return "verified" if dataset.state is DataSetState.COMPLETE else "damaged"
         if detail.kept is None or not _directories(detail):
             return "not-verified"
         manifest = detail.kept.manifest
         damages = [thorough_damage(each, manifest) for each in _directories(detail)]
         return "verified" if damages == [None] else "damaged"
+
+    def _cluster(self) -> ExecutorSource:
+        options = self._site.place.options
+        return ExecutorSource(
+            options.executors, options.token or "", catalog_url=options.catalog_url
+        )
+
+
+def _of_cluster(cluster: ExecutorSource, name: str) -> ListedDataSet | None:
+    """What task executors hold under a name; None where they don't, or don't answer."""
+    return next((each for each in cluster.find().datasets if each.output.name == name), None)
 
 
 def asked_results(query: Mapping[str, str]) -> tuple[ResultFilter, ResultSort, bool]:
@@ -303,5 +319,5 @@ _SAID = {
     "not-released": "Not wholly released: check owner and permissions, and the task executors.",
     "verified": "Verified: all files are as they were published.",
     "damaged": "Damaged: files are missing or changed. A job that reads it computes it again.",
-    "not-verified": "Not verified: its files aren't on this machine. Use `holdfast verify`.",
+    "not-verified": "Not verified: its files are neither here nor on the task executors.",
 }
