@@ -74,8 +74,6 @@ class CatalogHolders:
                     saved_seconds=times * row.seconds,
                 )
             )
-            read = Counts(times, times * row.bytes, times * row.seconds)
-            count(connection, self._scope.program.user, now, read)
             if row.lifetime is not None:
                 until = last + row.lifetime
                 connection.execute(
@@ -90,6 +88,9 @@ class CatalogHolders:
                 )
             if hold:
                 add_holder(connection, number, self._scope.me, None)
+            # Last, as others may wait for this row.
+            read = Counts(times, times * row.bytes, times * row.seconds)
+            count(connection, self._scope.program.user, now, read)
             return True
 
     def let_go(self, numbers: Collection[int]) -> None:
