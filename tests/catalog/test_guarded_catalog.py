@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,11 @@ def test_a_failure_is_warned_of_once_and_tried_again_later(
 ) -> None:
     catalog = programs()
     guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
+    looked_after = threading.Event()
+    guarded.on_renewal(lambda _: looked_after.set())
     assert answer(guarded) == "empty"
+    # Else the thread that renews may be the one that notices, and says so at its own time.
+    assert looked_after.wait(60)
     catalog.database._url = url.set(database="/no/such/directory/at/all", host="127.0.0.1", port=9)
     catalog.database.close()
     assert [answer(guarded) for _ in range(5)] == ["away"] * 5

