@@ -65,21 +65,15 @@ def count(connection: Connection, user: str, now: float, counts: Counts) -> None
         connection.execute(of_today.values(added))
 
 
-def counted(
-    connection: Connection, since: float = 0.0, until: float | None = None
-) -> dict[int, Counts]:
+def counted(connection: Connection) -> dict[int, Counts]:
     """What has happened, by days since 1970; days on which nothing has are left out.
 
     Args:
         connection: within a transaction.
-        since: the first day begins no earlier, in seconds since 1970.
-        until: nor the last one later; None: up to now.
     """
     sums = [func.sum(DAYS.c[name]).label(name) for name in _NAMES]
-    asked = select(DAYS.c.day, *sums).where(DAYS.c.day >= int(since // SECONDS))
-    if until is not None:
-        asked = asked.where(DAYS.c.day <= int(until // SECONDS))
-    rows = connection.execute(asked.group_by(DAYS.c.day).order_by(DAYS.c.day))
+    asked = select(DAYS.c.day, *sums).group_by(DAYS.c.day).order_by(DAYS.c.day)
+    rows = connection.execute(asked)
     return {
         row.day: Counts(
             int(row.uses),

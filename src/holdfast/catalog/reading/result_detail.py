@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -110,6 +109,6 @@ def result_detail(
 def _kept(content: bytes) -> KeptDataSet | None:
     try:
         return unpacked(content)
-    except (ValueError, json.JSONDecodeError):
+    except ValueError:
         # Another version of Holdfast has described it.
         return None

@@ -154,17 +154,6 @@ def list_results(
     return ResultPage(_rows(connection, chosen), int(sums[0]), int(sums[1]), float(sums[2]))
 
 
-def result_numbered(connection: Connection, number: int) -> CatalogedResult | None:
-    """The result of a number; None where there is none.
-
-    Args:
-        connection: within a transaction.
-        number: of its record.
-    """
-    found = _rows(connection, [number])
-    return found[0] if found else None
-
-
 def results_named(
     connection: Connection, prefix: str, most: int = 2
 ) -> tuple[CatalogedResult, ...]:

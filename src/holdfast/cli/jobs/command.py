@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def show() -> int:
         try:
-            _show(_root(arguments.storage_dir, os.environ), arguments.json)
+            _show(jobs_root(arguments.storage_dir, os.environ), arguments.json)
         except ValueError as error:
             print(f"holdfast jobs: {error}", file=sys.stderr)
             return _BAD_INPUT
@@ -81,8 +81,12 @@ def _show(root: Path, as_objects: bool) -> None:
         print(printable(f"No jobs are recorded in {root}."))
 
 
-def _root(given: str | None, environment: Mapping[str, str]) -> Path:
-    """Where to look.
+def jobs_root(given: str | None, environment: Mapping[str, str]) -> Path:
+    """The storage directory of jobs.
+
+    Args:
+        given: `--storage-dir`; None where the environment's is taken.
+        environment: the environment's variables.
 
     Raises:
         ValueError: when that isn't said, or isn't a directory of this machine.

@@ -63,10 +63,7 @@ class AdvicePage:
         # To choose among thousands of queries takes a moment.
         with self._lock:
             if self._known is None or time.monotonic() - self._known.moment > _FRESH_SECONDS:
-                nothing: list[bytes] = []
-                contents = self._site.place.ask(
-                    lambda catalog: catalog.queries.last(_QUERIES, anywhere=True), nothing
-                )
+                contents = self._site.place.past_queries(_QUERIES)
                 self._known = _Known(advice_on_history(contents, _LIMITS), time.monotonic())
             return self._known.advice
 

@@ -126,7 +126,7 @@ def _log_in(site: Site) -> Handler:
     async def log_in(request: web.Request) -> web.StreamResponse:
         form = await request.post()
         given = form.get("token", "")
-        session = await site.security.log_in(given if isinstance(given, str) else "", request)
+        session = await site.security.log_in(given if isinstance(given, str) else "")
         if session is None:
             return site.page(request, "login", {"is_wrong": True}, status=403)
         response = web.HTTPSeeOther("/")

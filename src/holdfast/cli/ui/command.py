@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.printable import printable
-from holdfast.cli.jobs.command import STORAGE_DIR_VARIABLE
+from holdfast.cli.jobs.command import STORAGE_DIR_VARIABLE, jobs_root
 from holdfast.cli.path_argument import path_argument
 from holdfast.cli.place_arguments import add_catalog_url, add_directory
 from holdfast.cli.port_argument import port_argument
@@ -29,7 +29,6 @@ from holdfast.config import (
     INTERMEDIATE_RESULT_MAX_SIZE,
 )
 from holdfast.errors import StorageError
-from holdfast.files.local_path import local_path
 from holdfast.taskexecutor.token import TOKEN_VARIABLE, given_token
 
 _BAD_INPUT = 2
@@ -163,12 +162,12 @@ def _place(arguments: argparse.Namespace, token: str | None) -> PlaceOptions:
     if arguments.directory is not None and not directory.is_dir():
         raise BadInputError(f"{directory}: no such directory")
     executors = given_executors(arguments)[0] if arguments.executors is not None else ()
-    given = arguments.storage_dir or os.environ.get(STORAGE_DIR_VARIABLE)
-    try:
-        jobs = None if given is None else local_path(given)
-    except ValueError:
-        expected = HIGH_AVAILABILITY_STORAGE_DIR.expected
-        raise BadInputError(f"--storage-dir: expected {expected}; found {given!r}") from None
+    jobs = None
+    if arguments.storage_dir is not None or STORAGE_DIR_VARIABLE in os.environ:
+        try:
+            jobs = jobs_root(arguments.storage_dir, os.environ)
+        except ValueError as error:
+            raise BadInputError(str(error)) from error
     return PlaceOptions(
         directory.absolute(),
         arguments.catalog_url,

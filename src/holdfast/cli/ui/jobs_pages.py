@@ -13,13 +13,12 @@ from holdfast.cli.jobs.as_json import listed
 from holdfast.cli.jobs.progress import Progress
 from holdfast.cli.ui.exports import drawn, exported
 from holdfast.cli.ui.job_drawing import VertexRow, job_drawing
+from holdfast.cli.ui.paging import ON_A_PAGE, page_number, paged
 from holdfast.cli.ui.site import Site
 from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_index import JobSummary
 from holdfast.highavailability.job_listing import JobState, KnownJob, known_jobs
 from holdfast.highavailability.job_timeline import JobTimeline, job_timeline
-
-_ON_A_PAGE = 50
 
 
 class JobsPages:
@@ -37,16 +36,15 @@ class JobsPages:
         state = request.query.get("state", "")
         text = request.query.get("text", "").strip().lower()
         jobs, failure = await self._site.aside(self._jobs, state, text)
-        number = _page_number(request.query.get("page", "1"))
-        begin = (number - 1) * _ON_A_PAGE
-        shown = jobs[begin : begin + _ON_A_PAGE]
+        number = page_number(request.query)
+        begin = (number - 1) * ON_A_PAGE
+        shown = jobs[begin : begin + ON_A_PAGE]
         values = {
             "root": self._site.place.options.jobs,
             "failure": failure,
             "jobs": shown,
             "total": len(jobs),
-            "number": number,
-            "pages": max(1, -(-len(jobs) // _ON_A_PAGE)),
+            **paged(number, len(jobs)),
             "state": state,
             "states": [each.value for each in JobState],
             "text": request.query.get("text", ""),
@@ -148,7 +146,3 @@ def _fits(job: JobSummary, state: str, text: str) -> bool:
     if state and job.state.value != state:
         return False
     return not text or text in (job.name or "").lower() or job.id.startswith(text)
-
-
-def _page_number(text: str) -> int:
-    return max(1, min(int(text), 10**6)) if text.isdecimal() else 1

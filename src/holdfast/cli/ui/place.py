@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -82,13 +82,6 @@ class ShownPlace:
         """What is looked at, for people."""
         return self.options.catalog_url or str(self.options.directory)
 
-    @contextmanager
-    def catalog(self) -> Iterator[Catalog | None]:
-        """The catalog; None where there is none yet."""
-        with self._lock:
-            found = self._reopened()
-        yield found
-
     def ask(self, question: Callable[[Catalog], R], otherwise: R) -> R:
         """What the catalog answers, or something else where there is none.
 
@@ -99,8 +92,21 @@ class ShownPlace:
         Raises:
             CatalogError: when it can't be read.
         """
-        with self.catalog() as catalog:
-            return otherwise if catalog is None else question(catalog)
+        with self._lock:
+            catalog = self._reopened()
+        return otherwise if catalog is None else question(catalog)
+
+    def past_queries(self, most: int) -> list[bytes]:
+        """The records of the last queries, in order.
+
+        Args:
+            most: how many.
+
+        Raises:
+            CatalogError: when the catalog can't be read.
+        """
+        nothing: list[bytes] = []
+        return self.ask(lambda catalog: catalog.queries.last(most, anywhere=True), nothing)
 
     def executors(self) -> list[ExecutorState]:
         """The task executors, each as it answers now."""

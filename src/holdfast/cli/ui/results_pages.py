@@ -18,11 +18,11 @@ from holdfast.cli.datasets.executor_source import ExecutorSource
 from holdfast.cli.datasets.listed_dataset import DataSetState, ListedDataSet
 from holdfast.cli.datasets.type_text import type_text
 from holdfast.cli.ui.exports import drawn, exported
+from holdfast.cli.ui.paging import ON_A_PAGE, page_number, paged
 from holdfast.cli.ui.plan_drawing import plan_drawing
 from holdfast.cli.ui.site import Site
 from holdfast.cli.upkeep.verification import thorough_damage
 
-_ON_A_PAGE = 50
 _IN_TREEMAP = 150
 _MOST_EXPORTED = 100_000
 _STATES = {"kept": ResultState.KEPT, "gone": ResultState.GONE, "all": None}
@@ -42,20 +42,19 @@ class ResultsPages:
     async def all(self, request: web.Request) -> web.Response:
         """A page of the table."""
         which, sort, descending = asked_results(request.query)
-        number = max(1, _number(request.query.get("page"), 1))
+        number = page_number(request.query)
 
         def found(catalog: Any) -> ResultPage:
-            offset = (number - 1) * _ON_A_PAGE
+            offset = (number - 1) * ON_A_PAGE
             page: ResultPage = catalog.reading.results(
-                which, sort, descending=descending, offset=offset, most=_ON_A_PAGE
+                which, sort, descending=descending, offset=offset, most=ON_A_PAGE
             )
             return page
 
         page = await self._site.aside(self._site.place.ask, found, _NO_RESULTS)
         values = {
             "page": page,
-            "number": number,
-            "pages": max(1, -(-page.total // _ON_A_PAGE)),
+            **paged(number, page.total),
             "text": which.text,
             "owner": which.owner or "",
             "application": which.application,
@@ -293,12 +292,6 @@ def _directories(detail: ResultDetail) -> list[Path]:
     """Where a result lies on this machine."""
     paths = map(Path, detail.result.directories)
     return [path for path in paths if path.is_absolute() and path.is_dir()]
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    with suppress(ValueError, TypeError):
-        return min(int(text or ""), 10**9)
-    return otherwise
 
 
 def _iso(moment: float) -> str:

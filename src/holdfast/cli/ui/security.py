@@ -85,7 +85,6 @@ class Security:
 
     def __init__(self, host: str, token: str | None, *, is_read_only: bool = False) -> None:
         self.is_read_only = is_read_only
-        self.needs_login = token is not None
         self._token = token
         self._hosts = {*_LOOPBACK, host.lower()}
         self._is_local = is_loopback(host)
@@ -97,12 +96,11 @@ class Security:
         session = request.cookies.get(COOKIE, "")
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
 
-    async def log_in(self, given: str, request: web.Request) -> str | None:
+    async def log_in(self, given: str) -> str | None:
         """A session for whoever knows the token; None for others, after a moment.
 
         Args:
             given: the token, as it was typed in.
-            request: with which it came.
         """
         if self._token is None or not same(given, self._token):
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
@@ -141,7 +139,7 @@ class Security:
     async def _introduced(self, request: web.Request) -> web.StreamResponse:
         """A link with the token leads in; without it, the way is by the log-in."""
         given = request.query.get("token")
-        session = None if given is None else await self.log_in(given, request)
+        session = None if given is None else await self.log_in(given)
         if session is None:
             raise web.HTTPSeeOther("/login")
         response = web.HTTPSeeOther(request.path)

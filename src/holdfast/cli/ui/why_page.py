@@ -47,10 +47,7 @@ class WhyPage:
     def _found(self, asked: str) -> tuple[list[RanQuery], list[RanQuery]]:
         """The last queries, and the last one that is asked for; the latest first."""
         most = _QUERIES if len(asked) >= _SHORTEST else _LISTED
-        nothing: list[bytes] = []
-        contents = self._site.place.ask(
-            lambda catalog: catalog.queries.last(most, anywhere=True), nothing
-        )
+        contents = self._site.place.past_queries(most)
         found = [ran for ran in map(read, reversed(contents)) if ran is not None]
         fitting = (
             [ran for ran in found if ran.digest.startswith(asked)][:1]
