@@ -18,10 +18,12 @@ class KeptForm:
     Attributes:
         key: of the part, see `PlanPart`.
         columns: that are kept.
+        dataset: what they are called, where rows are kept that others can be made of.
     """
 
     key: str
     columns: Columns
+    dataset: str = ""
 
     def serves(self, key: str | None, columns: Iterable[str]) -> bool:
         """Whether these columns of a part can be read of it."""

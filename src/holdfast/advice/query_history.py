@@ -82,6 +82,15 @@ class QueryHistory:
         with self._lock:
             return list(self._forms.get(key, ()))
 
+    def times(self, key: str) -> int:
+        """How often a part has been asked for.
+
+        Args:
+            key: see `PlanPart`.
+        """
+        with self._lock:
+            return self._times[key]
+
     def add_form(self, form: KeptForm) -> None:
         """Something is kept, or is going to be."""
         with self._lock:

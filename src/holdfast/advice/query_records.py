@@ -116,9 +116,9 @@ def _read_part(document: list[Any]) -> PlanPart:
 
 
 def _form(form: KeptForm) -> list[Any]:
-    return [form.key, sorted(form.columns)]
+    return [form.key, sorted(form.columns), *([form.dataset] if form.dataset else ())]
 
 
 def _read_form(document: list[Any]) -> KeptForm:
-    key, columns = document
-    return KeptForm(str(key), frozenset(map(str, columns)))
+    key, columns, *dataset = document
+    return KeptForm(str(key), frozenset(map(str, columns)), *map(str, dataset))

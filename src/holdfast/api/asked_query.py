@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.rollups import Rollup
 from holdfast.advice.worth_keeping import Verdict
+from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.catalyst_bridge import Query
 
@@ -23,6 +25,9 @@ class AskedQuery:
         runs_as: what is run in its stead; as it was asked, where nothing is kept of it unasked.
         forms: what that reads, or keeps, by keys of parts.
         verdicts: what becomes of its parts that aren't read, and why.
+        rollups: what its aggregates are made of, where that is finer groups.
+        rolled_up: the query before that was so; None where it isn't.
+        alive: keys of aggregates that read what earlier queries' shuffles have left.
     """
 
     query: Query
@@ -31,8 +36,16 @@ class AskedQuery:
     runs_as: Query
     forms: Mapping[str, KeptForm] = field(default_factory=dict)
     verdicts: tuple[Verdict, ...] = ()
+    rollups: tuple[Rollup, ...] = ()
+    rolled_up: CanonicalNode | None = None
+    alive: frozenset[str] = frozenset()
+
+    @property
+    def is_made_of_others(self) -> bool:
+        """Whether what runs is no part of the query with kept rows in its place."""
+        return self.rolled_up is not None or bool(self.alive)
 
     @property
     def digest(self) -> str:
         """That of all of it, with the settings it runs under."""
-        return self.inputs.dataset_digest(self.query.root)
+        return self.inputs.dataset_digest(self.rolled_up or self.query.root)

@@ -636,7 +636,10 @@ class Environment(StreamEnvironment):
             return self._run_plain(table, name, action)
         # What isn't kept while its rows flow on would hold up the answer.
         asked, request = self._implicit.asked(
-            replace(request, takes_all_rows=takes_all_rows), keeps=takes_all_rows
+            replace(request, takes_all_rows=takes_all_rows),
+            keeps=takes_all_rows,
+            # An answer that is given once can't be computed in another way after that.
+            rolls_up=before_retry is None and self._recoverable is None,
         )
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
@@ -656,7 +659,11 @@ class Environment(StreamEnvironment):
             failed = _first_attempts_error(refused)
         except Exception as error:
             # Spark may refuse a plan that the user has not written, before it runs anything.
-            if asked is None or not asked.forms or not is_refusal(error):
+            if asked is None or not (asked.forms or asked.alive):
+                raise
+            if asked.is_made_of_others and not is_cancelled(error):
+                self._implicit.failed(asked)
+            elif not is_refusal(error):
                 raise
             logger.warning("a query runs without what was kept unasked: %s", reason(error))
             return self._run_plain(table, name, action)
@@ -839,7 +846,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         asked = None
         if request is not None:
-            asked, request = self._implicit.asked(request, runs=False, keeps=True)
+            asked, request = self._implicit.asked(request, runs=False, keeps=True, rolls_up=True)
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted

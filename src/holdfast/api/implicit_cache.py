@@ -26,6 +26,7 @@ from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobRequest
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
+from holdfast.spark.plans.live_aggregates import LiveAggregates
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,15 @@ class ImplicitCache:
             return sum(each.seconds for each in outlooks if each.is_reused)
 
         recurring = RecurringResults(
-            spark, bridge, manager, history, policy, produce, reused_seconds, is_stored
+            spark,
+            bridge,
+            manager,
+            history,
+            policy,
+            produce,
+            None if live is None else LiveAggregates(spark, bridge, live),
+            reused_seconds,
+            is_stored,
         )
         return cls(live, recurring)
 
@@ -127,7 +136,12 @@ class ImplicitCache:
             yield reused
 
     def asked(
-        self, request: JobRequest[Query], *, runs: bool = True, keeps: bool = False
+        self,
+        request: JobRequest[Query],
+        *,
+        runs: bool = True,
+        keeps: bool = False,
+        rolls_up: bool = False,
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
         """What is kept, or read, of a job's query unasked; and the job that is run.
 
@@ -135,16 +149,23 @@ class ImplicitCache:
             request: as it was asked.
             runs: what it is to keep, or to read, is wanted from now on.
             keeps: it may keep something that isn't kept yet.
+            rolls_up: its aggregates may be made of finer ones; should it fail, `failed` is told,
+                and it is run as it was asked.
         """
         if self.recurring is None:
             return None, request
         look = self.recurring.asked if runs else self.recurring.looked_at
         try:
-            asked = look(request.query, request.inputs, keeps=keeps)
+            asked = look(request.query, request.inputs, keeps=keeps, rolls_up=rolls_up)
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request
         return asked, replace(request, query=asked.runs_as, root=asked.runs_as.root)
+
+    def failed(self, asked: AskedQuery) -> None:
+        """A query has failed that was made of others, see `AskedQuery.is_made_of_others`."""
+        if self.recurring is not None:
+            self.recurring.failed(asked)
 
     def ran(self, asked: AskedQuery | None, what: str, started: float, elapsed: float) -> None:
         """A query has ended well.

@@ -21,6 +21,8 @@ from holdfast.advice.repeated_queries import RepeatedQueries
 from holdfast.advice.worth_keeping import Verdict, worth_keeping
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
+from holdfast.api.rollups import Rollups
+from holdfast.errors import UnsupportedSparkError
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.canonicalizer import digest_of
@@ -31,7 +33,9 @@ from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.explicit_joins import ExplicitJoins
+from holdfast.spark.plans.live_aggregates import LiveAggregates
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
+from holdfast.spark.plans.rollups import RollupPlans
 from holdfast.spark.plans.shapes import template
 
 # Each holds a plan in the JVM.
@@ -75,6 +79,7 @@ class RecurringResults:
         history: past queries.
         policy: what is kept, and for how long.
         produce: produces a query, which is wanted, under its settings.
+        live: aggregates that queries have run, and what their shuffles have left; None for nothing.
         reused_seconds: of tasks, that shuffles of earlier queries save a query as it was asked.
         is_stored: whether Spark itself has persisted a part of a query, which it looks for by plans
             as they were written.
@@ -90,6 +95,7 @@ class RecurringResults:
         history: QueryHistory,
         policy: RecurrencePolicy,
         produce: Callable[[Query, SessionInputs], object],
+        live: LiveAggregates | None,
         reused_seconds: Callable[[Query], float],
         is_stored: Callable[[Query], bool],
     ) -> None:
@@ -99,11 +105,13 @@ class RecurringResults:
         self._history = history
         self._policy = policy
         self._produce = produce
+        self._live = live
         self._reused_seconds = reused_seconds
         self._is_stored = is_stored
         self.behind = BehindTheAnswer(spark)
         self._joins = ExplicitJoins(spark, bridge)
         self._projections = EarlyProjections(spark, bridge)
+        self._rollups = _rollups(spark, bridge, manager, history)
         self._cores = spark.sparkContext.defaultParallelism
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
@@ -114,13 +122,22 @@ class RecurringResults:
 
     # -- before a query runs ----------------------------------------------------------------------
 
-    def looked_at(self, query: Query, inputs: SessionInputs, *, keeps: bool = True) -> AskedQuery:
+    def looked_at(
+        self,
+        query: Query,
+        inputs: SessionInputs,
+        *,
+        keeps: bool = True,
+        rolls_up: bool = False,
+    ) -> AskedQuery:
         """What would run in the stead of a query. Keeps nothing.
 
         Args:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
             keeps: whether it may keep something that isn't kept yet.
+            rolls_up: whether its aggregates may be made of finer ones, which are computed of rows
+                that it leaves out as well: should they fail, it is to be run without.
         """
         if self._has_cached(query.root):
             # What that saves would be taken for what its parts cost.
@@ -130,12 +147,7 @@ class RecurringResults:
             verdict = Verdict(query.root.digest, summarize(query.root), None, why)
             return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
         as_asked, query = query, self._joins.of(query)
-        parts = asked_parts(
-            query.root,
-            query.reading.operators,
-            inputs,
-            lambda: template(self._bridge, query),
-        )
+        parts = self._parts_of(query, inputs)
         asked = AskedQuery(query, inputs, parts, as_asked)
         if not parts:
             return asked
@@ -145,24 +157,91 @@ class RecurringResults:
             # Plans of one digest may be written in other ways, and use other columns on the way.
             forms = self._served(parts, {key: [form] for key, form in before.items()})
             return self._running_as(asked, forms)
+        alive = self._alive(asked) if rolls_up else None
+        if alive is not None:
+            return alive
+        rolled_up = self._rolled_up(asked, keeps=keeps) if rolls_up else None
+        if rolled_up is not None:
+            return rolled_up
+        grouped = self._grouped(asked) if rolls_up else frozenset()
         kept = self._kept(asked)
         forms = self._served(parts, kept)
         query_now = self._history.expected(parts)
         verdicts = self._worth_keeping(query_now, self._history.queries, kept)
+        verdicts = tuple(_in_groups(each) if each.key in grouped else each for each in verdicts)
         verdicts = self._settled(asked, verdicts, forms, keeps=keeps)
         verdicts += tuple(self._unread(asked, kept, forms))
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts)
 
-    def asked(self, query: Query, inputs: SessionInputs, *, keeps: bool = True) -> AskedQuery:
+    def _parts_of(self, query: Query, inputs: SessionInputs) -> tuple[AskedPart, ...]:
+        return asked_parts(
+            query.root,
+            query.reading.operators,
+            inputs,
+            lambda: template(self._bridge, query),
+        )
+
+    def _alive(self, asked: AskedQuery) -> AskedQuery | None:
+        """A query that reads what is left of its aggregates' shuffles; None if nothing is."""
+        if self._live is None:
+            return None
+        try:
+            found = self._live.of(asked.query, asked.parts)
+        except Exception:
+            logger.debug("a query doesn't read what is left of its aggregates", exc_info=True)
+            return None
+        return None if found is None else replace(asked, runs_as=found.query, alive=found.keys)
+
+    def _rolled_up(self, asked: AskedQuery, *, keeps: bool) -> AskedQuery | None:
+        if self._rollups is None:
+            return None
+        try:
+            return self._rollups.of(
+                asked, lambda query: self._parts_of(query, asked.inputs), keeps=keeps
+            )
+        except Exception:
+            logger.debug("a query is not made of finer groups", exc_info=True)
+            return None
+
+    def _grouped(self, asked: AskedQuery) -> frozenset[str]:
+        """The keys of joins of which groups are kept."""
+        if self._rollups is None:
+            return frozenset()
+        try:
+            return self._rollups.joins(asked)
+        except Exception:
+            logger.debug("it isn't known how joins are grouped", exc_info=True)
+            return frozenset()
+
+    def failed(self, asked: AskedQuery) -> None:
+        """A query that was made of others has failed, and may not have without.
+
+        Args:
+            asked: what `asked` has given for it.
+        """
+        if self._live is not None:
+            self._live.forget(asked.alive)
+        if self._rollups is not None:
+            self._rollups.failed(asked)
+
+    def asked(
+        self,
+        query: Query,
+        inputs: SessionInputs,
+        *,
+        keeps: bool = True,
+        rolls_up: bool = False,
+    ) -> AskedQuery:
         """What is to run in the stead of a query; what is worth it is kept from now on.
 
         Args:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
             keeps: whether it may keep something that isn't kept yet.
+            rolls_up: see `looked_at`.
         """
-        asked = self.looked_at(query, inputs, keeps=keeps)
+        asked = self.looked_at(query, inputs, keeps=keeps, rolls_up=rolls_up)
         for part in _topmost(asked.parts, asked.forms):
             self._want(asked, part, asked.forms[part.key])
         return asked
@@ -319,7 +398,8 @@ class RecurringResults:
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
         """
-        self._repeated.ran(asked.digest, asked.forms, elapsed)
+        if not asked.is_made_of_others:
+            self._repeated.ran(asked.digest, asked.forms, elapsed)
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -351,8 +431,14 @@ class RecurringResults:
                 logger.debug("the cost of a query isn't known", exc_info=True)
 
     def _learn_of(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
-        known = {
+        seconds = {
             part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
+        }
+        # Groups that are kept for the first time have never been computed without being kept.
+        known = {key: took for key, took in seconds.items() if took or asked.rolled_up is None}
+        known |= {
+            part.key: self._history.seconds_of(part)
+            for part in _topmost(asked.parts, dict.fromkeys(asked.alive))
         }
         kept = frozenset(each.key for each in asked.verdicts if each.form is not None)
         cost = QueryCost(elapsed * self._cores, known, kept)
@@ -360,16 +446,22 @@ class RecurringResults:
         query = self._history.past(measured.root, what, started, elapsed)
         forms = tuple(asked.forms.values())
         self._history.add(RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses))
-        self._offer(asked)
+        if self._live is not None and not asked.alive:
+            self._live.ran(asked.query, asked.parts)
+        if self._rollups is not None:
+            self._rollups.ran(asked)
+        if not asked.is_made_of_others:
+            self._offer(asked)
 
     def _offer(self, asked: AskedQuery) -> None:
         """What would have to be kept if the query were asked twice more is kept before that."""
         unread = replace(asked, forms={})
         again = self._history.expected(asked.parts, asked_before=_ASKED_BEFORE)
         verdicts = self._worth_keeping(again, [*self._history.queries, again], self._kept(asked))
+        grouped = self._grouped(asked)
         for verdict in verdicts:
             form = verdict.form
-            if form is not None and form.key not in asked.forms:
+            if form is not None and form.key not in {*asked.forms, *grouped}:
                 self.behind.offer(form.key, partial(self._keep_behind, unread, form))
 
     def _keep_behind(self, asked: AskedQuery, form: KeptForm) -> None:
@@ -380,6 +472,26 @@ class RecurringResults:
             query = self._want(running, part, form)
             if query is not None:
                 self._produce(query, asked.inputs)
+
+
+def _rollups(
+    spark: SparkSession,
+    bridge: CatalystBridge,
+    manager: CacheServiceManager[Query],
+    history: QueryHistory,
+) -> Rollups | None:
+    try:
+        return Rollups(RollupPlans(spark, bridge), bridge, manager, history)
+    except UnsupportedSparkError as error:
+        logger.warning("aggregates are not made of finer ones: %s", error)
+        return None
+
+
+def _in_groups(verdict: Verdict) -> Verdict:
+    """A join's verdict where groups of its rows are kept."""
+    if verdict.form is None:
+        return verdict
+    return replace(verdict, form=None, why="groups of its rows are kept instead")
 
 
 def _topmost(parts: Sequence[AskedPart], chosen: Mapping[str, object]) -> Iterator[AskedPart]:

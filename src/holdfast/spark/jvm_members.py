@@ -35,6 +35,7 @@ class JvmMembers:
         no_hint: of a join.
         sort: `Sort(orders, global, child, hint)`.
         union: `Union(children, byName, allowMissing)`.
+        query_stage: `LogicalQueryStage(logical, physical)`.
         logical_relation: `LogicalRelation(relation, output, table, streaming, stream)`.
         file_relation: `HadoopFsRelation(index, partitions, data, buckets, format, options,
             session)`.
@@ -67,6 +68,7 @@ class JvmMembers:
         self.no_hint = logical.JoinHint.NONE()
         self.sort = logical.Sort
         self.union = logical.Union
+        self.query_stage = jvm.org.apache.spark.sql.execution.adaptive.LogicalQueryStage
         self.logical_relation = jvm.org.apache.spark.sql.execution.datasources.LogicalRelation
         self.file_relation = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation
         self.some = jvm.scala.Some

@@ -119,7 +119,8 @@ def outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
     verdicts = {verdict.key: verdict for verdict in ran.verdicts}
     names = {part.key: part.what for part in ran.query.root.walk()}
     uses = {use.key: use for use in ran.uses}
-    for form in ran.forms:
+    # Those with a dataset say of what others can be made, and aren't parts themselves.
+    for form in (each for each in ran.forms if not each.dataset):
         verdict = verdicts.get(form.key)
         is_new = verdict is not None and verdict.form == form
         outcome = "kept" if is_new else "read"

@@ -1,0 +1,196 @@
+"""Which groups of a join's rows are worth keeping, to make coarser ones of."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.plan.group_counts import product
+
+_MOST_GROUPS = 100_000
+# So many times as expected: the guess was no use.
+_FAR_MORE = 5.0
+_MOST_JOINS = 256
+_MOST_ASKED = 16
+# So often something may be kept for groups that nobody has asked for before.
+_AT_FIRST = 1
+_MOST_CREDIT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows in groups.
+
+    Attributes:
+        by: what they are grouped by: SQL over columns, by what it is of the rows.
+        measures: what is computed of each group, in the same way.
+        counts: how many values each of `by` has, as far as is known.
+    """
+
+    by: Mapping[str, str]
+    measures: Mapping[str, str]
+    counts: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def number(self) -> float | None:
+        """How many groups there are at most, about; None where nobody knows."""
+        return product(self.counts.get(each) for each in self.by)
+
+    def serve(self, asked: Groups) -> bool:
+        """Whether other groups can be made of these.
+
+        >>> fine = Groups({"1": "city", "2": "year(day)"}, {"3": "sum(n)"})
+        >>> fine.serve(Groups({"1": "city"}, {"3": "sum(n)"}))
+        True
+        >>> fine.serve(Groups({"4": "street"}, {"3": "sum(n)"}))
+        False
+        """
+        return self.by.keys() >= asked.by.keys() and self.measures.keys() >= asked.measures.keys()
+
+    def with_those_of(self, other: Groups) -> Groups:
+        """Groups that serve whatever these or the others do."""
+        return Groups(
+            {**self.by, **other.by},
+            {**self.measures, **other.measures},
+            {**self.counts, **other.counts},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """Groups of a join's rows that an aggregate of a query asks for.
+
+    Attributes:
+        join: the join's key.
+        asked: the groups.
+        fine: those that are read, or kept, for them; None where they are computed of the join.
+        dataset: what those are called that are kept already; empty for others.
+    """
+
+    join: str
+    asked: Groups
+    fine: Groups | None = None
+    dataset: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the groups are kept already."""
+        return bool(self.dataset)
+
+
+class AskedRollups:
+    """What has been asked of joins, in groups. Not safe for use by several threads.
+
+    Source: FLIP-36, "Long Term Goal"; Harinarayan, Rajaraman, Ullman, "Implementing Data Cubes
+    Efficiently", SIGMOD 1996, whose lattice of views this has a path of.
+
+    >>> asked = AskedRollups()
+    >>> by_city = Groups({"1": "city"}, {"3": "sum(n)"}, {"1": 10.0})
+    >>> by_year = Groups({"2": "year(day)"}, {"3": "sum(n)"}, {"2": 7.0})
+    >>> asked.noted(Rollup("join", by_city))
+    >>> sorted(asked.worth_keeping("join", by_year, []).by.values())
+    ['city', 'year(day)']
+    """
+
+    def __init__(self) -> None:
+        self._joins: OrderedDict[str, _Asked] = OrderedDict()
+
+    def knows(self, join: str) -> bool:
+        """Whether groups of a join have been asked for.
+
+        Args:
+            join: its key.
+        """
+        return join in self._joins
+
+    def noted(self, rollup: Rollup) -> None:
+        """Groups of a join have been asked for.
+
+        Args:
+            rollup: which, and what was made of that.
+        """
+        one = self._joins.setdefault(rollup.join, _Asked())
+        self._joins.move_to_end(rollup.join)
+        if rollup.is_read or one.covers(rollup.asked):
+            one.credit = min(_MOST_CREDIT, one.credit + 1)
+        if rollup.fine is not None and not rollup.is_read:
+            one.credit -= 1
+        one.add(rollup.asked)
+        if len(self._joins) > _MOST_JOINS:
+            self._joins.popitem(last=False)
+
+    def failed(self, join: str) -> None:
+        """No groups of a join are kept any more, as that didn't work."""
+        self._joins.setdefault(join, _Asked()).is_hopeless = True
+
+    def may_serve(self, join: str, asked: Groups) -> bool:
+        """Whether groups are few, and may be kept rather than the join's rows.
+
+        Args:
+            join: its key.
+            asked: the groups.
+        """
+        one = self._joins.get(join, _Asked())
+        is_likely = one.credit > 0 or one.covers(asked)
+        return is_likely and _are_few(asked.number) and not one.is_hopeless
+
+    def worth_keeping(
+        self, join: str, asked: Groups, kept: Sequence[tuple[Groups, int]]
+    ) -> Groups | None:
+        """What is to be kept while groups are computed that aren't kept: as fine as may be of use.
+
+        Args:
+            join: its key.
+            asked: the groups.
+            kept: those that are kept, each with how many there are.
+        """
+        one = self._joins.get(join, _Asked())
+        if not self.may_serve(join, asked):
+            return None
+        if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
+            return None
+        chosen, number = asked, asked.number
+        for other, others in one.recent(kept):
+            both = chosen.with_those_of(other)
+            bound = both.number
+            if bound is None and others is not None and number is not None:
+                bound = number * others
+            if _are_few(bound):
+                chosen, number = both, bound
+        return chosen
+
+
+def _are_few(number: float | None) -> bool:
+    return number is not None and number <= _MOST_GROUPS
+
+
+@dataclass
+class _Asked:
+    """What has been asked of a join.
+
+    Attributes:
+        last: the last groups, in order.
+        credit: how often something may be kept that nobody may read.
+        is_hopeless: nothing is kept.
+    """
+
+    last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
+    credit: int = _AT_FIRST
+    is_hopeless: bool = False
+
+    def add(self, asked: Groups) -> None:
+        for each in list(self.last):
+            if asked.serve(each):
+                self.last.remove(each)
+        self.last.append(asked)
+
+    def covers(self, asked: Groups) -> bool:
+        """Whether groups would have been kept that serve these."""
+        by = {each for groups in self.last for each in groups.by}
+        measures = {each for groups in self.last for each in groups.measures}
+        return by >= asked.by.keys() and measures >= asked.measures.keys()
+
+    def recent(self, kept: Iterable[tuple[Groups, int]]) -> Iterable[tuple[Groups, float | None]]:
+        yield from ((each, each.number) for each in reversed(self.last))
+        yield from ((groups, float(number)) for groups, number in kept)

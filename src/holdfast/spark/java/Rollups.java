@@ -1,0 +1,676 @@
+package holdfast;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Like;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.StringPredicate;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Takes aggregates apart, and puts them together again over rows that are grouped by more.
+ *
+ * What an aggregate groups by, computes and asks for is told as SQL over the columns of what it
+ * groups, under names that are the same in every plan.
+ */
+public final class Rollups {
+    /** Between texts, which have neither. */
+    static final String BETWEEN = "\u0001";
+    static final String BETWEEN_LINES = "\u0002";
+    /** Between a sum and a number that an average is made of. */
+    static final String AND_THEN = "\u0003";
+    /** A sum of decimals has so many more digits than they have. */
+    static final int DIGITS_OF_SUM = 10;
+    static final int MOST_DIGITS = 38;
+
+    final SparkSession session;
+
+    public Rollups(SparkSession session) {
+        this.session = session;
+    }
+
+    /**
+     * What an aggregate is made of, a line each: `key` and what it groups by; `condition`, what has
+     * to hold, and what that is made of; `function`, and what it is made of. What is grouped by, or
+     * a condition is made of, is told as SQL, with the kind of expression, its number, if it has
+     * one, and the ids of its columns. Empty where other groups can't make the same.
+     *
+     * @param node the aggregate
+     * @param between the filters between it and what it groups
+     * @param columns the ids and names of the columns of what it groups
+     */
+    public String asked(LogicalPlan node, Seq between, String columns) {
+        Aggregate aggregate = (Aggregate) node;
+        Map names = names(columns);
+        List lines = new ArrayList();
+        List keys = list(aggregate.groupingExpressions());
+        for (int index = 0; index < keys.size(); index++) {
+            List line = new ArrayList();
+            line.add("key");
+            boolean isFit = describe((Expression) keys.get(index), names, line);
+            lines.add(isFit ? line(line) : null);
+        }
+        List conditions = conditions(between);
+        for (int index = 0; index < conditions.size(); index++) {
+            Expression condition = (Expression) conditions.get(index);
+            List line = new ArrayList();
+            line.add("condition");
+            boolean isFit = describe(condition, names, line);
+            List pieces = new ArrayList();
+            pieces(condition, pieces);
+            for (int place = 0; place < pieces.size(); place++) {
+                describe((Expression) pieces.get(place), names, line);
+            }
+            lines.add(isFit ? line(line) : null);
+        }
+        List functions = functions(aggregate);
+        if (functions == null) {
+            return "";
+        }
+        for (int index = 0; index < functions.size(); index++) {
+            List texts = function((AggregateExpression) functions.get(index), names);
+            if (texts == null) {
+                return "";
+            }
+            texts.set(0, "function");
+            lines.add(line(texts));
+        }
+        return lines.contains(null) ? "" : String.join(BETWEEN_LINES, lines);
+    }
+
+    /**
+     * A plan's rows in groups: analyzed, with a column for each text, which is called by it.
+     *
+     * @param columns the ids and names of the plan's columns
+     * @param by what is grouped by
+     * @param measures what is computed of each group
+     */
+    public LogicalPlan grouped(LogicalPlan plan, String columns, String by, String measures)
+            throws Exception {
+        Map names = names(columns);
+        List keys = texts(by);
+        List columnTexts = new ArrayList(keys);
+        columnTexts.addAll(texts(measures));
+        Set used = new HashSet();
+        for (int index = 0; index < columnTexts.size(); index++) {
+            List leaves = leaves(parsed((String) columnTexts.get(index)));
+            for (int place = 0; place < leaves.size(); place++) {
+                if (leaves.get(place) instanceof UnresolvedAttribute) {
+                    Seq parts = ((UnresolvedAttribute) leaves.get(place)).nameParts().toSeq();
+                    used.add(((String) parts.last()).toLowerCase(Locale.ROOT));
+                }
+            }
+        }
+        List renamed = new ArrayList();
+        List output = list(plan.output());
+        List taken = new ArrayList();
+        for (int index = 0; index < output.size(); index++) {
+            Attribute column = (Attribute) output.get(index);
+            String name = (String) names.get(Long.valueOf(column.exprId().id()));
+            // More would count as used by the query.
+            if (used.contains(name.toLowerCase(Locale.ROOT)) && !taken.contains(name)) {
+                taken.add(name);
+                renamed.add(named(column, name));
+            }
+        }
+        return analyzed(new Aggregate(
+            seq(parsed(keys)), seq(named(parsed(columnTexts), columnTexts)),
+            new Project(seq(renamed), plan), scala.Option.empty()));
+    }
+
+    /**
+     * What an aggregate puts out, made of groups; null where it can't be made of these, or would be
+     * of other types.
+     *
+     * @param node the aggregate
+     * @param between the filters between it and what it groups
+     * @param columns the ids and names of the columns of what it groups
+     * @param groups what `grouped` has given
+     */
+    public LogicalPlan merged(LogicalPlan node, Seq between, String columns, LogicalPlan groups)
+            throws Exception {
+        Aggregate aggregate = (Aggregate) node;
+        Map names = names(columns);
+        Map found = new HashMap();
+        List output = list(groups.output());
+        for (int index = 0; index < output.size(); index++) {
+            found.put(((Attribute) output.get(index)).name(), output.get(index));
+        }
+        LogicalPlan below = groups;
+        List conditions = conditions(between);
+        for (int index = 0; index < conditions.size(); index++) {
+            Expression condition = (Expression) conditions.get(index);
+            List pieces = new ArrayList();
+            pieces.add(condition);
+            if (!found.containsKey(text(condition, names))) {
+                pieces.clear();
+                pieces(condition, pieces);
+            }
+            Map known = new HashMap();
+            for (int place = 0; place < pieces.size(); place++) {
+                Expression piece = (Expression) pieces.get(place);
+                Object column = found.get(text(piece, names));
+                if (column == null) {
+                    return null;
+                }
+                known.put(key(piece), column);
+            }
+            below = new Filter(replaced(condition, known), below);
+        }
+        List keys = new ArrayList();
+        List own = list(aggregate.groupingExpressions());
+        for (int index = 0; index < own.size(); index++) {
+            keys.add(found.get(text((Expression) own.get(index), names)));
+        }
+        List results = new ArrayList(keys);
+        List functions = functions(aggregate);
+        for (int index = 0; index < functions.size(); index++) {
+            List texts = function((AggregateExpression) functions.get(index), names);
+            List made = new ArrayList();
+            for (int place = 1; place < texts.size(); place++) {
+                made.add(found.get(texts.get(place)));
+            }
+            String[] how = ((String) texts.get(0)).split(AND_THEN);
+            for (int place = 0; place < how.length; place++) {
+                results.add(bound(parsed(how[place]), made));
+            }
+        }
+        if (keys.contains(null)) {
+            return null;
+        }
+        own.addAll(functions);
+        return finished(aggregate, own, analyzed(new Aggregate(
+            seq(keys), seq(named(results, numbered(results.size()))), below,
+            scala.Option.empty())));
+    }
+
+    /** What an aggregate puts out, of columns that are what it groups by and its functions. */
+    static LogicalPlan finished(Aggregate aggregate, List own, LogicalPlan merged) {
+        List columns = list(merged.output());
+        Map made = new HashMap();
+        int place = 0;
+        for (int index = 0; index < own.size(); index++) {
+            Expression each = (Expression) own.get(index);
+            Expression column = (Expression) columns.get(place++);
+            if (each instanceof AggregateExpression
+                    && ((AggregateExpression) each).aggregateFunction() instanceof Average) {
+                column = average(column, (Expression) columns.get(place++), each.dataType());
+            }
+            if (!each.dataType().equals(column.dataType())) {
+                return null;
+            }
+            made.put(key(each), column);
+        }
+        List output = new ArrayList();
+        List asked = list(aggregate.aggregateExpressions());
+        for (int index = 0; index < asked.size(); index++) {
+            output.add(result((NamedExpression) asked.get(index), made));
+        }
+        LogicalPlan plan = new Project(seq(output), merged);
+        plan.setAnalyzed();
+        return plan.resolved() ? plan : null;
+    }
+
+    /** Adds what an expression is, in four texts, and tells whether it can be grouped by. */
+    static boolean describe(Expression expression, Map names, List line) {
+        // Spark would take a number that is grouped by for the place of a column.
+        boolean isFit = isExact(expression.dataType()) && !expression.foldable();
+        String text = isFit ? text(expression, names) : null;
+        line.add(text == null ? "" : text);
+        line.add(expression.getClass().getSimpleName());
+        String number = "";
+        StringBuilder columns = new StringBuilder();
+        List all = leaves(expression);
+        for (int index = 0; index < all.size(); index++) {
+            Expression leaf = (Expression) all.get(index);
+            if (leaf instanceof AttributeReference) {
+                long id = ((AttributeReference) leaf).exprId().id();
+                columns.append(columns.length() == 0 ? "" : " ").append(id);
+            } else if (leaf instanceof Literal && ((Literal) leaf).value() instanceof Number) {
+                number = String.valueOf(((Literal) leaf).value());
+            }
+        }
+        line.add(number);
+        line.add(columns.toString());
+        return text != null;
+    }
+
+    static List leaves(Expression expression) {
+        List found = new ArrayList();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(expression);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (each.children().isEmpty()) {
+                found.add(each);
+            }
+            pushAll(each.children(), waiting);
+        }
+        return found;
+    }
+
+    /** What decides on a condition: columns, and what is computed of them that is compared. */
+    static void pieces(Expression condition, List found) {
+        boolean isMadeOfThem = condition instanceof And || condition instanceof Or
+            || condition instanceof Not || condition instanceof BinaryComparison
+            || condition instanceof In || condition instanceof IsNull
+            || condition instanceof IsNotNull || condition instanceof StringPredicate
+            || condition instanceof Like;
+        if (!isMadeOfThem) {
+            if (!condition.foldable()) {
+                found.add(condition);
+            }
+            return;
+        }
+        Iterator each = condition.children().iterator();
+        while (each.hasNext()) {
+            pieces((Expression) each.next(), found);
+        }
+    }
+
+    static List conditions(Seq between) {
+        List found = new ArrayList();
+        Iterator each = between.iterator();
+        while (each.hasNext()) {
+            conjuncts(((Filter) each.next()).condition(), found);
+        }
+        return found;
+    }
+
+    /**
+     * Whether the columns of groups are what an aggregate asks for: what was told as SQL has been
+     * analyzed again.
+     *
+     * @param node the aggregate
+     * @param between the filters between it and what it groups
+     * @param columns the ids and names of the columns of what it groups
+     * @param groups what `grouped` has given for the texts of `asked`
+     */
+    public boolean isAsked(LogicalPlan node, Seq between, String columns, LogicalPlan groups) {
+        Aggregate aggregate = (Aggregate) node;
+        Map names = names(columns);
+        Map told = new HashMap();
+        List results = list(((Aggregate) groups).aggregateExpressions());
+        for (int index = 0; index < results.size(); index++) {
+            Alias result = (Alias) results.get(index);
+            told.put(result.name(), result.child());
+        }
+        Map renamed = new HashMap();
+        List below = list(((Project) ((Aggregate) groups).child()).projectList());
+        for (int index = 0; index < below.size(); index++) {
+            Alias column = (Alias) below.get(index);
+            renamed.put(column.name(), column.toAttribute());
+        }
+        List asked = list(aggregate.groupingExpressions());
+        List conditions = conditions(between);
+        for (int index = 0; index < conditions.size(); index++) {
+            Expression condition = (Expression) conditions.get(index);
+            if (told.containsKey(text(condition, names))) {
+                asked.add(condition);
+            } else {
+                pieces(condition, asked);
+            }
+        }
+        for (int index = 0; index < asked.size(); index++) {
+            Expression each = (Expression) asked.get(index);
+            if (!isSame(each, names, renamed, (Expression) told.get(text(each, names)))) {
+                return false;
+            }
+        }
+        List functions = functions(aggregate);
+        for (int index = 0; index < functions.size(); index++) {
+            AggregateExpression each = (AggregateExpression) functions.get(index);
+            List texts = function(each, names);
+            for (int place = 1; place < texts.size(); place++) {
+                AggregateExpression found = (AggregateExpression) told.get(texts.get(place));
+                boolean isWhole = !(each.aggregateFunction() instanceof Average);
+                Expression one = each.aggregateFunction();
+                Expression other = found.aggregateFunction();
+                if (!isSame(
+                        isWhole ? one : (Expression) one.children().head(), names, renamed,
+                        isWhole ? other : (Expression) other.children().head())) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    static boolean isSame(Expression asked, Map names, Map renamed, Expression told) {
+        Map columns = new HashMap();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(asked);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (each instanceof AttributeReference) {
+                Long id = Long.valueOf(((AttributeReference) each).exprId().id());
+                columns.put(each, renamed.get(names.get(id)));
+            }
+            pushAll(each.children(), waiting);
+        }
+        return ((Expression) asked.transform(function(columns))).semanticEquals(told);
+    }
+
+    static scala.collection.immutable.Map function(Map pairs) {
+        return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(pairs));
+    }
+
+    /** As Spark divides, which rounds once. */
+    static Expression average(Expression sum, Expression count, DataType type) {
+        Expression number = new Cast(
+            count, new DecimalType(20, 0), scala.Option.empty(), EvalMode.LEGACY());
+        return new If(
+            new EqualTo(count, new Literal(Long.valueOf(0), DataTypes.LongType)),
+            new Literal(null, type),
+            new DecimalDivideWithOverflowCheck(
+                sum, number, (DecimalType) type, null, !SQLConf.get().ansiEnabled()));
+    }
+
+    static Expression result(NamedExpression named, Map known) {
+        if (named instanceof Alias) {
+            return replaced((Expression) named, known);
+        }
+        Attribute old = (Attribute) named;
+        return new Alias(
+            replaced((Expression) named, known), old.name(), old.exprId(), old.qualifier(),
+            scala.Option.apply(old.metadata()), seq(new ArrayList()));
+    }
+
+    static Expression replaced(Expression expression, Map known) {
+        Object found = known.get(key(expression));
+        if (found != null) {
+            return (Expression) found;
+        }
+        List children = new ArrayList();
+        Iterator each = expression.children().iterator();
+        while (each.hasNext()) {
+            children.add(replaced((Expression) each.next(), known));
+        }
+        return children.isEmpty()
+            ? expression : (Expression) expression.withNewChildren(seq(children));
+    }
+
+    static Object key(Expression expression) {
+        return expression instanceof AggregateExpression
+            ? ((AggregateExpression) expression).aggregateFunction().canonicalized()
+            : expression.canonicalized();
+    }
+
+    /** The functions of an aggregate, each once; null where one of them can't be merged. */
+    static List functions(Aggregate aggregate) {
+        Map found = new java.util.LinkedHashMap();
+        ArrayDeque waiting = new ArrayDeque();
+        pushAll(aggregate.aggregateExpressions(), waiting);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (!each.deterministic() || each instanceof PlanExpression) {
+                return null;
+            }
+            if (!(each instanceof AggregateExpression)) {
+                pushAll(each.children(), waiting);
+                continue;
+            }
+            AggregateExpression function = (AggregateExpression) each;
+            if (function.isDistinct() || function.filter().isDefined()) {
+                return null;
+            }
+            found.putIfAbsent(key(function), function);
+        }
+        return new ArrayList(found.values());
+    }
+
+    /**
+     * What makes a function of what is computed of groups, with `g0` for the first of the texts
+     * that follow, which say what that is; null where nothing does.
+     */
+    static List function(AggregateExpression each, Map names) {
+        AggregateFunction function = each.aggregateFunction();
+        if (function instanceof Count) {
+            return texts("coalesce(sum(g0), 0L)", text(each, names), null);
+        }
+        if (function.children().size() != 1) {
+            return null;
+        }
+        Expression input = (Expression) function.children().head();
+        String of = text(input, names);
+        if (of == null || !isExact(input.dataType())) {
+            return null;
+        }
+        String name = function.prettyName();
+        if (function instanceof Min || function instanceof Max) {
+            return texts(name + "(g0)", name + "(" + of + ")", null);
+        }
+        boolean isDecimal = input.dataType() instanceof DecimalType;
+        if (isDecimal && !isSummable((DecimalType) input.dataType())) {
+            return null;
+        }
+        String sum = "sum(" + of + ")";
+        if (function instanceof Sum && name.equals("sum")) {
+            if (!isDecimal && !(input.dataType() instanceof IntegralType)) {
+                return null;
+            }
+            return texts("CAST(sum(g0) AS " + function.dataType().sql() + ")", sum, null);
+        }
+        // Spark's average of whole numbers adds up floating-point numbers.
+        if (function instanceof Average && name.equals("avg") && isDecimal) {
+            DecimalType decimal = (DecimalType) input.dataType();
+            int digits = Math.min(decimal.precision() + DIGITS_OF_SUM, MOST_DIGITS);
+            return texts(
+                "CAST(sum(g0) AS DECIMAL(" + digits + ", " + decimal.scale() + "))" + AND_THEN
+                    + "coalesce(sum(g1), 0L)",
+                sum, "count(" + of + ")");
+        }
+        return null;
+    }
+
+    static List texts(String how, String first, String second) {
+        List found = new ArrayList();
+        found.add(how);
+        found.add(first);
+        if (second != null) {
+            found.add(second);
+        }
+        return first == null ? null : found;
+    }
+
+    /** Whether a sum that doesn't fit is an error, or there is none: a null would be left out. */
+    static boolean isSummable(DecimalType type) {
+        return type.precision() + DIGITS_OF_SUM <= MOST_DIGITS || SQLConf.get().ansiEnabled();
+    }
+
+    /** Whether equal values are the same value, so that it doesn't matter which one is kept. */
+    static boolean isExact(DataType type) {
+        return type instanceof IntegralType || type instanceof DecimalType
+            || type instanceof BooleanType || type instanceof DateType
+            || type instanceof TimestampType || type instanceof TimestampNTZType
+            || type instanceof BinaryType || isPlainText(type);
+    }
+
+    /** Whether texts are equal where their bytes are. */
+    static boolean isPlainText(DataType type) {
+        return type instanceof StringType && ((StringType) type).isUTF8BinaryCollation();
+    }
+
+    static String line(List texts) {
+        for (int index = 0; index < texts.size(); index++) {
+            String text = (String) texts.get(index);
+            if (text == null || text.contains(BETWEEN) || text.contains(BETWEEN_LINES)) {
+                return null;
+            }
+        }
+        return String.join(BETWEEN, texts);
+    }
+
+    /** What an id and a name, and the next ones, stand for. */
+    static Map names(String columns) {
+        Map names = new HashMap();
+        List all = texts(columns);
+        for (int index = 0; index < all.size(); index += 2) {
+            names.put(Long.valueOf((String) all.get(index)), all.get(index + 1));
+        }
+        return names;
+    }
+
+    static List texts(String joined) {
+        List found = new ArrayList();
+        if (!joined.isEmpty()) {
+            String[] all = joined.split(BETWEEN, -1);
+            for (int index = 0; index < all.length; index++) {
+                found.add(all[index]);
+            }
+        }
+        return found;
+    }
+
+    /** An expression as SQL over named columns; null where it has others, or needs more. */
+    static String text(Expression expression, Map names) {
+        Map renamed = new HashMap();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(expression);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (!each.deterministic() || each instanceof PlanExpression) {
+                return null;
+            }
+            if (each instanceof AttributeReference) {
+                AttributeReference column = (AttributeReference) each;
+                Object name = names.get(Long.valueOf(column.exprId().id()));
+                if (name == null) {
+                    return null;
+                }
+                renamed.put(column, column.withQualifier(seq(new ArrayList())).withName((String) name));
+            } else if (each.children().isEmpty() && !each.foldable()) {
+                return null;
+            }
+            pushAll(each.children(), waiting);
+        }
+        return ((Expression) expression.transform(function(renamed))).sql();
+    }
+
+    LogicalPlan analyzed(LogicalPlan plan) {
+        return Dataset.ofRows(session, plan).queryExecution().analyzed();
+    }
+
+    List parsed(List texts) throws Exception {
+        List found = new ArrayList();
+        for (int index = 0; index < texts.size(); index++) {
+            found.add(parsed((String) texts.get(index)));
+        }
+        return found;
+    }
+
+    Expression parsed(String text) throws Exception {
+        return session.sessionState().sqlParser().parseExpression(text);
+    }
+
+    static Expression bound(Expression expression, List columns) {
+        if (expression instanceof UnresolvedAttribute) {
+            String name = ((UnresolvedAttribute) expression).name();
+            return (Expression) columns.get(Integer.parseInt(name.substring(1)));
+        }
+        List children = new ArrayList();
+        Iterator each = expression.children().iterator();
+        while (each.hasNext()) {
+            children.add(bound((Expression) each.next(), columns));
+        }
+        return children.isEmpty()
+            ? expression : (Expression) expression.withNewChildren(seq(children));
+    }
+
+    static List named(List expressions, List names) {
+        List found = new ArrayList();
+        for (int index = 0; index < expressions.size(); index++) {
+            found.add(named((Expression) expressions.get(index), (String) names.get(index)));
+        }
+        return found;
+    }
+
+    static Alias named(Expression expression, String name) {
+        return new Alias(
+            expression, name, org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId(), seq(new ArrayList()),
+            scala.Option.empty(), seq(new ArrayList()));
+    }
+
+    static List numbered(int count) {
+        List found = new ArrayList();
+        for (int index = 0; index < count; index++) {
+            found.add("g" + index);
+        }
+        return found;
+    }
+
+    static void conjuncts(Expression condition, List found) {
+        if (condition instanceof And) {
+            conjuncts((Expression) condition.children().head(), found);
+            conjuncts((Expression) condition.children().last(), found);
+        } else {
+            found.add(condition);
+        }
+    }
+
+    static void pushAll(scala.collection.Seq all, ArrayDeque waiting) {
+        Iterator each = all.reverseIterator();
+        while (each.hasNext()) {
+            waiting.push(each.next());
+        }
+    }
+
+    static List list(scala.collection.Seq all) {
+        return new ArrayList(CollectionConverters.asJava(all));
+    }
+
+    static Seq seq(List all) {
+        return CollectionConverters.asScala(all).toSeq();
+    }
+}

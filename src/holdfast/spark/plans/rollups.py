@@ -1,0 +1,154 @@
+"""Aggregates that are made of finer groups of the same join."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.advice.rollups import Groups
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.document import OperatorDocument
+from holdfast.plan.group_counts import OF_CONDITION, guess_values, product
+from holdfast.plan.grouped_join import GroupedJoin
+from holdfast.plan.terms import digests
+from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.java_classes import new_object
+from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.plans.column_values import ColumnValues
+
+_BETWEEN, _BETWEEN_LINES = "\1", "\2"
+# Of columns that are called the same.
+_DIGITS = 12
+# What is told of an expression: as SQL, its kind, its number, and its columns.
+_OF_EXPRESSION = 4
+# A condition on them leaves about one value.
+_FEW_VALUES = 64.0
+
+
+class RollupPlans:
+    """Writes aggregates of joins as aggregates of finer ones.
+
+    Sums are added up, the least of minima is the minimum, an average is a sum and a number: what
+    Spark itself does with what its tasks have computed of their rows.
+
+    Args:
+        spark: the session that runs the queries.
+        bridge: reads and rewrites its plans.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile what does it.
+    """
+
+    def __init__(self, spark: SparkSession, bridge: CatalystBridge) -> None:
+        self._bridge = bridge
+        self._jvm = JvmMembers.of(spark)
+        self._in_jvm = new_object(spark, "Rollups", spark._jsparkSession)
+        self._values = ColumnValues()
+
+    def asked(
+        self, query: Query, grouped: GroupedJoin, operators: Mapping[int, OperatorDocument]
+    ) -> Groups | None:
+        """What an aggregate asks for; None where finer groups can't make the same of it.
+
+        Args:
+            query: over the analyzed plan.
+            grouped: of its canonical plan.
+            operators: those of the plan, by their handles.
+        """
+        written = self._written(query, grouped)
+        told = str(self._in_jvm.asked(*written))
+        if not told:
+            return None
+        below = [operators[node.handle] for node in grouped.join.walk()]
+        counts: dict[str, float | None] = {}
+        measures: dict[str, None] = {}
+        for kind, *texts in (line.split(_BETWEEN) for line in told.split(_BETWEEN_LINES)):
+            if kind == "function":
+                measures |= dict.fromkeys(texts)
+                continue
+            first, *pieces = _pairs(texts, lambda column: self._values.of(column, below))
+            counts |= dict([first] if kind == "key" else _decided_by(first[0], pieces))
+        if not counts or not measures:
+            return None
+        plan = self._grouped(query, grouped, counts, measures)
+        if not self._in_jvm.isAsked(*written, plan):
+            return None
+        found = digests(self._bridge.read(plan).root.columns)
+        if len({*found}) != len(counts) + len(measures):
+            return None
+        what = dict(zip(found, (*counts, *measures), strict=True))
+        return Groups(
+            {each: text for each, text in what.items() if text in counts},
+            {each: text for each, text in what.items() if text not in counts},
+            {each: counts[text] for each, text in what.items() if text in counts},
+        )
+
+    def rolled_up(self, query: Query, grouped: GroupedJoin, fine: Groups) -> tuple[Any, Any] | None:
+        """An aggregate made of finer groups, and these; None where that would be another one.
+
+        Args:
+            query: over the analyzed plan.
+            grouped: of its canonical plan.
+            fine: the groups, which serve what `asked` has given for it.
+
+        Returns:
+            the JVM's analyzed plans.
+        """
+        groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
+        merged = self._in_jvm.merged(*self._written(query, grouped), groups)
+        return None if merged is None else (merged, groups)
+
+    def _grouped(
+        self, query: Query, grouped: GroupedJoin, by: Iterable[str], measures: Iterable[str]
+    ) -> Any:
+        return self._in_jvm.grouped(
+            query.reading.node(grouped.join.handle),
+            _names(query, grouped.join),
+            _BETWEEN.join(by),
+            _BETWEEN.join(measures),
+        )
+
+    def _written(self, query: Query, grouped: GroupedJoin) -> tuple[Any, Any, str]:
+        """An aggregate as it is written: with the filters below it, and names of columns."""
+        node = query.reading.node
+        filters = self._jvm.to_seq([*map(node, grouped.filters)])
+        return node(grouped.aggregate.handle), filters, _names(query, grouped.join)
+
+
+def _pairs(
+    texts: Sequence[str], values: Callable[[int], float | None]
+) -> Iterator[tuple[str, float | None]]:
+    """Expressions, each with how many values it may have."""
+    for place in range(0, len(texts), _OF_EXPRESSION):
+        text, kind, number, columns = texts[place : place + _OF_EXPRESSION]
+        counts = [values(int(column)) for column in columns.split()]
+        yield text, guess_values(kind, float(number) if number else None, counts)
+
+
+def _decided_by(
+    condition: str, pieces: Sequence[tuple[str, float | None]]
+) -> Sequence[tuple[str, float | None]]:
+    """What rows are grouped by, so that it can be told which groups fulfil a condition.
+
+    What it compares, where that has few values: then those groups serve other conditions as well.
+    """
+    number = product(count for _, count in pieces)
+    if pieces and all(text for text, _ in pieces) and number is not None and number <= _FEW_VALUES:
+        return pieces
+    return [(condition, OF_CONDITION)]
+
+
+def _names(query: Query, join: CanonicalNode) -> str:
+    """What the columns of a join are called in the same way in other plans, after their ids."""
+    fields = json.loads(query.reading.node(join.handle).schema().json())["fields"]
+    names = [field["name"] for field in fields]
+    times = Counter(name.casefold() for name in names)
+    texts = []
+    for column, name, what in zip(join.output, names, digests(join.columns), strict=True):
+        unique = name if times[name.casefold()] == 1 else f"{name} {what[:_DIGITS]}"
+        texts += [str(column), unique]
+    return _BETWEEN.join(texts)

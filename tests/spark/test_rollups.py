@@ -1,0 +1,333 @@
+"""Aggregates made of finer ones, or of what shuffles have left, give plain Spark's rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import ArithmeticException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from holdfast import Environment
+from tests.spark.test_recurring_results import Keeping, config
+
+READ, PRODUCED = ["read from cache"], ["produced"]
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session of its own, with its own settings."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    yield session
+
+
+@pytest.fixture
+def tables(session: SparkSession, tmp_path: Path) -> Path:
+    """Two tables of files, `sales` and `shops`, with nulls."""
+    some = F.when(F.col("id") % 11 == 0, None)
+    session.range(3_000).select(
+        "id",
+        (F.col("id") % 40).alias("shop"),
+        some.otherwise(F.col("id") % 9).alias("v"),
+        some.otherwise((F.col("id") * 7919 % 100_003 / 100).cast("decimal(15,2)")).alias("price"),
+        F.expr("date_add(DATE'2020-01-01', cast(id % 1000 AS INT))").alias("day"),
+        F.concat(F.lit("n"), F.col("id") % 4).alias("kind"),
+        (F.col("id") % 5 / 4).alias("share"),
+        (F.lit(2**62) + F.col("id")).alias("huge"),
+    ).write.parquet(str(tmp_path / "sales"))
+    session.range(40).select(
+        F.col("id").alias("shop"),
+        (F.col("id") % 5).cast("int").alias("region"),
+        F.concat(F.lit("City "), F.col("id") % 7).alias("Name"),
+    ).write.parquet(str(tmp_path / "shops"))
+    return tmp_path
+
+
+@pytest.fixture
+def keeping(session: SparkSession, tables: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
+    """An environment that keeps what recurs, where no query may need plain Spark as a way out."""
+    plain = session.newSession()
+    plain.conf.set("spark.sql.shuffle.partitions", "3")
+    with (
+        caplog.at_level(logging.WARNING, logger="holdfast"),
+        Environment(session, config=config(tables)) as env,
+    ):
+        views(plain, tables)
+        yield Keeping(env, plain)
+    assert "runs without what was kept unasked" not in caplog.text
+
+
+def views(session: Any, tables: Path) -> None:
+    for name in ("sales", "shops"):
+        session.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+
+
+SOLD = "sales JOIN shops USING (shop)"
+
+
+def asking(tables: Path, columns: str, rest: str = "", join: str = SOLD) -> Any:
+    def make(session: Any) -> DataFrame:
+        views(session, tables)
+        found: DataFrame = session.sql(f"SELECT {columns} FROM {join} {rest}")
+        return found
+
+    return make
+
+
+def rollups_of(keeping: Keeping) -> list[str]:
+    return [each.computes for each in keeping.env.list_cached()]
+
+
+def test_other_groups_are_made_of_what_is_kept(keeping: Keeping, tables: Path) -> None:
+    by_region = asking(tables, "region, sum(price) AS s, count(*) AS n", "GROUP BY region")
+    assert keeping.run(by_region) == []
+    by_kind = asking(tables, "kind, max(price) AS m", "GROUP BY kind")
+    assert keeping.run(by_kind) == PRODUCED
+    [kept] = keeping.env.list_cached()
+    assert kept.rows == 20
+    assert (
+        keeping.run(asking(tables, "kind, region, sum(price), max(price)", "GROUP BY ALL")) == READ
+    )
+    assert keeping.run(asking(tables, "count(*), max(price)", "GROUP BY region")) == READ
+    assert keeping.run(asking(tables, "sum(price) / count(*) + 1", "GROUP BY kind")) == READ
+
+
+MEASURES = (
+    "sum(price)",
+    "avg(price)",
+    "count(price)",
+    "count(*)",
+    "count(v, price)",
+    "min(price)",
+    "max(Name)",
+    "sum(v)",
+    "min(day)",
+    "sum(price * (1 - price))",
+    "max(v) - min(v)",
+)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_functions_of_groups(keeping: Keeping, tables: Path, measure: str) -> None:
+    for rest in ("GROUP BY region, kind", "GROUP BY region", "GROUP BY kind HAVING count(*) > 1"):
+        keeping.run(asking(tables, f"{measure} AS m, count(*) AS n", rest))
+    assert keeping.run(asking(tables, f"region, kind, {measure}", "GROUP BY ALL")) == READ
+    # Of no rows as well.
+    assert keeping.run(asking(tables, measure, "WHERE kind = 'n0' AND kind = 'n1'")) == READ
+    assert keeping.run(asking(tables, measure, "WHERE kind = 'none' GROUP BY region")) == READ
+
+
+def test_conditions_on_what_is_kept(keeping: Keeping, tables: Path) -> None:
+    for rest in (
+        "WHERE v > 3 GROUP BY region",
+        "WHERE kind IN ('n1', 'n2') GROUP BY region",
+        "WHERE year(day) = 2021 AND kind LIKE 'n%' GROUP BY region",
+        "WHERE v IS NULL OR region = 2 GROUP BY region",
+    ):
+        keeping.run(asking(tables, "region, count(*) AS n, sum(price) AS s", rest))
+    for rest in (
+        "WHERE v > 5 GROUP BY region",
+        "WHERE NOT kind IN ('n1', 'n3') AND v < 7 GROUP BY kind",
+        "WHERE v IS NULL GROUP BY region",
+        "WHERE year(day) > 2020 GROUP BY kind, region",
+    ):
+        make = asking(tables, "count(*) AS n, sum(price) AS s", rest)
+        keeping.run(make)
+        assert keeping.run(make)[-1:] in (READ, []), rest
+    assert "recurring: Aggregate, Join over sales, shops" in rollups_of(keeping)
+
+
+def test_a_condition_whose_values_are_many_is_kept_as_such(keeping: Keeping, tables: Path) -> None:
+    rest = "WHERE day >= DATE'2021-01-01' GROUP BY "
+    for column in ("region", "kind"):
+        keeping.run(asking(tables, f"{column}, count(*) AS n", rest + column))
+    [kept] = keeping.env.list_cached()
+    assert kept.rows == 40
+    assert keeping.run(asking(tables, "region, kind, count(*)", rest + "ALL")) == READ
+    other = "WHERE day >= DATE'2021-06-01' GROUP BY region"
+    assert keeping.run(asking(tables, "region, count(*) AS n", other)) != READ
+
+
+@pytest.mark.parametrize(
+    "columns",
+    (
+        # Sums of floating-point numbers depend on their order.
+        "region, sum(share) AS s",
+        "region, avg(v) AS a",
+        "region, count(DISTINCT kind) AS d",
+        "region, count(*) FILTER (WHERE v > 3) AS f",
+        "region, collect_set(kind) AS c",
+        "share, count(*) AS n",
+        "region, first(region) AS f",
+    ),
+)
+def test_what_can_not_be_merged_is_computed(keeping: Keeping, tables: Path, columns: str) -> None:
+    key = columns.partition(",")[0]
+    for least in range(4):
+        keeping.run(asking(tables, columns, f"WHERE v > {least} GROUP BY {key}"))
+        told = keeping.env.explain_kept(asking(tables, columns, f"GROUP BY {key}")(keeping.env))
+        assert "other groups are made of it" not in told
+
+
+def test_an_error_in_rows_that_are_left_out_costs_no_answer(
+    session: SparkSession, tables: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    plain = session.newSession()
+    plain.conf.set("spark.sql.ansi.enabled", "true")
+    views(plain, tables)
+    with Environment(session, config=config(tables)) as env:
+        keeping = Keeping(env, plain)
+        for column in ("region", "kind", "Name", "region"):
+            # Without the condition the sum overflows.
+            make = asking(tables, f"{column}, sum(huge) AS s", f"WHERE id = 7 GROUP BY {column}")
+            keeping.run(make)
+        with pytest.raises(ArithmeticException, match="ARITHMETIC_OVERFLOW"):
+            asking(tables, "region, sum(huge) AS s", "GROUP BY region")(env).collect()
+    assert "a query runs without what was kept unasked" in caplog.text
+    assert caplog.text.count("a query runs without what was kept unasked") <= 2
+
+
+def test_files_that_change_are_grouped_anew(keeping: Keeping, tables: Path) -> None:
+    def ask() -> list[str]:
+        found = keeping.run(asking(tables, "region, count(*) AS n", "GROUP BY region"))
+        keeping.run(asking(tables, "kind, count(*) AS n", "GROUP BY kind"))
+        return found
+
+    ask()
+    ask()
+    assert keeping.run(asking(tables, "kind, region, count(*)", "GROUP BY ALL")) == READ
+    sales = keeping.plain.read.parquet(str(tables / "sales")).limit(100).collect()
+    schema = keeping.plain.read.parquet(str(tables / "sales")).schema
+    keeping.plain.createDataFrame(sales, schema).write.mode("append").parquet(str(tables / "sales"))
+    views(keeping.plain, tables)
+    keeping.run(asking(tables, "kind, region, count(*)", "GROUP BY ALL"))
+    ask()
+
+
+def test_columns_that_are_called_the_same_are_told_apart(keeping: Keeping, tables: Path) -> None:
+    join = "shops a JOIN shops b ON a.region = b.region"
+    for rest in ("a.Name", "b.Name", "a.region", "a.Name"):
+        keeping.run(asking(tables, f"{rest} AS k, max(b.shop) AS m", f"GROUP BY {rest}", join))
+    for columns in ("a.Name, max(b.shop)", "b.Name, max(b.shop)", "b.Name, a.Name, max(b.shop)"):
+        assert keeping.run(asking(tables, columns, "GROUP BY ALL", join)) in (READ, [])
+    # What is called as another column was.
+    swapped = "shops b JOIN shops a ON a.region = b.region"
+    keeping.run(asking(tables, "a.Name, max(b.shop)", "GROUP BY ALL", swapped))
+    other_names = "SELECT shop AS region, region AS shop, Name FROM shops"
+    renamed = f"({other_names}) a JOIN shops b ON a.shop = b.region"
+    for _ in range(2):
+        keeping.run(asking(tables, "a.Name, max(b.shop)", "GROUP BY ALL", renamed))
+
+
+def test_texts_that_differ_in_case_alone_are_told_apart(keeping: Keeping, tables: Path) -> None:
+    for text in ("City 1", "city 1", "CITY 1", "City 1"):
+        rest = f"GROUP BY region, Name = '{text}'"
+        keeping.run(asking(tables, f"region, Name = '{text}' AS b, count(*) AS n", rest))
+
+
+def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -> None:
+    plain = session.newSession()
+    views(plain, tables)
+    with Environment(session, config=config(tables)) as env:
+        first = Keeping(env, plain)
+        first.run(asking(tables, "region, sum(price) AS s", "GROUP BY region"))
+        assert first.run(asking(tables, "kind, count(*) AS n", "GROUP BY kind")) == PRODUCED
+    with Environment(session, config=config(tables)) as env:
+        second = Keeping(env, plain)
+        assert second.run(asking(tables, "kind, region, sum(price)", "GROUP BY ALL")) == READ
+        told = env.explain_kept(asking(tables, "count(*) AS n", "WHERE kind = 'n1'")(env))
+        assert "read: recurring: Aggregate, Join over sales, shops\n" in told
+
+
+def test_groups_that_are_lost_are_made_again(keeping: Keeping, tables: Path) -> None:
+    for column in ("region", "kind"):
+        keeping.run(asking(tables, f"{column}, count(*) AS n", f"GROUP BY {column}"))
+    [kept] = keeping.env.list_cached()
+    for location in kept.locations:
+        for file in Path(location).parent.glob("*.parquet"):
+            file.unlink()
+    keeping.run(asking(tables, "kind, region, count(*) AS n", "GROUP BY ALL"))
+    assert keeping.run(asking(tables, "region, kind, count(*) AS n", "GROUP BY ALL")) == READ
+
+
+def test_nothing_is_kept_for_some_rows_alone(keeping: Keeping, tables: Path) -> None:
+    keeping.run(asking(tables, "region, count(*) AS n", "GROUP BY region"))
+    asking(tables, "kind, count(*) AS n", "GROUP BY kind")(keeping.env).first()
+    assert keeping.env.list_cached() == []
+
+
+# -- what shuffles have left ------------------------------------------------------------------
+
+
+DRILLS = (
+    "SELECT * FROM ({}) ORDER BY s DESC, kind LIMIT 3",
+    "SELECT kind FROM ({}) WHERE n > (SELECT avg(n) FROM ({}))",
+    "SELECT sum(n) AS n FROM ({})",
+    "SELECT kind, rank() OVER (ORDER BY n DESC) AS r FROM ({})",
+    "SELECT a.kind, b.n FROM ({}) a JOIN ({}) b ON a.kind = b.kind",
+)
+
+
+@pytest.mark.parametrize("drill", DRILLS)
+def test_a_question_about_an_answer_runs_no_shuffle_of_it(
+    keeping: Keeping, tables: Path, drill: str
+) -> None:
+    answer = f"SELECT kind, sum(share) AS s, count(*) AS n FROM {SOLD} GROUP BY kind"
+
+    def make(session: Any) -> DataFrame:
+        views(session, tables)
+        found: DataFrame = session.sql(drill.format(answer, answer))
+        return found
+
+    def whole(session: Any) -> DataFrame:
+        views(session, tables)
+        found: DataFrame = session.sql(answer)
+        return found
+
+    whole(keeping.env).collect()
+    keeping.learned()
+    scans = Scans(keeping.env.spark)
+    rows = make(keeping.env).collect()
+    # Neither of the tables is read again.
+    assert scans.rows() == 0
+    assert sorted(map(repr, rows)) == sorted(map(repr, make(keeping.plain).collect()))
+    result = keeping.env.last_job_result
+    assert result is not None and result.reused_exchanges >= 1
+
+
+class Scans:
+    """Counts the rows of files, and of what was kept, that are read from now on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._before = {stage for stage, _ in self._stages()}
+
+    def rows(self) -> int:
+        return sum(rows for stage, rows in self._stages() if stage not in self._before)
+
+    def _stages(self) -> Iterator[tuple[int, int]]:
+        context = self._context
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # type: ignore[union-attr]
+        stages = context._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
+        for each in map(stages.apply, range(stages.size())):
+            yield each.stageId(), each.inputRecords()
+
+
+def test_an_answer_of_files_that_have_changed_is_computed(keeping: Keeping, tables: Path) -> None:
+    answer = asking(tables, "kind, sum(share) AS s, count(*) AS n", "GROUP BY kind")
+    less = asking(tables, "count(*) AS n", "GROUP BY kind")
+    answer(keeping.env).collect()
+    keeping.learned()
+    rows = keeping.plain.read.parquet(str(tables / "sales")).limit(50)
+    schema, found = rows.schema, rows.collect()
+    keeping.plain.createDataFrame(found, schema).write.mode("append").parquet(str(tables / "sales"))
+    views(keeping.plain, tables)
+    assert sum(row.n for row in less(keeping.env).collect()) == 3_050
+    keeping.run(less)

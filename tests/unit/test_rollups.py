@@ -1,0 +1,154 @@
+"""Which groups of a join are kept unasked, to make coarser ones of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.query_records import read, written
+from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.rollups import AskedRollups, Groups, Rollup
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument
+from holdfast.plan.group_counts import guess_values
+from holdfast.plan.grouped_join import grouped_join
+
+COUNTS = {"a": 10.0, "b": 7.0, "c": 40_000.0, "d": None}
+
+
+def groups(by: str, measures: str = "m") -> Groups:
+    """Groups by columns of one letter each."""
+    counts = {each: COUNTS.get(each, 2.0) for each in by}
+    return Groups({each: each for each in by}, {each: each for each in measures}, counts)
+
+
+def noted(*asked: Groups) -> AskedRollups:
+    rollups = AskedRollups()
+    for each in asked:
+        rollups.noted(Rollup("join", each))
+    return rollups
+
+
+def kept_for(rollups: AskedRollups, asked: Groups, *kept: tuple[Groups, int]) -> str | None:
+    found = rollups.worth_keeping("join", asked, kept)
+    return None if found is None else "".join(sorted({*found.by, *found.measures}))
+
+
+def test_what_was_asked_before_is_kept_with_what_is_asked_now() -> None:
+    assert kept_for(noted(groups("a", "m")), groups("b", "n")) == "abmn"
+
+
+def test_groups_that_would_be_too_many_together_are_left_out() -> None:
+    assert kept_for(noted(groups("a"), groups("c")), groups("b")) == "abm"
+
+
+def test_groups_that_are_too_many_or_of_an_unknown_number_are_not_kept() -> None:
+    assert kept_for(noted(groups("a")), groups("ac")) is None
+    assert kept_for(noted(groups("a")), groups("d")) is None
+
+
+def test_what_other_programs_have_kept_is_kept_as_well() -> None:
+    assert kept_for(noted(), groups("a"), (groups("e"), 50)) == "aem"
+
+
+def test_nothing_more_is_kept_of_a_join_with_more_groups_than_expected() -> None:
+    assert kept_for(noted(groups("a")), groups("b"), (groups("e"), 10_000_000)) is None
+
+
+def test_groups_that_nobody_reads_are_not_kept_again_and_again() -> None:
+    rollups = noted(groups("a"))
+    kept = 0
+    for letter in "efghijklmno":
+        asked = groups(letter)
+        fine = rollups.worth_keeping("join", asked, [])
+        kept += fine is not None
+        rollups.noted(Rollup("join", asked, fine))
+    assert kept == 1
+
+
+def test_groups_that_are_asked_for_again_are_kept_again() -> None:
+    rollups = noted(groups("a"))
+    for asked in (groups("e"), groups("f")):
+        rollups.noted(Rollup("join", asked, rollups.worth_keeping("join", asked, [])))
+    assert kept_for(rollups, groups("g")) is None
+    # All that it asks for has been asked for, if not together.
+    assert kept_for(rollups, groups("ae")) is not None
+
+
+def test_what_has_failed_is_not_tried_again() -> None:
+    rollups = noted(groups("a"))
+    rollups.failed("join")
+    assert not rollups.may_serve("join", groups("a"))
+    assert kept_for(rollups, groups("a")) is None
+
+
+SOME = st.builds(groups, st.text("abcdef", min_size=1), st.text("mnop", min_size=1))
+
+
+@given(st.lists(SOME, max_size=20), SOME)
+def test_what_is_kept_serves_what_is_asked_for_and_is_not_too_much(
+    before: Sequence[Groups], asked: Groups
+) -> None:
+    found = noted(*before).worth_keeping("join", asked, [])
+    if found is not None:
+        assert found.serve(asked)
+        assert found.number is not None and found.number <= 100_000
+
+
+def test_forms_with_datasets_are_written_down_and_read_again() -> None:
+    query = PastQuery("app", "p", 1, "collect", 0.0, 1.0, PlanPart(None, "Join", 1.0, 9))
+    ran = RanQuery(
+        query, "d", (KeptForm("k", frozenset("ab"), "ff"), KeptForm("j", frozenset("c")))
+    )
+    assert read(written(ran)) == ran
+
+
+def test_values_of_what_is_computed() -> None:
+    assert guess_values("AttributeReference", None, [None]) is None
+    assert guess_values("Month", None, [2_500.0]) == 12
+    assert guess_values("Month", None, [3.0]) == 3
+    assert guess_values("Remainder", None, [100.0]) == 100
+    assert guess_values("Concat", None, [4.0, 5.0]) == 20
+
+
+def operator(handle: int, name: str, inputs: int, *arguments: Any) -> OperatorDocument:
+    document = {"i": handle, "c": LOGICAL + name, "n": inputs, "t": None, "f": [*arguments]}
+    return cast(OperatorDocument, {**document, "o": []})
+
+
+def node(handle: int, name: str, *children: CanonicalNode) -> CanonicalNode:
+    return CanonicalNode(name, str(handle), children, (), handle, (), False, 0, False)
+
+
+def over(*between: tuple[str, Any]) -> tuple[CanonicalNode, dict[int, OperatorDocument]]:
+    """An aggregate of what some operators make of a join."""
+    operators = {0: operator(0, "Aggregate", 1, [], [])}
+    for handle, (name, argument) in enumerate(between, start=1):
+        operators[handle] = operator(handle, name, 1, argument)
+    last = len(operators)
+    operators[last] = operator(last, "Join", 2)
+    below = node(last, "Join")
+    for handle in range(last - 1, -1, -1):
+        name = operators[handle]["c"].removeprefix(LOGICAL)
+        below = node(handle, name, below)
+    return below, operators
+
+
+def test_conditions_between_an_aggregate_and_its_join_are_found() -> None:
+    found = grouped_join(*over(("Filter", {}), ("SubqueryAlias", "t"), ("Filter", {})))
+    assert found is not None and found.join.operator == "Join" and found.filters == (1, 3)
+    dropped = grouped_join(*over(("Project", [{"a": 1}])))
+    assert dropped is not None and dropped.filters == ()
+
+
+def test_an_aggregate_of_something_else_is_none_of_a_join() -> None:
+    computed = {"alias": 7, "of": {"c": EXPRESSIONS + "Add", "f": []}}
+    assert grouped_join(*over(("Project", [computed]))) is None
+    assert grouped_join(*over(("GlobalLimit", 5))) is None
+    aggregate, operators = over()
+    assert grouped_join(aggregate.children[0], operators) is None
