@@ -80,6 +80,13 @@ def test_groups_that_are_asked_for_again_are_kept_again() -> None:
     assert kept_for(rollups, groups("ae")) is not None
 
 
+def test_what_leaves_rows_out_does_not_pay_for_what_nobody_has_asked_for() -> None:
+    rollups = noted(groups("a"), groups("e"))
+    some = {"leaves_rows_out": True}
+    assert rollups.worth_keeping("join", groups("b"), [], **some) is None
+    assert rollups.worth_keeping("join", groups("ae"), [], **some) is not None
+
+
 def test_what_has_failed_is_not_tried_again() -> None:
     rollups = noted(groups("a"))
     rollups.failed("join")

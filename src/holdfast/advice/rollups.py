@@ -136,7 +136,12 @@ class AskedRollups:
         return is_likely and _are_few(asked.number) and not one.is_hopeless
 
     def worth_keeping(
-        self, join: str, asked: Groups, kept: Sequence[tuple[Groups, int]]
+        self,
+        join: str,
+        asked: Groups,
+        kept: Sequence[tuple[Groups, int]],
+        *,
+        leaves_rows_out: bool = False,
     ) -> Groups | None:
         """What is to be kept while groups are computed that aren't kept: as fine as may be of use.
 
@@ -144,9 +149,11 @@ class AskedRollups:
             join: its key.
             asked: the groups.
             kept: those that are kept, each with how many there are.
+            leaves_rows_out: they are computed of some rows alone, and what is kept of all of them:
+                that is worth it only where all of what is asked for was asked for before.
         """
         one = self._joins.get(join, _Asked())
-        if not self.may_serve(join, asked):
+        if not self.may_serve(join, asked) or (leaves_rows_out and not one.covers(asked)):
             return None
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
             return None

@@ -846,7 +846,9 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         asked = None
         if request is not None:
-            asked, request = self._implicit.asked(request, runs=False, keeps=True, rolls_up=True)
+            asked, request = self._implicit.asked(
+                request, runs=False, keeps=True, rolls_up=self._recoverable is None
+            )
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted

@@ -85,7 +85,7 @@ class Rollups:
                 continue
             self._note_first(join.key)
             groups = self._groups(asked, part, grouped)
-            chosen = None if groups is None else self._chosen(join, groups, keeps)
+            chosen = None if groups is None else self._chosen(grouped, join, groups, keeps)
             if chosen is None or chosen.fine is None:
                 continue
             plans = self._plans.rolled_up(asked.query, grouped, chosen.fine)
@@ -198,19 +198,22 @@ class Rollups:
                 self._asked.noted(each)
 
     def _groups(self, asked: AskedQuery, part: AskedPart, grouped: GroupedJoin) -> Groups | None:
+        key = asked.inputs.dataset_digest(part.node)
         with self._lock:
-            if part.node.digest in self._known:
-                self._known.move_to_end(part.node.digest)
-                return self._known[part.node.digest]
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
         operators = {each["i"]: each for each in all_operators([*asked.query.reading.operators])}
         found = self._plans.asked(asked.query, grouped, operators)
         with self._lock:
-            self._known[part.node.digest] = found
+            self._known[key] = found
             if len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
         return found
 
-    def _chosen(self, join: AskedPart, asked: Groups, keeps: bool) -> Rollup | None:
+    def _chosen(
+        self, grouped: GroupedJoin, join: AskedPart, asked: Groups, keeps: bool
+    ) -> Rollup | None:
         kept = [
             (_groups_of(form, result.kept), form, result.kept.rows)
             for form, result in self._kept(join)
@@ -223,7 +226,10 @@ class Rollups:
             return None
         with self._lock:
             fine = self._asked.worth_keeping(
-                join.key, asked, [(groups, rows) for groups, _, rows in kept]
+                join.key,
+                asked,
+                [(groups, rows) for groups, _, rows in kept],
+                leaves_rows_out=bool(grouped.filters),
             )
         return None if fine is None else Rollup(join.key, asked, fine)
 
