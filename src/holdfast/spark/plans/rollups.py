@@ -99,7 +99,10 @@ class RollupPlans:
             the JVM's analyzed plans.
         """
         groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
-        merged = self._in_jvm.merged(*self._written(query, grouped), groups)
+        written = self._written(query, grouped)
+        if not self._in_jvm.isAsked(*written, groups):
+            return None
+        merged = self._in_jvm.merged(*written, groups)
         return None if merged is None else (merged, groups)
 
     def _grouped(
