@@ -321,6 +321,25 @@ class Scans:
             yield each.stageId(), each.inputRecords()
 
 
+def test_nothing_is_written_where_shuffles_alone_are_reused(
+    session: SparkSession, tables: Path
+) -> None:
+    less = config(tables, **{"implicit-cache.results.enabled": False})
+    answer = asking(tables, "kind, sum(share) AS s, count(*) AS n", "GROUP BY kind")
+    with Environment(session, config=less) as env:
+        expected = sorted(row.n for row in answer(env).collect())
+        scans = Scans(env.spark)
+        counts = asking(tables, "count(*) AS n", "GROUP BY kind")
+        assert sorted(row.n for row in counts(env).collect()) == expected
+        assert scans.rows() == 0
+        assert env.list_cached() == []
+        # That is an order.
+        views(env, tables)
+        env.sql(f"SELECT kind, share, shop FROM {SOLD}").cache()
+        sums = asking(tables, "kind, sum(share) AS s, count(*) AS n", "GROUP BY kind")
+        assert sorted(row.n for row in sums(env).collect()) == expected
+
+
 def test_an_answer_of_files_that_have_changed_is_computed(keeping: Keeping, tables: Path) -> None:
     answer = asking(tables, "kind, sum(share) AS s, count(*) AS n", "GROUP BY kind")
     less = asking(tables, "count(*) AS n", "GROUP BY kind")

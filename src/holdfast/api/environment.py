@@ -962,7 +962,7 @@ class Environment(StreamEnvironment):
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
         if isinstance(query, Table) and (
-            self._implicit.recurring or self._known_plans.has_run(query)
+            self._implicit.looks_at_queries or self._known_plans.has_run(query)
         ):
             return True
         return self._may_have_part_of(query) or self._manager.results.may_find(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api.asked_query import AskedQuery
+from holdfast.api.live_answers import LiveAnswers
 from holdfast.api.recurring_results import RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
@@ -41,6 +42,8 @@ class ImplicitCache:
     Args:
         live: as above.
         recurring: as above.
+        answers: has queries read what aggregates have left where nothing is kept; None where
+            `recurring` does.
 
     Source: FLIP-36, "Implementation Details", phase 3, and "Long Term Goal".
     """
@@ -49,9 +52,11 @@ class ImplicitCache:
         self,
         live: LiveShuffles | None = None,
         recurring: RecurringResults | None = None,
+        answers: LiveAnswers | None = None,
     ) -> None:
         self.live = live
         self.recurring = recurring
+        self._answers = answers
 
     @classmethod
     def of(
@@ -78,8 +83,11 @@ class ImplicitCache:
         if not configuration.get(IMPLICIT_CACHE_ENABLED):
             return cls()
         live = _live_shuffles(spark, configuration)
+        aggregates = None if live is None else LiveAggregates(spark, bridge, live)
         if not configuration.get(IMPLICIT_CACHE_RESULTS_ENABLED):
-            return cls(live)
+            if aggregates is None:
+                return cls()
+            return cls(live, answers=LiveAnswers(aggregates, manager.wanted))
         stays = configuration.get(IMPLICIT_CACHE_RESULTS_LIFETIME)
         policy = RecurrencePolicy(
             configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
@@ -99,11 +107,16 @@ class ImplicitCache:
             history,
             policy,
             produce,
-            None if live is None else LiveAggregates(spark, bridge, live),
+            aggregates,
             reused_seconds,
             is_stored,
         )
         return cls(live, recurring)
+
+    @property
+    def looks_at_queries(self) -> bool:
+        """Whether a query may be run as another one, whatever it is of."""
+        return self.recurring is not None or self._answers is not None
 
     def start(self) -> None:
         """Queries that no table runs are looked at as well."""
@@ -152,11 +165,14 @@ class ImplicitCache:
             rolls_up: its aggregates may be made of finer ones; should it fail, `failed` is told,
                 and it is run as it was asked.
         """
-        if self.recurring is None:
-            return None, request
-        look = self.recurring.asked if runs else self.recurring.looked_at
         try:
-            asked = look(request.query, request.inputs, keeps=keeps, rolls_up=rolls_up)
+            if self.recurring is None:
+                if self._answers is None or not rolls_up:
+                    return None, request
+                asked = self._answers.looked_at(request.query, request.inputs)
+            else:
+                look = self.recurring.asked if runs else self.recurring.looked_at
+                asked = look(request.query, request.inputs, keeps=keeps, rolls_up=rolls_up)
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request
@@ -166,6 +182,8 @@ class ImplicitCache:
         """A query has failed that was made of others, see `AskedQuery.is_made_of_others`."""
         if self.recurring is not None:
             self.recurring.failed(asked)
+        if self._answers is not None:
+            self._answers.failed(asked)
 
     def ran(self, asked: AskedQuery | None, what: str, started: float, elapsed: float) -> None:
         """A query has ended well.
@@ -178,6 +196,8 @@ class ImplicitCache:
         """
         if self.recurring is not None and asked is not None:
             self.recurring.ran(asked, what, started, elapsed)
+        if self._answers is not None and asked is not None:
+            self._answers.ran(asked)
 
     def explained(self, asked: AskedQuery | None, runs: Callable[[], DataFrame]) -> Iterator[str]:
         """What becomes of a query's parts and shuffles, for people.

@@ -1,0 +1,64 @@
+"""Questions about answers, where nothing is kept unasked."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from holdfast.advice.asked_parts import asked_parts
+from holdfast.api.asked_query import AskedQuery
+from holdfast.plan.session_inputs import SessionInputs
+from holdfast.runtime.wanted import Wanted
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.plans.live_aggregates import LiveAggregates
+
+logger = logging.getLogger(__name__)
+
+
+class LiveAnswers:
+    """Has a session's queries read what the shuffles of earlier aggregates have left.
+
+    Args:
+        aggregates: that have run.
+        wanted: what is to be kept, as somebody has asked for it: that is an order.
+    """
+
+    def __init__(self, aggregates: LiveAggregates, wanted: Wanted[Query]) -> None:
+        self._aggregates = aggregates
+        self._wanted = wanted
+
+    def looked_at(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+        """What is to run in the stead of a query.
+
+        Args:
+            query: over its analyzed plan.
+            inputs: the settings that it runs under.
+        """
+        if self._wanted and any(self._wanted.find(node.digest) for node in query.root.walk()):
+            return AskedQuery(query, inputs, (), query)
+        # Nobody asks what is like it over other files.
+        parts = asked_parts(query.root, query.reading.operators, inputs, lambda: query.root)
+        asked = AskedQuery(query, inputs, parts, query)
+        found = self._aggregates.of(query, parts)
+        return asked if found is None else replace(asked, runs_as=found.query, alive=found.keys)
+
+    def ran(self, asked: AskedQuery) -> None:
+        """A query has ended well.
+
+        Args:
+            asked: what `looked_at` has given for it.
+        """
+        if asked.alive:
+            return
+        try:
+            self._aggregates.ran(asked.query, asked.parts)
+        except Exception:
+            logger.debug("it isn't known what a query has left", exc_info=True)
+
+    def failed(self, asked: AskedQuery) -> None:
+        """A query has failed, and may not have without what others have left.
+
+        Args:
+            asked: what `looked_at` has given for it.
+        """
+        self._aggregates.forget(asked.alive)
