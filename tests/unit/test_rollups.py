@@ -87,10 +87,22 @@ def test_what_leaves_rows_out_does_not_pay_for_what_nobody_has_asked_for() -> No
     assert rollups.worth_keeping("join", groups("ae"), [], **some) is not None
 
 
+def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
+    new = noted(*map(groups, "efg"))
+    assert new.are_kept_instead("join", groups("a"))
+    new.noted(Rollup("join", groups("h")))
+    # What is asked again tells nothing.
+    new.noted(Rollup("join", groups("h")))
+    assert not new.are_kept_instead("join", groups("a"))
+    new.noted(Rollup("join", groups("ef")))
+    new.noted(Rollup("join", groups("i"), groups("ij"), "dataset"))
+    assert new.are_kept_instead("join", groups("a"))
+
+
 def test_what_has_failed_is_not_tried_again() -> None:
     rollups = noted(groups("a"))
     rollups.failed("join")
-    assert not rollups.may_serve("join", groups("a"))
+    assert not rollups.are_kept_instead("join", groups("a"))
     assert kept_for(rollups, groups("a")) is None
 
 

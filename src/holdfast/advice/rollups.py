@@ -16,6 +16,9 @@ _MOST_ASKED = 16
 # So often something may be kept for groups that nobody has asked for before.
 _AT_FIRST = 1
 _MOST_CREDIT = 3
+# Fewer questions tell nothing; of more, so many must be answered by groups that others asked for.
+_FEW = 4
+_OFTEN = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,13 @@ class AskedRollups:
         """
         one = self._joins.setdefault(rollup.join, _Asked())
         self._joins.move_to_end(rollup.join)
-        if rollup.is_read or one.covers(rollup.asked):
+        is_served = rollup.is_read or one.covers(rollup.asked)
+        if is_served:
             one.credit = min(_MOST_CREDIT, one.credit + 1)
+        # What is asked again, or about an answer, tells nothing of other groups.
+        if not any(each.serve(rollup.asked) for each in one.last):
+            one.asked += 1
+            one.served += is_served
         if rollup.fine is not None and not rollup.is_read:
             one.credit -= 1
         one.add(rollup.asked)
@@ -124,15 +132,17 @@ class AskedRollups:
         """No groups of a join are kept any more, as that didn't work."""
         self._joins.setdefault(join, _Asked()).is_hopeless = True
 
-    def may_serve(self, join: str, asked: Groups) -> bool:
-        """Whether groups are few, and may be kept rather than the join's rows.
+    def are_kept_instead(self, join: str, asked: Groups) -> bool:
+        """Whether groups of a join are to be kept, and not its rows.
+
+        Not where most of what is asked of it are groups that nobody has asked for before.
 
         Args:
             join: its key.
             asked: the groups.
         """
         one = self._joins.get(join, _Asked())
-        is_likely = one.credit > 0 or one.covers(asked)
+        is_likely = one.asked < _FEW or one.served >= one.asked * _OFTEN
         return is_likely and _are_few(asked.number) and not one.is_hopeless
 
     def worth_keeping(
@@ -153,7 +163,9 @@ class AskedRollups:
                 that is worth it only where all of what is asked for was asked for before.
         """
         one = self._joins.get(join, _Asked())
-        if not self.may_serve(join, asked) or (leaves_rows_out and not one.covers(asked)):
+        if one.is_hopeless or not _are_few(asked.number):
+            return None
+        if not one.covers(asked) and (leaves_rows_out or one.credit <= 0):
             return None
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
             return None
@@ -179,11 +191,15 @@ class _Asked:
     Attributes:
         last: the last groups, in order.
         credit: how often something may be kept that nobody may read.
+        asked: how many groups have been asked for that no others had.
+        served: how many of them were kept, or could have been.
         is_hopeless: nothing is kept.
     """
 
     last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
     credit: int = _AT_FIRST
+    asked: int = 0
+    served: int = 0
     is_hopeless: bool = False
 
     def add(self, asked: Groups) -> None:

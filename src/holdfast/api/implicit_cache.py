@@ -197,7 +197,7 @@ class ImplicitCache:
         if self.recurring is not None and asked is not None:
             self.recurring.ran(asked, what, started, elapsed)
         if self._answers is not None and asked is not None:
-            self._answers.ran(asked)
+            self._answers.ran(asked, elapsed)
 
     def explained(self, asked: AskedQuery | None, runs: Callable[[], DataFrame]) -> Iterator[str]:
         """What becomes of a query's parts and shuffles, for people.

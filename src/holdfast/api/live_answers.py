@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 
 from holdfast.advice.asked_parts import asked_parts
+from holdfast.advice.repeated_queries import RepeatedQueries
 from holdfast.api.asked_query import AskedQuery
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.wanted import Wanted
@@ -26,6 +27,7 @@ class LiveAnswers:
     def __init__(self, aggregates: LiveAggregates, wanted: Wanted[Query]) -> None:
         self._aggregates = aggregates
         self._wanted = wanted
+        self._repeated = RepeatedQueries()
 
     def looked_at(self, query: Query, inputs: SessionInputs) -> AskedQuery:
         """What is to run in the stead of a query.
@@ -39,17 +41,21 @@ class LiveAnswers:
         # Nobody asks what is like it over other files.
         parts = asked_parts(query.root, query.reading.operators, inputs, lambda: query.root)
         asked = AskedQuery(query, inputs, parts, query)
+        if self._repeated.forms_before(asked.digest) is not None:
+            return asked
         found = self._aggregates.of(query, parts)
         return asked if found is None else replace(asked, runs_as=found.query, alive=found.keys)
 
-    def ran(self, asked: AskedQuery) -> None:
+    def ran(self, asked: AskedQuery, elapsed: float) -> None:
         """A query has ended well.
 
         Args:
             asked: what `looked_at` has given for it.
+            elapsed: how long it took, in seconds.
         """
         if asked.alive:
             return
+        self._repeated.ran(asked.digest, {}, elapsed)
         try:
             self._aggregates.ran(asked.query, asked.parts)
         except Exception:

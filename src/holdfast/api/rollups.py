@@ -30,6 +30,9 @@ from holdfast.storage.kept_dataset import KeptDataSet
 _MOST_KNOWN = 1_000
 # Each holds a plan in the JVM.
 _MOST_FIRST = 64
+# How much longer it may take to compute all of a join than the rows that a query uses, as guessed:
+# one equality is little enough.
+_MOST_EXTRA = 5.0
 _BY = "by "
 
 logger = logging.getLogger(__name__)
@@ -138,9 +141,11 @@ class Rollups:
         """
         found = set()
         for part, grouped, join in _grouped_joins(asked):
+            if join.extra > _MOST_EXTRA:
+                continue
             groups = self._groups(asked, part, grouped) if self._history.times(join.key) else None
             with self._lock:
-                if groups is not None and self._asked.may_serve(join.key, groups):
+                if groups is not None and self._asked.are_kept_instead(join.key, groups):
                     found.add(join.key)
         return frozenset(found)
 
@@ -222,7 +227,7 @@ class Rollups:
         if serving:
             fewest, form, _ = min(serving, key=lambda each: each[2])
             return Rollup(join.key, asked, fewest, form.dataset)
-        if not keeps:
+        if not keeps or join.extra > _MOST_EXTRA:
             return None
         with self._lock:
             fine = self._asked.worth_keeping(
