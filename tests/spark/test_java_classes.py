@@ -102,6 +102,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "WrittenTables": written_tables(spark),
         "PossibleParts": new_object(spark, "PossibleParts"),
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),
+        "Rollups": new_object(spark, "Rollups", spark._jsparkSession),
         "UncachedQueries": new_object(spark, "UncachedQueries"),
         "PlannedWrites": new_object(spark, "PlannedWrites"),
         "RowTee": new_object(spark, "RowTee"),
