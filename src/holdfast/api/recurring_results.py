@@ -111,7 +111,7 @@ class RecurringResults:
         self.behind = BehindTheAnswer(spark)
         self._joins = ExplicitJoins(spark, bridge)
         self._projections = EarlyProjections(spark, bridge)
-        self._rollups = _rollups(spark, bridge, manager, history)
+        self._rollups = _rollups(spark, bridge, manager, history, policy)
         self._cores = spark.sparkContext.defaultParallelism
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
@@ -479,9 +479,11 @@ def _rollups(
     bridge: CatalystBridge,
     manager: CacheServiceManager[Query],
     history: QueryHistory,
+    policy: RecurrencePolicy,
 ) -> Rollups | None:
     try:
-        return Rollups(RollupPlans(spark, bridge), bridge, manager, history)
+        plans = RollupPlans(spark, bridge)
+        return Rollups(plans, bridge, manager, history, policy.least_seconds)
     except UnsupportedSparkError as error:
         logger.warning("aggregates are not made of finer ones: %s", error)
         return None

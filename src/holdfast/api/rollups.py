@@ -50,6 +50,7 @@ class Rollups:
         bridge: reads and rewrites plans.
         manager: what is cached and what is kept.
         history: past queries.
+        least_seconds: what a join takes at least of which groups are kept, in seconds of tasks.
 
     Source: FLIP-36, "Long Term Goal".
     """
@@ -60,11 +61,13 @@ class Rollups:
         bridge: CatalystBridge,
         manager: CacheServiceManager[Query],
         history: QueryHistory,
+        least_seconds: float,
     ) -> None:
         self._plans = plans
         self._bridge = bridge
         self._manager = manager
         self._history = history
+        self._least_seconds = least_seconds
         self._lock = threading.Lock()
         self._asked = AskedRollups()
         self._known: OrderedDict[str, Groups | None] = OrderedDict()
@@ -141,7 +144,7 @@ class Rollups:
         """
         found = set()
         for part, grouped, join in _grouped_joins(asked):
-            if join.extra > _MOST_EXTRA:
+            if not self._is_worth_it(join):
                 continue
             groups = self._groups(asked, part, grouped) if self._history.times(join.key) else None
             with self._lock:
@@ -227,7 +230,7 @@ class Rollups:
         if serving:
             fewest, form, _ = min(serving, key=lambda each: each[2])
             return Rollup(join.key, asked, fewest, form.dataset)
-        if not keeps or join.extra > _MOST_EXTRA:
+        if not keeps or not self._is_worth_it(join):
             return None
         with self._lock:
             fine = self._asked.worth_keeping(
@@ -237,6 +240,11 @@ class Rollups:
                 leaves_rows_out=bool(grouped.filters),
             )
         return None if fine is None else Rollup(join.key, asked, fine)
+
+    def _is_worth_it(self, join: AskedPart) -> bool:
+        """Whether a join takes long, and all of it little longer than what a query uses of it."""
+        takes_long = self._history.seconds_of(join) >= self._least_seconds
+        return takes_long and join.extra <= _MOST_EXTRA
 
     def _kept(self, join: AskedPart) -> Iterator[tuple[KeptForm, KeptResult]]:
         """The groups of a join that are kept."""
