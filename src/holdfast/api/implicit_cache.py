@@ -83,11 +83,11 @@ class ImplicitCache:
         if not configuration.get(IMPLICIT_CACHE_ENABLED):
             return cls()
         live = _live_shuffles(spark, configuration)
-        aggregates = None if live is None else LiveAggregates(spark, bridge, live)
+        answers = None
+        if live is not None:
+            answers = LiveAnswers(LiveAggregates(spark, bridge, live), manager.wanted)
         if not configuration.get(IMPLICIT_CACHE_RESULTS_ENABLED):
-            if aggregates is None:
-                return cls()
-            return cls(live, answers=LiveAnswers(aggregates, manager.wanted))
+            return cls(live, answers=answers)
         stays = configuration.get(IMPLICIT_CACHE_RESULTS_LIFETIME)
         policy = RecurrencePolicy(
             configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
@@ -107,7 +107,7 @@ class ImplicitCache:
             history,
             policy,
             produce,
-            aggregates,
+            answers,
             reused_seconds,
             is_stored,
         )

@@ -1,4 +1,4 @@
-"""Questions about answers, where nothing is kept unasked."""
+"""Questions about answers, which read what the answers' shuffles have left."""
 
 from __future__ import annotations
 
@@ -43,8 +43,20 @@ class LiveAnswers:
         asked = AskedQuery(query, inputs, parts, query)
         if self._repeated.forms_before(asked.digest) is not None:
             return asked
-        found = self._aggregates.of(query, parts)
-        return asked if found is None else replace(asked, runs_as=found.query, alive=found.keys)
+        return self.alive(asked) or asked
+
+    def alive(self, asked: AskedQuery) -> AskedQuery | None:
+        """A query that reads what is left of its aggregates' shuffles; None if nothing is.
+
+        Args:
+            asked: the query.
+        """
+        try:
+            found = self._aggregates.of(asked.query, asked.parts)
+        except Exception:
+            logger.debug("a query doesn't read what is left of its aggregates", exc_info=True)
+            return None
+        return None if found is None else replace(asked, runs_as=found.query, alive=found.keys)
 
     def ran(self, asked: AskedQuery, elapsed: float) -> None:
         """A query has ended well.
@@ -53,9 +65,18 @@ class LiveAnswers:
             asked: what `looked_at` has given for it.
             elapsed: how long it took, in seconds.
         """
+        if not asked.alive:
+            self._repeated.ran(asked.digest, {}, elapsed)
+        self.left(asked)
+
+    def left(self, asked: AskedQuery) -> None:
+        """A query has left shuffles, if it isn't made of those of others.
+
+        Args:
+            asked: the query.
+        """
         if asked.alive:
             return
-        self._repeated.ran(asked.digest, {}, elapsed)
         try:
             self._aggregates.ran(asked.query, asked.parts)
         except Exception:

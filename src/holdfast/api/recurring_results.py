@@ -21,6 +21,7 @@ from holdfast.advice.repeated_queries import RepeatedQueries
 from holdfast.advice.worth_keeping import Verdict, worth_keeping
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
+from holdfast.api.live_answers import LiveAnswers
 from holdfast.api.rollups import Rollups
 from holdfast.errors import UnsupportedSparkError
 from holdfast.ids import IntermediateDataSetID
@@ -33,7 +34,6 @@ from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.explicit_joins import ExplicitJoins
-from holdfast.spark.plans.live_aggregates import LiveAggregates
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
 from holdfast.spark.plans.rollups import RollupPlans
 from holdfast.spark.plans.shapes import template
@@ -79,7 +79,7 @@ class RecurringResults:
         history: past queries.
         policy: what is kept, and for how long.
         produce: produces a query, which is wanted, under its settings.
-        live: aggregates that queries have run, and what their shuffles have left; None for nothing.
+        live: has queries read what the shuffles of aggregates have left; None for nothing.
         reused_seconds: of tasks, that shuffles of earlier queries save a query as it was asked.
         is_stored: whether Spark itself has persisted a part of a query, which it looks for by plans
             as they were written.
@@ -95,7 +95,7 @@ class RecurringResults:
         history: QueryHistory,
         policy: RecurrencePolicy,
         produce: Callable[[Query, SessionInputs], object],
-        live: LiveAggregates | None,
+        live: LiveAnswers | None,
         reused_seconds: Callable[[Query], float],
         is_stored: Callable[[Query], bool],
     ) -> None:
@@ -157,7 +157,7 @@ class RecurringResults:
             # Plans of one digest may be written in other ways, and use other columns on the way.
             forms = self._served(parts, {key: [form] for key, form in before.items()})
             return self._running_as(asked, forms)
-        alive = self._alive(asked) if rolls_up else None
+        alive = self._live.alive(asked) if rolls_up and self._live is not None else None
         if alive is not None:
             return alive
         rolled_up = self._rolled_up(asked, keeps=keeps) if rolls_up else None
@@ -181,17 +181,6 @@ class RecurringResults:
             inputs,
             lambda: template(self._bridge, query),
         )
-
-    def _alive(self, asked: AskedQuery) -> AskedQuery | None:
-        """A query that reads what is left of its aggregates' shuffles; None if nothing is."""
-        if self._live is None:
-            return None
-        try:
-            found = self._live.of(asked.query, asked.parts)
-        except Exception:
-            logger.debug("a query doesn't read what is left of its aggregates", exc_info=True)
-            return None
-        return None if found is None else replace(asked, runs_as=found.query, alive=found.keys)
 
     def _rolled_up(self, asked: AskedQuery, *, keeps: bool) -> AskedQuery | None:
         if self._rollups is None:
@@ -221,7 +210,7 @@ class RecurringResults:
             asked: what `asked` has given for it.
         """
         if self._live is not None:
-            self._live.forget(asked.alive)
+            self._live.failed(asked)
         if self._rollups is not None:
             self._rollups.failed(asked)
 
@@ -446,8 +435,8 @@ class RecurringResults:
         query = self._history.past(measured.root, what, started, elapsed)
         forms = tuple(asked.forms.values())
         self._history.add(RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses))
-        if self._live is not None and not asked.alive:
-            self._live.ran(asked.query, asked.parts)
+        if self._live is not None:
+            self._live.left(asked)
         if self._rollups is not None:
             self._rollups.ran(asked)
         if not asked.is_made_of_others:

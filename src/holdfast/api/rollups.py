@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -34,8 +33,6 @@ _MOST_FIRST = 64
 # one equality is little enough.
 _MOST_EXTRA = 5.0
 _BY = "by "
-
-logger = logging.getLogger(__name__)
 
 
 class Rollups:
@@ -211,8 +208,7 @@ class Rollups:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        operators = {each["i"]: each for each in all_operators([*asked.query.reading.operators])}
-        found = self._plans.asked(asked.query, grouped, operators)
+        found = self._plans.asked(asked.query, grouped)
         with self._lock:
             self._known[key] = found
             if len(self._known) > _MOST_KNOWN:

@@ -37,6 +37,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.optimizer.ReorderJoin$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -323,7 +324,8 @@ public final class Rollups {
         List found = new ArrayList();
         Iterator each = between.iterator();
         while (each.hasNext()) {
-            conjuncts(((Filter) each.next()).condition(), found);
+            found.addAll(list(ReorderJoin$.MODULE$.splitConjunctivePredicates(
+                ((Filter) each.next()).condition())));
         }
         return found;
     }
@@ -389,15 +391,12 @@ public final class Rollups {
 
     static boolean isSame(Expression asked, Map names, Map renamed, Expression told) {
         Map columns = new HashMap();
-        ArrayDeque waiting = new ArrayDeque();
-        waiting.push(asked);
-        while (!waiting.isEmpty()) {
-            Expression each = (Expression) waiting.pop();
-            if (each instanceof AttributeReference) {
-                Long id = Long.valueOf(((AttributeReference) each).exprId().id());
-                columns.put(each, renamed.get(names.get(id)));
+        List all = leaves(asked);
+        for (int index = 0; index < all.size(); index++) {
+            if (all.get(index) instanceof AttributeReference) {
+                AttributeReference each = (AttributeReference) all.get(index);
+                columns.put(each, renamed.get(names.get(Long.valueOf(each.exprId().id()))));
             }
-            pushAll(each.children(), waiting);
         }
         return ((Expression) asked.transform(function(columns))).semanticEquals(told);
     }
@@ -648,15 +647,6 @@ public final class Rollups {
             found.add("g" + index);
         }
         return found;
-    }
-
-    static void conjuncts(Expression condition, List found) {
-        if (condition instanceof And) {
-            conjuncts((Expression) condition.children().head(), found);
-            conjuncts((Expression) condition.children().last(), found);
-        } else {
-            found.add(condition);
-        }
     }
 
     static void pushAll(scala.collection.Seq all, ArrayDeque waiting) {

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from holdfast.files.local_path import local_path
 from holdfast.lazy_module import LazyModule
 from holdfast.plan.document import OperatorDocument
-from holdfast.plan.file_sources import FileListing, file_listing
+from holdfast.plan.file_sources import file_listing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,49 +25,31 @@ _MOSTLY_NEW = 0.5
 _REMEMBERED = 1_000
 
 
-class ColumnValues:
-    """How many values columns have. Safe for use by several threads.
+def column_values(column: int, operators: Iterable[OperatorDocument]) -> float | None:
+    """How many values a column has, about; None where nobody knows.
 
-    Some rows are looked at, of the beginning, the middle and the end of one file: of Parquet, on
-    this machine.
+    Some rows are looked at, of the beginning, the middle and the end of the largest file: of
+    Parquet, on this machine.
+
+    Args:
+        column: its id.
+        operators: of a plan, among them what reads it.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, str], float | None] = OrderedDict()
-
-    def of(self, column: int, operators: Iterable[OperatorDocument]) -> float | None:
-        """How many values a column has, about; None where nobody knows.
-
-        Args:
-            column: its id.
-            operators: of a plan, among them what reads it.
-        """
-        for operator in operators:
-            listing = file_listing(operator)
-            if listing is not None and column in operator.get("out", ()):
-                name = operator["s"]["fields"][operator["out"].index(column)]["name"]
-                return self._of_files(listing, name)
-        return None
-
-    def _of_files(self, listing: FileListing, name: str) -> float | None:
-        if not listing["files"]:
-            return None
-        largest = max(listing["files"], key=lambda file: file[1])
-        key = (largest[0], largest[2], name)
-        with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-            found = _counted(largest[0], name, len(listing["files"]))
-        with self._lock:
-            self._known[key] = found
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return found
+    for operator in operators:
+        listing = file_listing(operator)
+        if listing is not None and column in operator.get("out", ()):
+            name = operator["s"]["fields"][operator["out"].index(column)]["name"]
+            files = listing["files"]
+            if not files:
+                return None
+            place, _, modified, *_ = max(files, key=lambda file: file[1])
+            return _counted(place, modified, name, len(files))
+    return None
 
 
-def _counted(place: str, name: str, files: int) -> float | None:
+# Another version of the file is another file.
+@lru_cache(_REMEMBERED)
+def _counted(place: str, modified: int, name: str, files: int) -> float | None:
     try:
         with pq.ParquetFile(local_path(place)) as file:
             groups = range(file.num_row_groups)

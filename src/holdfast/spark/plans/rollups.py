@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from holdfast.advice.rollups import Groups
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.document import OperatorDocument
+from holdfast.plan.file_sources import all_operators
 from holdfast.plan.group_counts import OF_CONDITION, guess_values, product
 from holdfast.plan.grouped_join import GroupedJoin
 from holdfast.plan.terms import digests
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
-from holdfast.spark.plans.column_values import ColumnValues
+from holdfast.spark.plans.column_values import column_values
 
 _BETWEEN, _BETWEEN_LINES = "\1", "\2"
 # Of columns that are called the same.
@@ -47,30 +47,26 @@ class RollupPlans:
         self._bridge = bridge
         self._jvm = JvmMembers.of(spark)
         self._in_jvm = new_object(spark, "Rollups", spark._jsparkSession)
-        self._values = ColumnValues()
 
-    def asked(
-        self, query: Query, grouped: GroupedJoin, operators: Mapping[int, OperatorDocument]
-    ) -> Groups | None:
+    def asked(self, query: Query, grouped: GroupedJoin) -> Groups | None:
         """What an aggregate asks for; None where finer groups can't make the same of it.
 
         Args:
             query: over the analyzed plan.
             grouped: of its canonical plan.
-            operators: those of the plan, by their handles.
         """
         written = self._written(query, grouped)
         told = str(self._in_jvm.asked(*written))
         if not told:
             return None
-        below = [operators[node.handle] for node in grouped.join.walk()]
+        operators = all_operators([*query.reading.operators])
         counts: dict[str, float | None] = {}
         measures: dict[str, None] = {}
         for kind, *texts in (line.split(_BETWEEN) for line in told.split(_BETWEEN_LINES)):
             if kind == "function":
                 measures |= dict.fromkeys(texts)
                 continue
-            first, *pieces = _pairs(texts, lambda column: self._values.of(column, below))
+            first, *pieces = _pairs(texts, lambda column: column_values(column, operators))
             counts |= dict([first] if kind == "key" else _decided_by(first[0], pieces))
         if not counts or not measures:
             return None
