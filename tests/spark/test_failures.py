@@ -445,6 +445,40 @@ def test_a_write_holds_each_row_once_when_data_is_lost_in_its_middle(
     assert len(result_of(env).losses) == len(warnings()) == 1
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite", "error"])
+def test_a_task_of_the_first_attempt_that_commits_too_late_adds_no_rows(
+    spark: SparkSession, env: Environment, tmp_path: Path, mode: str
+) -> None:
+    hot = keep(env, numbers(spark))
+    path = tmp_path / "out"
+    late = tmp_path / "late"
+    spark.range(1000, 1010).coalesce(1).write.parquet(str(late))
+    if mode != "error":
+        spark.range(100, 103).write.parquet(str(path))
+    kept, asked, uncommitted = str(location(env)), str(tmp_path / "asked"), path / "_temporary"
+
+    @F.udf("long")
+    def passed(number):  # type: ignore[no-untyped-def] # PySpark would take hints for its own.
+        if number == 10 and not os.path.exists(asked):
+            Path(asked).touch()
+            # The first attempt is cleared away once a task misses its file.
+            end = time.monotonic() + 20
+            while not uncommitted.exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            shutil.rmtree(kept, ignore_errors=True)
+            while uncommitted.exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            shutil.copytree(late, uncommitted / "0" / "task_00000000000000000000_0001_m_000001")
+        return number
+
+    lossy = hot.select(passed.asNondeterministic()("id").alias("id"))
+    lossy.write.mode(mode).parquet(str(path))
+    assert Path(asked).exists() and not uncommitted.exists()
+    rows = sorted(row.id for row in spark.read.parquet(str(path)).collect())
+    assert rows == [*range(60), *([100, 101, 102] if mode == "append" else [])]
+    assert len(result_of(env).losses) == 1
+
+
 # -- rows one by one -------------------------------------------------------------------------------
 
 

@@ -5,7 +5,11 @@ because its committer renames them into place at the end; it does leave an empty
 a second attempt with mode ``error`` would fail and one with ``ignore`` would skip. With
 ``mapreduce.fileoutputcommitter.algorithm.version=2`` every task renames its own files, so a write
 that fails leaves the rows of the tasks that had finished. JDBC and other sources that Spark hands
-the rows to one by one do the same.
+the rows one by one do the same.
+
+"Leaves no rows behind" holds once its tasks have ended: a stage that fails ends the job while
+others of its tasks still run, and one that was allowed to commit may rename its files to where the
+job commits from after the job has been cleared away. The next write there would take them.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from pyspark.errors import AnalysisException
 from holdfast.api.context import RetryRefused
 from holdfast.errors import SinkError
 from holdfast.sinks.sink_mode import SinkMode
-from holdfast.spark.interruptible import over_before_clearing
+from holdfast.spark.interruptible import are_tasks_over, over_before_clearing
 from holdfast.spark.write_commands import write_command
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ _V2_COMMANDS = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynam
 _FILE_FORMATS = frozenset({"avro", "csv", "hive", "json", "orc", "parquet", "text", "xml"})
 _DDL_UTILS = "org.apache.spark.sql.execution.command.DDLUtils"
 _HADOOP_PATH = "org.apache.hadoop.fs.Path"
+# Where tasks put their files until the job commits: as Hadoop's committer calls it.
+_UNCOMMITTED = "_temporary"
 _COMMITTER_VERSION = "mapreduce.fileoutputcommitter.algorithm.version"
 
 
@@ -65,11 +71,20 @@ class WriteTarget:
     files: FilesWrite | None = None
 
     def before_retry(self) -> None:
-        """Undoes what a failed attempt left behind.
+        """Undoes what a failed attempt left behind, once nothing of it writes any more.
 
         Raises:
-            RetryRefused: It left rows behind that a retry would duplicate.
+            RetryRefused: It left rows behind that a retry would duplicate, or may still do so.
         """
+        if not are_tasks_over():
+            raise RetryRefused(
+                "The write was not retried: tasks of its first attempt still run, and may write "
+                "rows that a retry would duplicate."
+            )
+        self._undo()
+
+    def _undo(self) -> None:
+        """Removes what a retry would find; raises RetryRefused where that can't be done."""
 
 
 class SettledTarget(WriteTarget):
@@ -89,6 +104,7 @@ class UnrepeatableTarget(WriteTarget):
         self._what = what
 
     def before_retry(self) -> None:
+        # Whatever still runs: it may have left rows already.
         raise RetryRefused(
             f"The write to {self._what} was not retried: its first attempt may have left rows "
             "there, which a retry would duplicate."
@@ -110,14 +126,16 @@ class DirectoryTarget(WriteTarget):
     def __init__(
         self, session: SparkSession, path: Any, *, is_new: bool, files_before: int | None
     ) -> None:
+        self._session = session
         self._path = path
         self._file_system = _file_system(session, path)
         self._is_new = is_new
         self._files_before = files_before
 
-    def before_retry(self) -> None:
+    def _undo(self) -> None:
         if not self._file_system.exists(self._path):
             return
+        self._file_system.delete(_child(self._session, self._path, _UNCOMMITTED), True)
         files = _file_count(self._file_system, self._path)
         if self._files_before is not None and files > self._files_before:
             raise RetryRefused(
@@ -175,8 +193,7 @@ class OwnSourceTarget(WriteTarget):
         self._session.catalog.refreshByPath(self._path.toString())
 
     def _beside(self, name: str) -> Any:
-        jvm: Any = self._session._jvm
-        return getattr(jvm, _HADOOP_PATH)(self._path.getParent(), name)
+        return _child(self._session, self._path.getParent(), name)
 
     def _rename(self, source: Any, target: Any) -> None:
         if not self._file_system.rename(source, target):
@@ -320,7 +337,8 @@ def _target_of_command(session: SparkSession, java_writer: Any, command: Any) ->
     kind = _simple_name(command)
     if kind == _FILE_COMMAND:
         if command.mode().toString() == "Overwrite":
-            return WriteTarget()
+            path = command.outputPath()
+            return DirectoryTarget(session, path, is_new=False, files_before=None)
         return _directory(session, java_writer, command.outputPath())
     if kind == "SaveIntoDataSourceCommand" and command.mode().toString() != "Overwrite":
         return UnrepeatableTarget(java_writer.source())
@@ -375,6 +393,11 @@ def _is_file_format(metadata: Any) -> bool:
 def _path(session: SparkSession, location: Any) -> Any:
     path = getattr(session._jvm, _HADOOP_PATH)(location)
     return _file_system(session, path).makeQualified(path)
+
+
+def _child(session: SparkSession, path: Any, name: str) -> Any:
+    jvm: Any = session._jvm
+    return getattr(jvm, _HADOOP_PATH)(path, name)
 
 
 def _file_system(session: SparkSession, path: Any) -> Any:

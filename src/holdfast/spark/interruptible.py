@@ -37,6 +37,8 @@ LABEL = "holdfast.label"
 _STOP_MS = 10_000
 # A Python worker has two seconds to end after its task was killed.
 _TASKS_END_MS = 5_000
+# A function of the user's may take long for one row, which nothing ends before.
+_ZOMBIES_END_MS = 60_000
 # Py4J logs an interrupt with its traceback, twice, although it raises it; and once more where a
 # handler of PySpark's has asked the JVM something in the middle of a call.
 _PY4J_SAYS = {
@@ -242,8 +244,19 @@ def over_before_clearing() -> Iterator[None]:
             blocks[-1].stop()
         # After any other error nothing is written any more, be it that a job still answers.
         elif blocks and isinstance(error, (PySparkException, Py4JError)):
-            _wait_for_tasks(blocks[-1])
+            _are_over(blocks[-1], _TASKS_END_MS)
         raise
+
+
+def are_tasks_over() -> bool:
+    """Waits until no task runs that this thread's block has started, of jobs that failed as well.
+
+    Such a task may still put files in place where the same is about to be written once more.
+
+    Returns:
+        whether none does, after at most a minute; outside of blocks there is nothing to wait for.
+    """
+    return not _here.blocks or _are_over(_here.blocks[-1], _ZOMBIES_END_MS)
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -275,16 +288,17 @@ def _asked(call: Callable[[], object]) -> bool:
     return True
 
 
-def _wait_for_tasks(block: Interruptible) -> None:
+def _are_over(block: Interruptible, patience_ms: int) -> bool:
     if block.label is None:
-        return
+        return False
     try:
-        over = bool(block.jobs.awaitTasks(block.label, _TASKS_END_MS))
+        over = bool(block.jobs.awaitTasks(block.label, patience_ms))
     except Py4JError as error:
         logger.debug("it isn't known whether tasks still run: %s", error)
-        return
+        return False
     if not over:
         logger.debug("tasks of a job that has failed still run")
+    return over
 
 
 def _is_to_be_seen(record: logging.LogRecord) -> bool:
