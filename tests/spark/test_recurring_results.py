@@ -22,6 +22,8 @@ from holdfast import Environment
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.storage_use import StorageUse
 from holdfast.cli.main import main
+from holdfast.runtime.wanted import CachedComputation
+from holdfast.spark.session_settings import session_inputs
 
 
 class Keeping:
@@ -465,6 +467,28 @@ def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     keeping.run(by(tables, "region"))
     # Alone it would take 100 s.
     assert time.monotonic() - begun < 60
+
+
+def test_what_was_to_be_kept_while_the_program_is_idle_is_not_kept_by_an_action(
+    keeping: Keeping, tables: Path
+) -> None:
+    env, make = keeping.env, by(tables, "region")
+    query = env._known_plans.query(make(env))
+    deferred = CachedComputation(query.root.digest, query, "deferred", None, is_deferred=True)
+    env._manager.wanted.register(deferred, env._implicit.recurring)
+    # As after a production that has given way to the next action.
+    assert keeping.run(make) == []
+    env._produce_unasked(query, session_inputs(env._plain))
+    assert keeping.run(make) == ["read from cache"]
+    # What somebody asks for is kept by whoever comes first.
+    other = by(tables, "name")
+    query = env._known_plans.query(other(env))
+    deferred = CachedComputation(query.root.digest, query, "deferred", None, is_deferred=True)
+    env._manager.wanted.register(deferred, env._implicit.recurring)
+    cached = other(env).cache()
+    cached.collect()
+    result = env.last_job_result
+    assert result is not None and result.vertices[0].outcome.value == "produced"
 
 
 def test_commands_tell_what_was_kept_and_why(

@@ -936,7 +936,7 @@ class Environment(StreamEnvironment):
 
     def _produce_unasked(self, query: Query, inputs: SessionInputs) -> None:
         """Produces what is wanted, for nobody who waits for it."""
-        request = JobRequest("behind the answer", query, query.root, inputs)
+        request = JobRequest("behind the answer", query, query.root, inputs, is_awaited=False)
         with self.left_alone():
             self._master.run(request, lambda dataframe: None)
 

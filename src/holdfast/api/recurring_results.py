@@ -354,7 +354,9 @@ class RecurringResults:
         found = {part.key: forms[part.key] for part in parts}
         return replace(asked, runs_as=query, forms=found)
 
-    def _want(self, asked: AskedQuery, part: AskedPart, form: KeptForm) -> Query | None:
+    def _want(
+        self, asked: AskedQuery, part: AskedPart, form: KeptForm, *, is_deferred: bool = False
+    ) -> Query | None:
         """From now on jobs keep a part; None where it can't be computed by itself."""
         node = part_with(asked.runs_as.root, part.node, form.columns)
         query = None if node is None else self._bridge.part(asked.runs_as, node)
@@ -363,7 +365,9 @@ class RecurringResults:
             return None
         self._history.add_form(form)
         name = f"recurring: {summarize(node)}"
-        computation = CachedComputation(node.digest, query, name, self._policy.lifetime)
+        computation = CachedComputation(
+            node.digest, query, name, self._policy.lifetime, is_deferred=is_deferred
+        )
         self._manager.wanted.register(computation, self)
         with self._lock:
             self._wanted[node.digest] = None
@@ -458,7 +462,7 @@ class RecurringResults:
             return
         running = self._running_as(asked, {form.key: form})
         for part in _topmost(running.parts, running.forms):
-            query = self._want(running, part, form)
+            query = self._want(running, part, form, is_deferred=True)
             if query is not None:
                 self._produce(query, asked.inputs)
 

@@ -78,6 +78,7 @@ class JobRequest(Generic[Q]):
         inputs: the settings that it runs under.
         takes_all_rows: what computes the answer asks for all rows of the query, in whatever session
             it is; and when that fails, it can be done again.
+        is_awaited: somebody waits for the answer, and not for what is deferred.
         job_id: identifies the job, over all of its starts.
         listeners: hear what happens to it.
     """
@@ -87,6 +88,7 @@ class JobRequest(Generic[Q]):
     root: CanonicalNode
     inputs: SessionInputs
     takes_all_rows: bool = False
+    is_awaited: bool = True
     job_id: JobID = field(default_factory=JobID.random)
     listeners: ExecutionListeners = field(default_factory=ExecutionListeners)
 
@@ -716,7 +718,7 @@ class _Job(Generic[Q, D]):
         if self._attempts > self._WITH_CACHES:
             return None
         computation = self._manager.wanted.find(node.digest)
-        if computation is None:
+        if computation is None or (computation.is_deferred and self._request.is_awaited):
             result = self._in_the_book.get(node.digest)
             if result is None:
                 return None

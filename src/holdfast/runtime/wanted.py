@@ -21,6 +21,7 @@ class CachedComputation(Generic[Q]):
         lifetime: how long its result stays after its last use, in seconds; None: as long as the
             program runs.
         tells_layout: its digest says how rows are dealt to tasks, where they depend on that.
+        is_deferred: jobs whose answer somebody waits for read what is kept of it, and keep nothing.
         handles: whoever holds a CachedTable of it.
     """
 
@@ -29,6 +30,7 @@ class CachedComputation(Generic[Q]):
     name: str
     lifetime: float | None = None
     tells_layout: bool = False
+    is_deferred: bool = False
     handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
 
 
@@ -62,6 +64,7 @@ class Wanted(Generic[Q]):
                 known.handles.add(handle)
                 # Whoever wants it for longest has it for that long.
                 known.lifetime = longer(known.lifetime, computation.lifetime)
+                known.is_deferred &= computation.is_deferred
 
     def held_by(self, handle: object) -> list[CachedComputation[Q]]:
         """The computations that somebody holds this handle on."""
