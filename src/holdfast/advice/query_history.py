@@ -95,8 +95,10 @@ class QueryHistory:
         """Something is kept, or is going to be."""
         with self._lock:
             forms = self._forms.setdefault(form.key, deque(maxlen=_MOST_FORMS))
-            if form not in forms:
-                forms.append(form)
+            # What was used last stays longest.
+            if form in forms:
+                forms.remove(form)
+            forms.append(form)
 
     def add(
         self,

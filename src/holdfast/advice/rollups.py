@@ -6,7 +6,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.advice.kept_forms import Columns, KeptForm
 from holdfast.plan.group_counts import product
+from holdfast.storage.kept_dataset import KeptDataSet
 
 _MOST_GROUPS = 100_000
 # So many times as expected: the guess was no use.
@@ -19,6 +21,7 @@ _MOST_CREDIT = 3
 # Fewer questions tell nothing; of more, so many must be answered by groups that others asked for.
 _FEW = 4
 _OFTEN = 0.25
+_BY = "by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Groups:
         """How many groups there are at most, about; None where nobody knows."""
         return product(self.counts.get(each) for each in self.by)
 
+    @property
+    def columns(self) -> Columns:
+        """What the columns of the groups are of the rows."""
+        return frozenset({*(_BY + each for each in self.by), *self.measures})
+
     def serve(self, asked: Groups) -> bool:
         """Whether other groups can be made of these.
 
@@ -51,6 +59,27 @@ class Groups:
         """
         return self.by.keys() >= asked.by.keys() and self.measures.keys() >= asked.measures.keys()
 
+    def reads_as(self, asked: Groups) -> bool:
+        """Whether these serve others as far as the SQL tells, which may mean something else."""
+        return {*self.by.values()} >= {*asked.by.values()} and (
+            {*self.measures.values()} >= {*asked.measures.values()}
+        )
+
+    def called(self, columns: Sequence[str]) -> Groups:
+        """The same by what the columns are of other rows.
+
+        Args:
+            columns: that, for what is grouped by and what is measured, in order.
+
+        >>> Groups({"1": "city"}, {"3": "sum(n)"}).called(["7", "8"]).measures
+        {'8': 'sum(n)'}
+        """
+        by, measures = columns[: len(self.by)], columns[len(self.by) :]
+        return Groups(
+            dict(zip(by, self.by.values(), strict=True)),
+            dict(zip(measures, self.measures.values(), strict=True)),
+        )
+
     def with_those_of(self, other: Groups) -> Groups:
         """Groups that serve whatever these or the others do."""
         return Groups(
@@ -58,6 +87,22 @@ class Groups:
             {**self.measures, **other.measures},
             {**self.counts, **other.counts},
         )
+
+
+def groups_of(form: KeptForm, kept: KeptDataSet) -> Groups:
+    """What is kept, as its own columns tell.
+
+    Args:
+        form: of groups.
+        kept: the groups.
+    """
+    texts = {column.identity: column.name for column in kept.manifest.dataset.columns}
+    by = [each.removeprefix(_BY) for each in form.columns if each.startswith(_BY)]
+    measures = [each for each in form.columns if not each.startswith(_BY)]
+    return Groups(
+        {each: texts[each] for each in sorted(by) if each in texts},
+        {each: texts[each] for each in sorted(measures) if each in texts},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from holdfast.advice.worth_keeping import Verdict, worth_keeping
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
 from holdfast.api.live_answers import LiveAnswers
+from holdfast.api.rollup_pieces import RollupPieces
 from holdfast.api.rollups import Rollups
 from holdfast.errors import UnsupportedSparkError
 from holdfast.ids import IntermediateDataSetID
@@ -35,6 +36,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.explicit_joins import ExplicitJoins
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
+from holdfast.spark.plans.narrowed_sources import NarrowedSources
 from holdfast.spark.plans.rollups import RollupPlans
 from holdfast.spark.plans.shapes import template
 
@@ -476,7 +478,8 @@ def _rollups(
 ) -> Rollups | None:
     try:
         plans = RollupPlans(spark, bridge)
-        return Rollups(plans, bridge, manager, history, policy.least_seconds)
+        pieces = RollupPieces(plans, NarrowedSources(spark, bridge))
+        return Rollups(plans, pieces, bridge, manager, history, policy.least_seconds)
     except UnsupportedSparkError as error:
         logger.warning("aggregates are not made of finer ones: %s", error)
         return None

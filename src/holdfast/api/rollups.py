@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.query_history import QueryHistory
-from holdfast.advice.rollups import AskedRollups, Groups, Rollup
+from holdfast.advice.rollups import AskedRollups, Groups, Rollup, groups_of
 from holdfast.advice.worth_keeping import Verdict
 from holdfast.api.asked_query import AskedQuery
+from holdfast.api.rollup_pieces import GroupsPiece, Kept, RollupPieces
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_sources import all_operators
@@ -21,10 +22,8 @@ from holdfast.plan.hashing import hash_parts
 from holdfast.plan.summary import summarize
 from holdfast.plan.terms import digests
 from holdfast.runtime.cache_service_manager import CacheServiceManager
-from holdfast.runtime.result_book import KeptResult
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.rollups import RollupPlans
-from holdfast.storage.kept_dataset import KeptDataSet
 
 _MOST_KNOWN = 1_000
 # Each holds a plan in the JVM.
@@ -32,7 +31,21 @@ _MOST_FIRST = 64
 # How much longer it may take to compute all of a join than the rows that a query uses, as guessed:
 # one equality is little enough.
 _MOST_EXTRA = 5.0
-_BY = "by "
+
+
+@dataclass(frozen=True, slots=True)
+class _Fine:
+    """Groups that an aggregate is made of, in part or as a whole.
+
+    Attributes:
+        groups: the groups.
+        rollup: what is made of them.
+        join: whose rows they are of.
+    """
+
+    groups: GroupsPiece
+    rollup: Rollup
+    join: AskedPart
 
 
 class Rollups:
@@ -44,6 +57,7 @@ class Rollups:
 
     Args:
         plans: writes aggregates in another way.
+        pieces: finds groups that were kept before files were added.
         bridge: reads and rewrites plans.
         manager: what is cached and what is kept.
         history: past queries.
@@ -55,12 +69,14 @@ class Rollups:
     def __init__(
         self,
         plans: RollupPlans,
+        pieces: RollupPieces,
         bridge: CatalystBridge,
         manager: CacheServiceManager[Query],
         history: QueryHistory,
         least_seconds: float,
     ) -> None:
         self._plans = plans
+        self._pieces = pieces
         self._bridge = bridge
         self._manager = manager
         self._history = history
@@ -82,27 +98,23 @@ class Rollups:
         """
         made: dict[int, object] = {}
         below: set[int] = set()
-        fine: dict[str, tuple[CanonicalNode, Rollup]] = {}
+        fine: dict[str, _Fine] = {}
+        rollups = []
         for part, grouped, join in _grouped_joins(asked):
-            if part.node.handle in below or not self._history.times(join.key):
+            if part.node.handle in below:
                 continue
-            self._note_first(join.key)
-            groups = self._groups(asked, part, grouped)
-            chosen = None if groups is None else self._chosen(grouped, join, groups, keeps)
-            if chosen is None or chosen.fine is None:
+            found = self._made_of(asked, part, grouped, join, keeps)
+            if found is None:
                 continue
-            plans = self._plans.rolled_up(asked.query, grouped, chosen.fine)
-            if plans is None:
+            chosen, pieces = found
+            merged = self._plans.merged(asked.query, grouped, [each.query for each in pieces])
+            if merged is None:
                 continue
-            node = self._bridge.read(plans[1]).root
-            if not _is(node, chosen.fine) or (
-                chosen.is_read and chosen.dataset != self._dataset(asked, node)
-            ):
-                # Their text means something else in this query, whose columns are called otherwise.
-                continue
-            made[grouped.aggregate.handle] = plans[0]
+            rollups.append(chosen)
+            made[grouped.aggregate.handle] = merged
             below.update(node.handle for node in grouped.join.walk())
-            fine[node.digest] = node, chosen
+            for each in pieces:
+                fine[each.query.root.digest] = _Fine(each, chosen, join)
         if not made:
             return None
         query = self._bridge.read(self._bridge.substitute(asked.query, made))
@@ -110,18 +122,18 @@ class Rollups:
         forms: dict[str, KeptForm] = {}
         verdicts = []
         for part in (each for top in parts for each in top.walk()):
-            if part.node.digest not in fine or part.key in forms:
+            one = fine.get(part.node.digest)
+            if one is None or part.key in forms or not (keeps or one.groups.dataset):
                 continue
-            node, chosen = fine[part.node.digest]
-            form = KeptForm(part.key, frozenset(digests(node.columns)))
+            form = KeptForm(part.key, frozenset(digests(one.groups.query.root.columns)))
             forms[part.key] = form
-            told = self._told(asked, chosen, node)
-            forms[told.key] = told
-            if not chosen.is_read:
-                verdicts.append(Verdict(part.key, summarize(node), form, _why(chosen)))
+            for told in self._told(asked, one):
+                forms[f"{told.key} {told.dataset}"] = told
+            if not one.groups.dataset:
+                what = summarize(one.groups.query.root)
+                verdicts.append(Verdict(part.key, what, form, _why(one.rollup)))
         if not forms:
             return None
-        rollups = tuple(chosen for _, chosen in fine.values())
         return replace(
             asked,
             query=query,
@@ -130,7 +142,7 @@ class Rollups:
             forms=forms,
             verdicts=tuple(verdicts),
             rolled_up=asked.query.root,
-            rollups=rollups,
+            rollups=tuple(rollups),
         )
 
     def joins(self, asked: AskedQuery) -> frozenset[str]:
@@ -215,24 +227,53 @@ class Rollups:
                 self._known.popitem(last=False)
         return found
 
+    def _made_of(
+        self,
+        asked: AskedQuery,
+        part: AskedPart,
+        grouped: GroupedJoin,
+        join: AskedPart,
+        keeps: bool,
+    ) -> tuple[Rollup, Sequence[GroupsPiece]] | None:
+        """The finer groups that an aggregate is made of: kept ones, or those that are to be."""
+        over_other_files = self._kept(join.template)
+        is_known = bool(self._history.times(join.key))
+        if not (over_other_files or is_known):
+            return None
+        if is_known:
+            self._note_first(join.key)
+        groups = self._groups(asked, part, grouped)
+        if groups is None:
+            return None
+        kept = self._kept(join.key)
+        chosen = _fewest(join, groups, kept)
+        if chosen is None:
+            found = self._pieces.of(asked, grouped, join, groups, over_other_files)
+            if found is not None:
+                read = next(each for each in found if each.dataset)
+                return Rollup(join.key, groups, read.groups, read.dataset), found
+            if is_known and keeps:
+                chosen = self._chosen(grouped, join, groups, kept)
+        if chosen is None or chosen.fine is None:
+            return None
+        query = self._plans.groups(asked.query, grouped, chosen.fine)
+        if query is None or (chosen.is_read and chosen.dataset != self._dataset(asked, query.root)):
+            return None
+        whole = GroupsPiece.of(query, chosen.fine, chosen.dataset)
+        # Their text means something else in this query, whose columns are called otherwise.
+        return (chosen, [whole]) if whole.groups.columns == chosen.fine.columns else None
+
     def _chosen(
-        self, grouped: GroupedJoin, join: AskedPart, asked: Groups, keeps: bool
+        self, grouped: GroupedJoin, join: AskedPart, asked: Groups, kept: Sequence[Kept]
     ) -> Rollup | None:
-        kept = [
-            (_groups_of(form, result.kept), form, result.kept.rows)
-            for form, result in self._kept(join)
-        ]
-        serving = [each for each in kept if each[0].serve(asked)]
-        if serving:
-            fewest, form, _ = min(serving, key=lambda each: each[2])
-            return Rollup(join.key, asked, fewest, form.dataset)
-        if not keeps or not self._is_worth_it(join):
+        """Groups that are to be kept while an aggregate is computed."""
+        if not self._is_worth_it(join):
             return None
         with self._lock:
             fine = self._asked.worth_keeping(
                 join.key,
                 asked,
-                [(groups, rows) for groups, _, rows in kept],
+                [(groups_of(form, result.kept), result.kept.rows) for form, result in kept],
                 leaves_rows_out=bool(grouped.filters),
             )
         return None if fine is None else Rollup(join.key, asked, fine)
@@ -242,20 +283,24 @@ class Rollups:
         takes_long = self._history.seconds_of(join) >= self._least_seconds
         return takes_long and join.extra <= _MOST_EXTRA
 
-    def _kept(self, join: AskedPart) -> Iterator[tuple[KeptForm, KeptResult]]:
-        """The groups of a join that are kept."""
+    def _kept(self, join: str) -> list[Kept]:
+        """The groups that are kept of a join, or of a template over whatever files."""
         forms = {
             IntermediateDataSetID.from_digest(form.dataset): form
-            for form in self._history.forms_of(_of_groups(join.key))
+            for form in self._history.forms_of(_of_groups(join))
         }
-        for dataset_id, result in self._manager.results.find(list(forms)).items():
-            yield forms[dataset_id], result
+        if not forms:
+            return []
+        found = self._manager.results.find(list(forms))
+        return [(forms[dataset_id], result) for dataset_id, result in found.items()]
 
-    def _told(self, asked: AskedQuery, chosen: Rollup, node: CanonicalNode) -> KeptForm:
+    def _told(self, asked: AskedQuery, one: _Fine) -> Iterator[KeptForm]:
         """How later queries find what is kept."""
-        assert chosen.fine is not None
-        columns = {*(_BY + each for each in chosen.fine.by), *chosen.fine.measures}
-        return KeptForm(_of_groups(chosen.join), frozenset(columns), self._dataset(asked, node))
+        node, columns = one.groups.query.root, one.groups.groups.columns
+        dataset = self._dataset(asked, node)
+        if node.source_files() == one.join.node.source_files():
+            yield KeptForm(_of_groups(one.join.key), columns, dataset)
+        yield KeptForm(_of_groups(one.join.template), columns, dataset)
 
     @staticmethod
     def _dataset(asked: AskedQuery, node: CanonicalNode) -> str:
@@ -274,27 +319,24 @@ def _grouped_joins(asked: AskedQuery) -> Iterator[tuple[AskedPart, GroupedJoin, 
                 yield part, grouped, below
 
 
-def _is(node: CanonicalNode, groups: Groups) -> bool:
-    return {*digests(node.columns)} == groups.by.keys() | groups.measures.keys()
+def _fewest(join: AskedPart, asked: Groups, kept: Sequence[Kept]) -> Rollup | None:
+    """The fewest groups that are kept, of those that others can be made of."""
+    found = [(groups_of(form, result.kept), form, result.kept.rows) for form, result in kept]
+    serving = [each for each in found if each[0].serve(asked)]
+    if not serving:
+        return None
+    fewest, form, _ = min(serving, key=lambda each: each[2])
+    return Rollup(join.key, asked, fewest, form.dataset)
 
 
 def _of_groups(join: str) -> str:
     return hash_parts("groups of", join)
 
 
-def _groups_of(form: KeptForm, kept: KeptDataSet) -> Groups:
-    """What is kept, as its own columns tell."""
-    texts = {column.identity: column.name for column in kept.manifest.dataset.columns}
-    by = [each.removeprefix(_BY) for each in form.columns if each.startswith(_BY)]
-    measures = [each for each in form.columns if not each.startswith(_BY)]
-    return Groups(
-        {each: texts[each] for each in sorted(by) if each in texts},
-        {each: texts[each] for each in sorted(measures) if each in texts},
-    )
-
-
 def _why(chosen: Rollup) -> str:
     fine = chosen.fine
     assert fine is not None
+    if chosen.is_read:
+        return "files were added: their groups are kept beside those of the others"
     by, measures = len(fine.by), len(fine.measures)
     return f"the join was grouped before; other groups are made of it: by {by}, {measures} measures"

@@ -1000,7 +1000,7 @@ class _Job(Generic[Q, D]):
             seconds=seconds,
             cpu_seconds=self.execution.cpu_seconds(dataset_id),
             inputs=tuple(key for key, entry in lease.held.items() if entry.digest in below),
-            made_from=replace(MadeFrom() if asked is None else asked.made_from, plan=outline(plan)),
+            made_from=replace(_made_from(plan, asked), plan=outline(plan)),
         )
 
     def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:
@@ -1046,6 +1046,10 @@ def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInp
         shapes.get(plan.handle, plan.digest),
         MadeFrom(tuple(sorted(plan.source_files())), inputs.counted(plan)),
     )
+
+
+def _made_from(plan: CanonicalNode, asked: AskedFor | None) -> MadeFrom:
+    return MadeFrom(tuple(sorted(plan.source_files()))) if asked is None else asked.made_from
 
 
 def describe_partitions(kept: KeptDataSet) -> tuple[ResultPartitionDescriptor, ...]:

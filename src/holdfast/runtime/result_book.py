@@ -15,6 +15,7 @@ from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.file_version import FileVersion
 from holdfast.storage.kept_dataset import KeptDataSet
 
 # Of who waits for what another job computes: then it is computed once more, and not kept.
@@ -30,12 +31,14 @@ class Origin:
         host: on which machine.
         since: when it was kept, in seconds since 1970.
         seconds: how long it took to produce.
+        files: the versions of the files that it was made from.
     """
 
     user: str
     host: str
     since: float
     seconds: float
+    files: frozenset[FileVersion] = frozenset()
 
     def __str__(self) -> str:
         """As in "kept by ana on node-1 at 2026-11-23 09:30:00 UTC, in 12.3 s".
@@ -62,6 +65,7 @@ class KeptResult:
         origin: the program that has kept it, where that is another one.
         refusal: why nobody but its producer gets it, where there was no room to keep it.
         seconds: how long it took to produce; 0 where that isn't known.
+        files: the versions of the files that it was made from.
     """
 
     number: int
@@ -74,6 +78,7 @@ class KeptResult:
     origin: Origin | None = None
     refusal: str | None = None
     seconds: float = 0.0
+    files: frozenset[FileVersion] = frozenset()
 
     @property
     def saved_seconds(self) -> float:

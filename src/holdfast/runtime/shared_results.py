@@ -129,7 +129,9 @@ class SharedResults(ResultBook):
                     result.created,
                     result.uses,
                     readers=0,
-                    origin=_origin(result),
+                    origin=_origin(offered),
+                    seconds=result.seconds,
+                    files=frozenset(offered.made_from.files),
                 )
         # What a job finds, it leases next.
         self._found = offers
@@ -303,7 +305,7 @@ class SharedResults(ResultBook):
         if kept.name is not None:
             with self._lock:
                 self._taken_in[kept.name] = result.number
-        return self._own.commit(claim, kept, wanted=wanted, origin=_origin(result))
+        return self._own.commit(claim, kept, wanted=wanted, origin=_origin(offered))
 
     def _can_be_opened(self, kept: KeptDataSet) -> bool:
         return kept.manifest.dataset.seal is None or self._policy.has_common_key()
@@ -569,5 +571,6 @@ def _asked_again(
     return catalog.claims.claim(dataset_id) if found is None else found
 
 
-def _origin(result: CatalogedResult) -> Origin:
-    return Origin(result.user, result.host, result.created, result.seconds)
+def _origin(offered: OfferedResult) -> Origin:
+    result, files = offered.result, frozenset(offered.made_from.files)
+    return Origin(result.user, result.host, result.created, result.seconds, files)

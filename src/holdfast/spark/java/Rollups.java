@@ -42,6 +42,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
@@ -177,11 +178,13 @@ public final class Rollups {
      * @param node the aggregate
      * @param between the filters between it and what it groups
      * @param columns the ids and names of the columns of what it groups
-     * @param groups what `grouped` has given
+     * @param pieces what `grouped` has given, over parts of the files
      */
-    public LogicalPlan merged(LogicalPlan node, Seq between, String columns, LogicalPlan groups)
+    public LogicalPlan merged(LogicalPlan node, Seq between, String columns, Seq pieces)
             throws Exception {
         Aggregate aggregate = (Aggregate) node;
+        LogicalPlan groups = pieces.size() == 1
+            ? (LogicalPlan) pieces.head() : analyzed(new Union(pieces, false, false));
         Map names = names(columns);
         Map found = new HashMap();
         List output = list(groups.output());
@@ -192,15 +195,15 @@ public final class Rollups {
         List conditions = conditions(between);
         for (int index = 0; index < conditions.size(); index++) {
             Expression condition = (Expression) conditions.get(index);
-            List pieces = new ArrayList();
-            pieces.add(condition);
+            List decisive = new ArrayList();
+            decisive.add(condition);
             if (!found.containsKey(text(condition, names))) {
-                pieces.clear();
-                pieces(condition, pieces);
+                decisive.clear();
+                pieces(condition, decisive);
             }
             Map known = new HashMap();
-            for (int place = 0; place < pieces.size(); place++) {
-                Expression piece = (Expression) pieces.get(place);
+            for (int place = 0; place < decisive.size(); place++) {
+                Expression piece = (Expression) decisive.get(place);
                 Object column = found.get(text(piece, names));
                 if (column == null) {
                     return null;

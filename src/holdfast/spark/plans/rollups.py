@@ -83,23 +83,33 @@ class RollupPlans:
             {each: counts[text] for each, text in what.items() if text in counts},
         )
 
-    def rolled_up(self, query: Query, grouped: GroupedJoin, fine: Groups) -> tuple[Any, Any] | None:
-        """An aggregate made of finer groups, and these; None where that would be another one.
+    def groups(self, query: Query, grouped: GroupedJoin, fine: Groups) -> Query | None:
+        """Finer groups that an aggregate can be made of; None where that would be another one.
 
         Args:
             query: over the analyzed plan.
             grouped: of its canonical plan.
-            fine: the groups, which serve what `asked` has given for it.
-
-        Returns:
-            the JVM's analyzed plans.
+            fine: the groups, whose texts may mean something else where columns are called
+                otherwise; its columns stand in their order.
         """
         groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
-        written = self._written(query, grouped)
-        if not self._in_jvm.isAsked(*written, groups):
+        if not self._in_jvm.isAsked(*self._written(query, grouped), groups):
             return None
-        merged = self._in_jvm.merged(*written, groups)
-        return None if merged is None else (merged, groups)
+        return self._bridge.read(groups)
+
+    def merged(self, query: Query, grouped: GroupedJoin, pieces: Sequence[Query]) -> Any | None:
+        """An aggregate made of finer groups; None where its columns would have other types.
+
+        Args:
+            query: over the analyzed plan.
+            grouped: of its canonical plan.
+            pieces: what `groups` has given; or the same over parts of the files.
+
+        Returns:
+            the JVM's analyzed plan.
+        """
+        plans = self._jvm.to_seq([each.plan for each in pieces])
+        return self._in_jvm.merged(*self._written(query, grouped), plans)
 
     def _grouped(
         self, query: Query, grouped: GroupedJoin, by: Iterable[str], measures: Iterable[str]

@@ -19,8 +19,8 @@ from holdfast.plan.file_version import FileVersion
 from holdfast.plan.hashing import hash_parts
 from holdfast.plan.sources import SourceContext, canonical_source, listed_files
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.plans.file_indexes import FileIndexes
 from holdfast.spark.plans.root_paths import root_paths
-from holdfast.spark.recovery.file_index import FileIndexes
 
 _NOTHING_LISTED = {"files": [], "partitions": ""}
 
