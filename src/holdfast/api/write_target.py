@@ -5,7 +5,7 @@ because its committer renames them into place at the end; it does leave an empty
 a second attempt with mode ``error`` would fail and one with ``ignore`` would skip. With
 ``mapreduce.fileoutputcommitter.algorithm.version=2`` every task renames its own files, so a write
 that fails leaves the rows of the tasks that had finished. JDBC and other sources that Spark hands
-the rows one by one do the same.
+the rows to one by one do the same.
 
 "Leaves no rows behind" holds once its tasks have ended: a stage that fails ends the job while
 others of its tasks still run, and one that was allowed to commit may rename its files to where the

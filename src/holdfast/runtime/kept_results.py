@@ -79,8 +79,6 @@ class KeptResults(ResultBook):
     ) -> KeptResult:
         since = time.time() if origin is None else origin.since
         known = facts if origin is None else origin
-        files = frozenset() if facts is None else frozenset(facts.made_from.files)
-        files = files if origin is None else origin.files
         with self._lock:
             wanted &= self._is_held(claim) and claim.number not in self._stale
             self._let_go(claim)
@@ -95,7 +93,7 @@ class KeptResults(ResultBook):
                 readers=1,
                 origin=origin,
                 seconds=0.0 if known is None else known.seconds,
-                files=files,
+                files=frozenset() if known is None else known.files,
             )
             if wanted:
                 self._current[claim.dataset_id] = number

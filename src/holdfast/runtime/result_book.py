@@ -127,6 +127,11 @@ class ProductionFacts:
     inputs: tuple[IntermediateDataSetID, ...] = ()
     made_from: MadeFrom = field(default_factory=MadeFrom)
 
+    @property
+    def files(self) -> frozenset[FileVersion]:
+        """The versions of the files that it was made from."""
+        return frozenset(self.made_from.files)
+
 
 class ResultBook(ABC):
     """The book. Safe for use by several threads.
