@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.proposal import Proposal, StorageRates
@@ -26,8 +26,8 @@ def choose(
     """The parts that together would have saved most, if the first query had kept each of them.
 
     Greedy, part by part, by what each saves beside the others (for each of its bytes, where there
-    is a budget), then a local search: one goes, or another one takes its place, as long as that
-    saves more.
+    is a budget), then a local search: one goes, or another one takes its place, or that of
+    several, as long as that saves more.
 
     Args:
         queries: that have been run, in any order.
@@ -114,21 +114,36 @@ class _Choice:
                 heapq.heappush(heap, (-self._rank(key, gain), key, len(self._chosen)))
 
     def search_locally(self) -> None:
-        ranked = sorted(self._candidates, key=lambda key: -self._candidates[key])
-        others = ranked[:_MOST_SWAPPED]
         improved = True
         while improved:
             improved = False
-            for key in sorted(self._chosen, key=lambda key: self._candidates[key]):
-                without = self._chosen - {key}
-                tries = [without, *(without | {other} for other in others if other != key)]
+            for tries in self._neighbours():
                 totals = [(self._total(each), each) for each in tries if self._has_room(each)]
-                saved, best = max(totals, key=lambda each: each[0])
+                saved, best = max(totals, key=lambda each: each[0], default=(0.0, set()))
                 # Less would be for the last digits.
                 if saved > self._saved + 1e-6:
                     self._chosen, self._saved = best, saved
                     improved = True
                     break
+
+    def _neighbours(self) -> Iterator[list[set[str]]]:
+        """Other choices, those that are tried together in one list."""
+        ranked = sorted(self._candidates, key=lambda key: -self._candidates[key])
+        others = ranked[:_MOST_SWAPPED]
+        for key in sorted(self._chosen, key=lambda key: self._candidates[key]):
+            without = self._chosen - {key}
+            yield [without, *(without | {other} for other in others if other != key)]
+        if self._budget is not None:
+            yield [self._with_room_for(other) for other in others if other not in self._chosen]
+
+    def _with_room_for(self, key: str) -> set[str]:
+        """A part, and as many of the chosen ones as there is room for beside it."""
+        found = {key}
+        dense = sorted(self._chosen, key=lambda each: -self._rank(each, self._candidates[each]))
+        for each in dense:
+            if len(found) < self._most and self._has_room(found | {each}):
+                found.add(each)
+        return found
 
     def proposals(self) -> tuple[Proposal, ...]:
         outcomes = replay(self._queries, self._chosen, self._rates)
