@@ -154,6 +154,76 @@ def test_a_condition_whose_values_are_many_is_kept_as_such(keeping: Keeping, tab
     assert keeping.run(asking(tables, "region, count(*) AS n", other)) != READ
 
 
+MANY = (
+    ("day", ["day >= DATE'2021-01-01'", "day < DATE'2021-03-05'", "NOT day > DATE'2020-12-31'"]),
+    ("day", ["day = DATE'2020-05-01'", "day IN (DATE'2020-05-02', NULL)", "day IS NOT NULL"]),
+    ("price", ["price > 3.5", "price <= 12", "price <=> NULL OR price <> 700.07"]),
+    ("id % 700", ["id % 700 <> 5", "id % 700 > 1e2", "id % 700 BETWEEN 10 AND 99"]),
+    ("v * 9 + region", [f"(v * 9 + region) / 7 > {least}" for least in (1, 3, 9)]),
+    ("price", [f"price BETWEEN {least} AND 900.123" for least in (7, 8.55, 100)]),
+    (
+        "day",
+        ["CAST(day AS STRING) > '2021'", "day LIKE '%-01'", "day = '2021-02-01'"],
+    ),
+    ("concat(kind, id % 300)", [f"concat(kind, id % 300) LIKE '{each}%'" for each in "mno"]),
+    ("huge", ["huge > 4611686018427388900", "NOT huge = 0", "huge IS NULL OR huge > 7"]),
+    (
+        "day",
+        [f"CAST(day AS TIMESTAMP) >= TIMESTAMP'2021-0{each}-01 03:00:00'" for each in (1, 2, 3)],
+    ),
+)
+
+
+@pytest.mark.parametrize(("compared", "conditions"), MANY)
+def test_conditions_that_come_back_with_other_literals(
+    keeping: Keeping, tables: Path, compared: str, conditions: list[str]
+) -> None:
+    columns = "region, count(*) AS n, sum(price) AS s, max(v) AS m"
+    for condition in conditions:
+        keeping.run(asking(tables, columns, f"WHERE {condition} GROUP BY region"))
+    assert rollups_of(keeping) == ["recurring: Aggregate, Join over sales, shops"]
+    for condition in conditions:
+        # What shuffles have left may answer the first one.
+        keeping.run(asking(tables, columns, f"WHERE {condition} GROUP BY region"))
+        other = asking(tables, columns.removeprefix("region, "), f"WHERE NOT ({condition})")
+        assert keeping.run(other) == READ
+    of_it = asking(tables, f"{compared} AS c, count(*) AS n", f"GROUP BY {compared}")
+    assert keeping.run(of_it) == READ
+
+
+def test_one_condition_may_come_back_and_another_one_not(keeping: Keeping, tables: Path) -> None:
+    def ask(day: str) -> Any:
+        where = f"WHERE day > DATE'{day}' AND price < huge GROUP BY region"
+        return asking(tables, "region, count(*) AS n", where)
+
+    for day in ("2020-02-01", "2020-03-01", "2020-04-01"):
+        keeping.run(ask(day))
+    assert len(rollups_of(keeping)) == 1
+    assert keeping.run(ask("2021-05-01")) == READ
+
+
+def test_what_is_compared_under_other_settings_is_something_else(
+    keeping: Keeping, tables: Path
+) -> None:
+    def ask(hour: int) -> Any:
+        made = "hour(CAST(day AS TIMESTAMP)) + 24 * (id % 200)"
+        return asking(tables, "kind, count(*) AS n", f"WHERE {made} > {hour} GROUP BY kind")
+
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York", "UTC"):
+        for session in (keeping.env.spark, keeping.plain):
+            session.conf.set("spark.sql.session.timeZone", zone)
+        for hour in (3, 11, 2_000, 4_000):
+            keeping.run(ask(hour))
+
+
+def test_columns_that_are_called_by_each_others_names(keeping: Keeping, tables: Path) -> None:
+    for one, other in (("x", "y"), ("y", "x"), ("x", "y")):
+        join = f"(SELECT shop, id AS {one}, huge AS {other} FROM sales) JOIN shops USING (shop)"
+        for least in (5, 700, 4_611_686_018_427_388_000):
+            columns = "region, count(*) AS n, min(x) AS low, max(y) AS high"
+            keeping.run(asking(tables, columns, f"WHERE x > {least} GROUP BY region", join))
+
+
 @pytest.mark.parametrize(
     "columns",
     (

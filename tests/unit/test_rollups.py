@@ -8,6 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.advice.asked_groups import AskedGroups
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_records import read, written
@@ -18,7 +19,7 @@ from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument
 from holdfast.plan.group_counts import guess_values
 from holdfast.plan.grouped_join import grouped_join
 
-COUNTS = {"a": 10.0, "b": 7.0, "c": 40_000.0, "d": None}
+COUNTS = {"a": 10.0, "b": 7.0, "x": 1_000.0, "y": 1_000.0, "c": 40_000.0, "d": None}
 
 
 def groups(by: str, measures: str = "m") -> Groups:
@@ -37,6 +38,59 @@ def noted(*asked: Groups) -> AskedRollups:
 def kept_for(rollups: AskedRollups, asked: Groups, *kept: tuple[Groups, int]) -> str | None:
     found = rollups.worth_keeping("join", asked, kept)
     return None if found is None else "".join(sorted({*found.by, *found.measures}))
+
+
+def where(by: str, *conditions: str) -> Groups:
+    """Groups of rows that fulfil conditions, which begin with the columns that they compare."""
+    asked = AskedGroups()
+    for each in by:
+        asked.add_key(each, COUNTS.get(each, 2.0))
+    asked.add_measures("m")
+    for condition in conditions:
+        pieces = condition.partition(" ")[0]
+        asked.add_condition(condition, [(each, COUNTS.get(each, 2.0)) for each in pieces])
+    return asked.groups({each: each for each in (*asked.expressions, *asked.measures)})
+
+
+def test_what_conditions_compare_is_grouped_by_where_other_conditions_come_back() -> None:
+    first, second = where("b", "x < 1"), where("b", "x < 2")
+    assert [*first.by] == ["b", "x < 1"]
+    assert not first.serve(second)
+    assert kept_for(noted(first), first) == "bmx < 1"
+    assert kept_for(noted(first), second) == "bmx"
+    assert kept_for(noted(first, second), first) == "bmx"
+    found = noted(first).worth_keeping("join", second, [])
+    assert found is not None
+    assert found.serve(first) and found.serve(second) and found.reads_as(second)
+    assert not found.serve(where("a", "x < 1"))
+
+
+def test_conditions_on_other_columns_do_not_come_back() -> None:
+    assert kept_for(noted(where("b", "x < 1")), where("b", "y < 1")) == "bmx < 1y < 1"
+    assert kept_for(noted(where("b", "xy < 1")), where("b", "x < 2")) == "bmx < 2xy < 1"
+
+
+def test_what_is_compared_has_to_be_few_values_with_the_rest() -> None:
+    assert kept_for(noted(where("a", "c < 1")), where("a", "c < 2")) == "ac < 1c < 2m"
+    # One of the conditions comes back, the other one is told as such.
+    first, second = where("b", "x < 1", "cd < 1"), where("b", "x < 2", "cd < 1")
+    assert kept_for(noted(first), second) == "bcd < 1mx"
+
+
+def test_other_literals_are_other_questions() -> None:
+    asked = noted(*map(groups, "efg"), *(where("b", f"x < {least}") for least in range(3)))
+    # The first one taught what the others compare, and the third one would have been served.
+    assert asked.are_kept_instead("join", groups("a")) is False
+    asked.noted(Rollup("join", where("b", "x < 9")))
+    assert asked.are_kept_instead("join", groups("a"))
+    # What is asked again tells nothing.
+    asked.noted(Rollup("join", where("b", "x < 9")))
+    assert asked.are_kept_instead("join", groups("a"))
+
+
+def test_conditions_on_what_is_grouped_by_need_nothing_more() -> None:
+    assert [*where("c", "c < 1").by] == ["c"]
+    assert [*where("c", "cx < 1").by] == ["c", "cx < 1"]
 
 
 def test_what_was_asked_before_is_kept_with_what_is_asked_now() -> None:

@@ -18,7 +18,7 @@ from holdfast.advice.ran_query import RanQuery
 from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
-_MOST_FORMS = 8
+_MOST_FORMS = 100
 # Parts of which anything is known.
 _MOST_PARTS = 5_000
 # How often a part's cost is remembered.

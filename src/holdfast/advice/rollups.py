@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.advice.kept_forms import Columns, KeptForm
 from holdfast.plan.group_counts import product
@@ -15,6 +15,7 @@ _MOST_GROUPS = 100_000
 _FAR_MORE = 5.0
 _MOST_JOINS = 256
 _MOST_ASKED = 16
+_MOST_QUESTIONS = 64
 # So often something may be kept for groups that nobody has asked for before.
 _AT_FIRST = 1
 _MOST_CREDIT = 3
@@ -31,12 +32,15 @@ class Groups:
     Attributes:
         by: what they are grouped by: SQL over columns, by what it is of the rows.
         measures: what is computed of each group, in the same way.
-        counts: how many values each of `by` has, as far as is known.
+        counts: how many values each of `by` has, and of what is compared, as far as is known.
+        compares: what decides on conditions that are grouped by, by what they are of the rows:
+            expressions, in the same way. To group by those serves other conditions as well.
     """
 
     by: Mapping[str, str]
     measures: Mapping[str, str]
     counts: Mapping[str, float | None] = field(default_factory=dict)
+    compares: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def number(self) -> float | None:
@@ -56,14 +60,52 @@ class Groups:
         True
         >>> fine.serve(Groups({"4": "street"}, {"3": "sum(n)"}))
         False
+        >>> coarse = Groups({"5": "year(day) > 2020"}, {}, compares={"5": {"2": "year(day)"}})
+        >>> fine.serve(coarse)
+        True
         """
-        return self.by.keys() >= asked.by.keys() and self.measures.keys() >= asked.measures.keys()
+        by = self.by.keys()
+        return self.measures.keys() >= asked.measures.keys() and all(
+            each in by or (each in asked.compares and by >= asked.compares[each].keys())
+            for each in asked.by
+        )
 
     def reads_as(self, asked: Groups) -> bool:
         """Whether these serve others as far as the SQL tells, which may mean something else."""
-        return {*self.by.values()} >= {*asked.by.values()} and (
-            {*self.measures.values()} >= {*asked.measures.values()}
+        by = {*self.by.values()}
+        return {*self.measures.values()} >= {*asked.measures.values()} and all(
+            text in by or (each in asked.compares and by >= {*asked.compares[each].values()})
+            for each, text in asked.by.items()
         )
+
+    def by_text(self) -> Groups:
+        """The same, by the SQL itself: what it is of rows whose columns are called the same.
+
+        >>> Groups({"1": "city"}, {"3": "sum(n)"}, {"1": 10.0}).by_text().counts
+        {'city': 10.0}
+        """
+        texts = {
+            each: text for what in (self.by, *self.compares.values()) for each, text in what.items()
+        }
+        return Groups(
+            {text: text for text in self.by.values()},
+            {text: text for text in self.measures.values()},
+            {texts[each]: values for each, values in self.counts.items() if each in texts},
+            {
+                texts[condition]: {text: text for text in what.values()}
+                for condition, what in self.compares.items()
+            },
+        )
+
+    def comparing(self, condition: str) -> Groups:
+        """The same, grouped by what a condition compares, instead of by the condition.
+
+        Args:
+            condition: one of `compares`.
+        """
+        by = {each: text for each, text in self.by.items() if each != condition}
+        compares = {each: what for each, what in self.compares.items() if each != condition}
+        return replace(self, by=by | {**self.compares[condition]}, compares=compares)
 
     def called(self, columns: Sequence[str]) -> Groups:
         """The same by what the columns are of other rows.
@@ -82,10 +124,14 @@ class Groups:
 
     def with_those_of(self, other: Groups) -> Groups:
         """Groups that serve whatever these or the others do."""
+        by = {**self.by, **other.by}
+        compares = {**self.compares, **other.compares}
+        told = {each for each, what in compares.items() if by.keys() >= what.keys()}
         return Groups(
-            {**self.by, **other.by},
+            {each: text for each, text in by.items() if each not in told},
             {**self.measures, **other.measures},
             {**self.counts, **other.counts},
+            {each: what for each, what in compares.items() if each not in told},
         )
 
 
@@ -110,13 +156,13 @@ class Rollup:
     """Groups of a join's rows that an aggregate of a query asks for.
 
     Attributes:
-        join: the join's key.
-        asked: the groups.
+        rows: the same for the join's rows over whatever files.
+        asked: the groups, by their SQL.
         fine: those that are read, or kept, for them; None where they are computed of the join.
         dataset: what those are called that are kept already; empty for others.
     """
 
-    join: str
+    rows: str
     asked: Groups
     fine: Groups | None = None
     dataset: str = ""
@@ -142,15 +188,7 @@ class AskedRollups:
     """
 
     def __init__(self) -> None:
-        self._joins: OrderedDict[str, _Asked] = OrderedDict()
-
-    def knows(self, join: str) -> bool:
-        """Whether groups of a join have been asked for.
-
-        Args:
-            join: its key.
-        """
-        return join in self._joins
+        self._rows: OrderedDict[str, _Asked] = OrderedDict()
 
     def noted(self, rollup: Rollup) -> None:
         """Groups of a join have been asked for.
@@ -158,41 +196,43 @@ class AskedRollups:
         Args:
             rollup: which, and what was made of that.
         """
-        one = self._joins.setdefault(rollup.join, _Asked())
-        self._joins.move_to_end(rollup.join)
-        is_served = rollup.is_read or one.covers(rollup.asked)
+        one = self._rows.setdefault(rollup.rows, _Asked())
+        self._rows.move_to_end(rollup.rows)
+        asked = one.for_other_conditions(rollup.asked)
+        is_served = rollup.is_read or one.covers(asked)
         if is_served:
             one.credit = min(_MOST_CREDIT, one.credit + 1)
         # What is asked again, or about an answer, tells nothing of other groups.
-        if not any(each.serve(rollup.asked) for each in one.last):
+        if one.is_new(rollup.asked):
             one.asked += 1
             one.served += is_served
         if rollup.fine is not None and not rollup.is_read:
             one.credit -= 1
-        one.add(rollup.asked)
-        if len(self._joins) > _MOST_JOINS:
-            self._joins.popitem(last=False)
+        one.compared(rollup.asked)
+        _add(one.last, asked)
+        if len(self._rows) > _MOST_JOINS:
+            self._rows.popitem(last=False)
 
-    def failed(self, join: str) -> None:
+    def failed(self, rows: str) -> None:
         """No groups of a join are kept any more, as that didn't work."""
-        self._joins.setdefault(join, _Asked()).is_hopeless = True
+        self._rows.setdefault(rows, _Asked()).is_hopeless = True
 
-    def are_kept_instead(self, join: str, asked: Groups) -> bool:
+    def are_kept_instead(self, rows: str, asked: Groups) -> bool:
         """Whether groups of a join are to be kept, and not its rows.
 
         Not where most of what is asked of it are groups that nobody has asked for before.
 
         Args:
-            join: its key.
+            rows: the join's, see `Rollup`.
             asked: the groups.
         """
-        one = self._joins.get(join, _Asked())
+        one = self._rows.get(rows, _Asked())
         is_likely = one.asked < _FEW or one.served >= one.asked * _OFTEN
         return is_likely and _are_few(asked.number) and not one.is_hopeless
 
     def worth_keeping(
         self,
-        join: str,
+        rows: str,
         asked: Groups,
         kept: Sequence[tuple[Groups, int]],
         *,
@@ -201,15 +241,16 @@ class AskedRollups:
         """What is to be kept while groups are computed that aren't kept: as fine as may be of use.
 
         Args:
-            join: its key.
+            rows: the join's, see `Rollup`.
             asked: the groups.
             kept: those that are kept, each with how many there are.
             leaves_rows_out: they are computed of some rows alone, and what is kept of all of them:
                 that is worth it only where all of what is asked for was asked for before.
         """
-        one = self._joins.get(join, _Asked())
+        one = self._rows.get(rows, _Asked())
         if one.is_hopeless or not _are_few(asked.number):
             return None
+        asked = one.for_other_conditions(asked)
         if not one.covers(asked) and (leaves_rows_out or one.credit <= 0):
             return None
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
@@ -225,6 +266,13 @@ class AskedRollups:
         return chosen
 
 
+def _add(last: deque[Groups], asked: Groups) -> None:
+    for each in list(last):
+        if asked.serve(each):
+            last.remove(each)
+    last.append(asked)
+
+
 def _are_few(number: float | None) -> bool:
     return number is not None and number <= _MOST_GROUPS
 
@@ -234,30 +282,54 @@ class _Asked:
     """What has been asked of a join.
 
     Attributes:
-        last: the last groups, in order.
+        last: the last groups, in order, by what conditions compare where other ones have come.
+        questions: the same as they were asked.
         credit: how often something may be kept that nobody may read.
         asked: how many groups have been asked for that no others had.
         served: how many of them were kept, or could have been.
         is_hopeless: nothing is kept.
+        conditions: those that have been asked for, by what they compare; None for several.
     """
 
     last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
+    questions: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_QUESTIONS))
     credit: int = _AT_FIRST
     asked: int = 0
     served: int = 0
     is_hopeless: bool = False
+    conditions: OrderedDict[frozenset[str], str | None] = field(default_factory=OrderedDict)
 
-    def add(self, asked: Groups) -> None:
-        for each in list(self.last):
-            if asked.serve(each):
-                self.last.remove(each)
-        self.last.append(asked)
+    def is_new(self, asked: Groups) -> bool:
+        """Whether no question has had all of this in it. From now on one has."""
+        alone = replace(asked, compares={})
+        is_new = not any(each.serve(alone) for each in self.questions)
+        _add(self.questions, alone)
+        return is_new
 
     def covers(self, asked: Groups) -> bool:
         """Whether groups would have been kept that serve these."""
-        by = {each for groups in self.last for each in groups.by}
-        measures = {each for groups in self.last for each in groups.measures}
-        return by >= asked.by.keys() and measures >= asked.measures.keys()
+        every = Groups({}, {})
+        for each in self.last:
+            every = every.with_those_of(each)
+        return every.serve(asked)
+
+    def compared(self, asked: Groups) -> None:
+        """Conditions have been asked for."""
+        for condition, what in asked.compares.items():
+            key = frozenset(what)
+            is_new = key not in self.conditions or self.conditions[key] == condition
+            self.conditions[key] = condition if is_new else None
+            self.conditions.move_to_end(key)
+            if len(self.conditions) > _MOST_ASKED:
+                self.conditions.popitem(last=False)
+
+    def for_other_conditions(self, asked: Groups) -> Groups:
+        """Groups that serve other conditions too, where such have been asked for before."""
+        for condition, what in asked.compares.items():
+            if self.conditions.get(frozenset(what), condition) != condition:
+                finer = asked.comparing(condition)
+                asked = finer if _are_few(finer.number) else asked
+        return asked
 
     def recent(self, kept: Iterable[tuple[Groups, int]]) -> Iterable[tuple[Groups, float | None]]:
         yield from ((each, each.number) for each in reversed(self.last))

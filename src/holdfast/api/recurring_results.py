@@ -233,8 +233,10 @@ class RecurringResults:
             rolls_up: see `looked_at`.
         """
         asked = self.looked_at(query, inputs, keeps=keeps, rolls_up=rolls_up)
-        for part in _topmost(asked.parts, asked.forms):
-            self._want(asked, part, asked.forms[part.key])
+        # What is kept for the first time may be made of what is kept below it.
+        for part in (each for top in asked.parts for each in top.walk()):
+            if part.key in asked.forms:
+                self._want(asked, part, asked.forms[part.key])
         return asked
 
     def _worth_keeping(

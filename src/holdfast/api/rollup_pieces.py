@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.advice.asked_parts import AskedPart
@@ -46,6 +47,24 @@ class GroupsPiece:
         return GroupsPiece(query, groups.called(digests(query.root.columns)), dataset)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupsInPieces:
+    """Groups of a join's rows, and what they are made of.
+
+    Attributes:
+        whole: the groups over all files.
+        pieces: their pieces, or they themselves.
+    """
+
+    whole: GroupsPiece
+    pieces: tuple[GroupsPiece, ...]
+
+    @property
+    def kept(self) -> Sequence[GroupsPiece]:
+        """The pieces that are kept."""
+        return [each for each in self.pieces if each.dataset]
+
+
 class RollupPieces:
     """Finds groups of a join's rows that were kept before files were added to its tables.
 
@@ -71,7 +90,7 @@ class RollupPieces:
         join: AskedPart,
         groups: Groups,
         kept: list[Kept],
-    ) -> tuple[GroupsPiece, ...] | None:
+    ) -> GroupsInPieces | None:
         """The groups that an aggregate is made of, in pieces; None where that is not worth it.
 
         Args:
@@ -96,7 +115,7 @@ class RollupPieces:
             whole = GroupsPiece.of(query, fine)
             found = self._filled(asked, whole, alike) if whole.groups.serve(groups) else None
             if found is not None:
-                return found
+                return GroupsInPieces(whole, found)
         return None
 
     def _filled(

@@ -13,24 +13,63 @@ from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.rollups import AskedRollups, Groups, Rollup, groups_of
 from holdfast.advice.worth_keeping import Verdict
 from holdfast.api.asked_query import AskedQuery
-from holdfast.api.rollup_pieces import GroupsPiece, Kept, RollupPieces
+from holdfast.api.rollup_pieces import GroupsInPieces, GroupsPiece, Kept, RollupPieces
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.grouped_join import GroupedJoin, grouped_join
 from holdfast.plan.hashing import hash_parts
+from holdfast.plan.stand_ins import standing_in
 from holdfast.plan.summary import summarize
 from holdfast.plan.terms import digests
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.rollups import RollupPlans
+from holdfast.spark.plans.shapes import shapes
 
 _MOST_KNOWN = 1_000
-# Each holds a plan in the JVM.
+# Each may hold a plan in the JVM.
 _MOST_FIRST = 64
 # How much longer it may take to compute all of a join than the rows that a query uses, as guessed:
 # one equality is little enough.
 _MOST_EXTRA = 5.0
+# Each is a plan of its own, so more are written together: they are few rows.
+_MOST_APART = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """An aggregate of a query that groups a join's rows.
+
+    Attributes:
+        asked: the query.
+        part: the aggregate.
+        grouped: the same, with what is between it and the join.
+        join: the join.
+    """
+
+    asked: AskedQuery
+    part: AskedPart
+    grouped: GroupedJoin
+    join: AskedPart
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What an aggregate asks for.
+
+    Attributes:
+        rows: of which rows, over whatever files; the same if their columns are called the same.
+        groups: the groups.
+    """
+
+    rows: str
+    groups: Groups
+
+    @property
+    def by_text(self) -> tuple[str, Groups]:
+        """The same in words that other questions about the rows use as well."""
+        return self.rows, self.groups.by_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +78,12 @@ class _Fine:
 
     Attributes:
         groups: the groups.
-        rollup: what is made of them.
+        why: they are kept, if they aren't yet.
         join: whose rows they are of.
     """
 
     groups: GroupsPiece
-    rollup: Rollup
+    why: str
     join: AskedPart
 
 
@@ -83,8 +122,9 @@ class Rollups:
         self._least_seconds = least_seconds
         self._lock = threading.Lock()
         self._asked = AskedRollups()
-        self._known: OrderedDict[str, Groups | None] = OrderedDict()
-        self._first: OrderedDict[str, AskedQuery] = OrderedDict()
+        self._known: OrderedDict[str, _Question | None] = OrderedDict()
+        # By templates of joins; None where what was asked first is known to `_asked`.
+        self._first: OrderedDict[str, AskedQuery | None] = OrderedDict()
 
     def of(
         self, asked: AskedQuery, parts_of: Callable[[Query], tuple[AskedPart, ...]], *, keeps: bool
@@ -97,27 +137,38 @@ class Rollups:
             keeps: whether it may keep something that isn't kept yet.
         """
         made: dict[int, object] = {}
+        stand_ins: dict[str, CanonicalNode] = {}
         below: set[int] = set()
         fine: dict[str, _Fine] = {}
         rollups = []
-        for part, grouped, join in _grouped_joins(asked):
-            if part.node.handle in below:
+        for each in _aggregates(asked):
+            grouped, join = each.grouped, each.join
+            if grouped.aggregate.handle in below:
                 continue
-            found = self._made_of(asked, part, grouped, join, keeps)
+            found = self._made_of(each, keeps)
             if found is None:
                 continue
-            chosen, pieces = found
-            merged = self._plans.merged(asked.query, grouped, [each.query for each in pieces])
+            chosen, groups = found
+            pieces: Sequence[GroupsPiece] = groups.pieces
+            queries = [piece.query for piece in pieces]
+            if keeps and len(groups.pieces) > _MOST_APART:
+                together = self._plans.together(groups.whole.query, queries)
+                if together is not None:
+                    stand_ins[together.root.digest] = groups.whole.query.root
+                    pieces, queries = [groups.whole, *groups.kept], [together]
+            merged = self._plans.merged(asked.query, grouped, queries)
             if merged is None:
                 continue
             rollups.append(chosen)
             made[grouped.aggregate.handle] = merged
             below.update(node.handle for node in grouped.join.walk())
-            for each in pieces:
-                fine[each.query.root.digest] = _Fine(each, chosen, join)
+            why = _why(chosen, is_together=queries != [piece.query for piece in pieces])
+            for piece in pieces:
+                fine[piece.query.root.digest] = _Fine(piece, why, join)
         if not made:
             return None
         query = self._bridge.read(self._bridge.substitute(asked.query, made))
+        query = replace(query, root=standing_in(query.root, stand_ins))
         parts = parts_of(query)
         forms: dict[str, KeptForm] = {}
         verdicts = []
@@ -131,7 +182,7 @@ class Rollups:
                 forms[f"{told.key} {told.dataset}"] = told
             if not one.groups.dataset:
                 what = summarize(one.groups.query.root)
-                verdicts.append(Verdict(part.key, what, form, _why(one.rollup)))
+                verdicts.append(Verdict(part.key, what, form, one.why))
         if not forms:
             return None
         return replace(
@@ -152,13 +203,13 @@ class Rollups:
             asked: the query.
         """
         found = set()
-        for part, grouped, join in _grouped_joins(asked):
-            if not self._is_worth_it(join):
+        for each in _aggregates(asked):
+            if not self._is_worth_it(each.join) or not self._history.times(each.join.key):
                 continue
-            groups = self._groups(asked, part, grouped) if self._history.times(join.key) else None
+            question = self._question(each)
             with self._lock:
-                if groups is not None and self._asked.are_kept_instead(join.key, groups):
-                    found.add(join.key)
+                if question is not None and self._asked.are_kept_instead(*question.by_text):
+                    found.add(each.join.key)
         return frozenset(found)
 
     def ran(self, asked: AskedQuery) -> None:
@@ -170,18 +221,13 @@ class Rollups:
         if asked.rollups:
             self._note(asked.rollups)
         else:
-            for part, grouped, join in _grouped_joins(asked):
-                with self._lock:
-                    is_known = join.key in self._first or self._asked.knows(join.key)
-                if is_known or self._history.times(join.key) > 1:
-                    self._note_first(join.key)
-                    self._note_groups(asked, part, grouped, join)
+            for each in _aggregates(asked):
+                if self._is_known(each.join) or self._history.times(each.join.key) > 1:
+                    self._note_first(each.join.template)
+                    self._note_groups(each)
                     continue
                 # What is never grouped again isn't looked at.
-                with self._lock:
-                    self._first[join.key] = asked
-                    if len(self._first) > _MOST_FIRST:
-                        self._first.popitem(last=False)
+                self._remember(each.join.template, asked)
         for form in asked.forms.values():
             if form.dataset:
                 self._history.add_form(form)
@@ -190,93 +236,103 @@ class Rollups:
         """A query that was made of finer groups has failed, and may not have without."""
         with self._lock:
             for each in asked.rollups:
-                self._asked.failed(each.join)
+                self._asked.failed(each.rows)
 
-    def _note_first(self, key: str) -> None:
+    def _is_known(self, join: AskedPart) -> bool:
+        """Whether this program has grouped a join before, or one that is like it."""
+        with self._lock:
+            return join.template in self._first
+
+    def _remember(self, template: str, first: AskedQuery | None) -> None:
+        with self._lock:
+            self._first[template] = first
+            self._first.move_to_end(template)
+            if len(self._first) > _MOST_FIRST:
+                self._first.popitem(last=False)
+
+    def _note_first(self, template: str) -> None:
         """What was asked of a join the first time is known from now on."""
         with self._lock:
-            first = self._first.pop(key, None)
-        if first is None:
-            return
-        for part, grouped, join in _grouped_joins(first):
-            if join.key == key:
-                self._note_groups(first, part, grouped, join)
+            first = self._first.get(template)
+        self._remember(template, None)
+        for each in _aggregates(first) if first is not None else ():
+            if each.join.template == template:
+                self._note_groups(each)
 
-    def _note_groups(
-        self, asked: AskedQuery, part: AskedPart, grouped: GroupedJoin, join: AskedPart
-    ) -> None:
-        groups = self._groups(asked, part, grouped)
-        if groups is not None:
-            self._note([Rollup(join.key, groups)])
+    def _note_groups(self, aggregate: _Aggregate) -> None:
+        question = self._question(aggregate)
+        if question is not None:
+            self._note([Rollup(*question.by_text)])
 
     def _note(self, rollups: Iterable[Rollup]) -> None:
         with self._lock:
             for each in rollups:
                 self._asked.noted(each)
 
-    def _groups(self, asked: AskedQuery, part: AskedPart, grouped: GroupedJoin) -> Groups | None:
-        key = asked.inputs.dataset_digest(part.node)
+    def _question(self, aggregate: _Aggregate) -> _Question | None:
+        key = self._dataset(aggregate.asked, aggregate.part.node)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        found = self._plans.asked(asked.query, grouped)
+        query, join = aggregate.asked.query, aggregate.join.node
+        groups, found = self._plans.asked(query, aggregate.grouped), None
+        if groups is not None:
+            shape = shapes(self._bridge, query)[join.handle]
+            rows = hash_parts("rows", shape, *self._plans.names(query, join))
+            found = _Question(rows, groups)
         with self._lock:
             self._known[key] = found
             if len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
         return found
 
-    def _made_of(
-        self,
-        asked: AskedQuery,
-        part: AskedPart,
-        grouped: GroupedJoin,
-        join: AskedPart,
-        keeps: bool,
-    ) -> tuple[Rollup, Sequence[GroupsPiece]] | None:
+    def _made_of(self, aggregate: _Aggregate, keeps: bool) -> tuple[Rollup, GroupsInPieces] | None:
         """The finer groups that an aggregate is made of: kept ones, or those that are to be."""
+        asked, grouped, join = aggregate.asked, aggregate.grouped, aggregate.join
         over_other_files = self._kept(join.template)
-        is_known = bool(self._history.times(join.key))
+        is_known = self._is_known(join) or bool(self._history.times(join.key))
         if not (over_other_files or is_known):
             return None
         if is_known:
-            self._note_first(join.key)
-        groups = self._groups(asked, part, grouped)
-        if groups is None:
+            self._note_first(join.template)
+        question = self._question(aggregate)
+        if question is None:
             return None
+        groups = question.groups
         kept = self._kept(join.key)
-        chosen = _fewest(join, groups, kept)
+        chosen = _fewest(question, kept)
         if chosen is None:
             found = self._pieces.of(asked, grouped, join, groups, over_other_files)
             if found is not None:
-                read = next(each for each in found if each.dataset)
-                return Rollup(join.key, groups, read.groups, read.dataset), found
+                read = found.kept[0]
+                return Rollup(*question.by_text, read.groups, read.dataset), found
             if is_known and keeps:
-                chosen = self._chosen(grouped, join, groups, kept)
+                chosen = self._chosen(aggregate, question, kept)
         if chosen is None or chosen.fine is None:
             return None
         query = self._plans.groups(asked.query, grouped, chosen.fine)
         if query is None or (chosen.is_read and chosen.dataset != self._dataset(asked, query.root)):
             return None
         whole = GroupsPiece.of(query, chosen.fine, chosen.dataset)
-        # Their text means something else in this query, whose columns are called otherwise.
-        return (chosen, [whole]) if whole.groups.columns == chosen.fine.columns else None
+        is_whole = len(whole.groups.columns) == len(chosen.fine.columns)
+        is_fit = is_whole and whole.groups.serve(groups)
+        return (chosen, GroupsInPieces(whole, (whole,))) if is_fit else None
 
     def _chosen(
-        self, grouped: GroupedJoin, join: AskedPart, asked: Groups, kept: Sequence[Kept]
+        self, aggregate: _Aggregate, question: _Question, kept: Sequence[Kept]
     ) -> Rollup | None:
         """Groups that are to be kept while an aggregate is computed."""
-        if not self._is_worth_it(join):
+        if not self._is_worth_it(aggregate.join):
             return None
+        others = [(groups_of(form, result.kept), result.kept.rows) for form, result in kept]
         with self._lock:
             fine = self._asked.worth_keeping(
-                join.key,
-                asked,
-                [(groups_of(form, result.kept), result.kept.rows) for form, result in kept],
-                leaves_rows_out=bool(grouped.filters),
+                *question.by_text,
+                [(groups.by_text(), number) for groups, number in others],
+                leaves_rows_out=bool(aggregate.grouped.filters),
             )
-        return None if fine is None else Rollup(join.key, asked, fine)
+        return None if fine is None else Rollup(*question.by_text, fine)
 
     def _is_worth_it(self, join: AskedPart) -> bool:
         """Whether a join takes long, and all of it little longer than what a query uses of it."""
@@ -307,8 +363,8 @@ class Rollups:
         return asked.inputs.dataset_digest(node)
 
 
-def _grouped_joins(asked: AskedQuery) -> Iterator[tuple[AskedPart, GroupedJoin, AskedPart]]:
-    """The aggregates of a query that group a join's rows, each with the join's part."""
+def _aggregates(asked: AskedQuery) -> Iterator[_Aggregate]:
+    """The aggregates of a query that group a join's rows."""
     operators = {each["i"]: each for each in all_operators([*asked.query.reading.operators])}
     for part in (each for top in asked.parts for each in top.walk()):
         grouped = grouped_join(part.node, operators)
@@ -316,27 +372,28 @@ def _grouped_joins(asked: AskedQuery) -> Iterator[tuple[AskedPart, GroupedJoin, 
             continue
         for below in part.inputs:
             if below.node.handle == grouped.join.handle:
-                yield part, grouped, below
+                yield _Aggregate(asked, part, grouped, below)
 
 
-def _fewest(join: AskedPart, asked: Groups, kept: Sequence[Kept]) -> Rollup | None:
+def _fewest(question: _Question, kept: Sequence[Kept]) -> Rollup | None:
     """The fewest groups that are kept, of those that others can be made of."""
     found = [(groups_of(form, result.kept), form, result.kept.rows) for form, result in kept]
-    serving = [each for each in found if each[0].serve(asked)]
+    serving = [each for each in found if each[0].serve(question.groups)]
     if not serving:
         return None
     fewest, form, _ = min(serving, key=lambda each: each[2])
-    return Rollup(join.key, asked, fewest, form.dataset)
+    return Rollup(*question.by_text, fewest, form.dataset)
 
 
 def _of_groups(join: str) -> str:
     return hash_parts("groups of", join)
 
 
-def _why(chosen: Rollup) -> str:
-    fine = chosen.fine
-    assert fine is not None
+def _why(chosen: Rollup, *, is_together: bool) -> str:
+    if is_together:
+        return "files were added several times: the groups of all of them are kept together"
     if chosen.is_read:
         return "files were added: their groups are kept beside those of the others"
-    by, measures = len(fine.by), len(fine.measures)
+    assert chosen.fine is not None
+    by, measures = len(chosen.fine.by), len(chosen.fine.measures)
     return f"the join was grouped before; other groups are made of it: by {by}, {measures} measures"

@@ -15,6 +15,9 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionDef;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionRef;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
@@ -29,7 +32,9 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.StringPredicate;
+import org.apache.spark.sql.catalyst.expressions.With;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
@@ -239,6 +244,60 @@ public final class Rollups {
             scala.Option.empty())));
     }
 
+    /**
+     * The groups that `grouped` has given, made of the same ones over parts of the files; null
+     * where their columns would have other types.
+     *
+     * @param groups what they would be computed by
+     * @param pieces what `grouped` has given, over parts of the files
+     */
+    public LogicalPlan together(LogicalPlan groups, Seq pieces) throws Exception {
+        LogicalPlan all = analyzed(new Union(pieces, false, false));
+        Map found = new HashMap();
+        List output = list(all.output());
+        for (int index = 0; index < output.size(); index++) {
+            found.put(((Attribute) output.get(index)).name(), output.get(index));
+        }
+        Map names = new HashMap();
+        List below = list(((Aggregate) groups).child().output());
+        for (int index = 0; index < below.size(); index++) {
+            Attribute column = (Attribute) below.get(index);
+            names.put(Long.valueOf(column.exprId().id()), column.name());
+        }
+        List keys = new ArrayList();
+        List results = new ArrayList();
+        List texts = new ArrayList();
+        List columns = list(((Aggregate) groups).aggregateExpressions());
+        for (int index = 0; index < columns.size(); index++) {
+            Alias column = (Alias) columns.get(index);
+            Object made = found.get(column.name());
+            if (column.child() instanceof AggregateExpression) {
+                List how = function((AggregateExpression) column.child(), names);
+                List of = new ArrayList();
+                of.add(made);
+                made = how == null || !column.name().equals(how.get(1))
+                    ? null : bound(parsed((String) how.get(0)), of);
+            } else {
+                keys.add(made);
+            }
+            if (made == null || !found.containsKey(column.name())) {
+                return null;
+            }
+            results.add(made);
+            texts.add(column.name());
+        }
+        LogicalPlan plan = analyzed(new Aggregate(
+            seq(keys), seq(named(results, texts)), all, scala.Option.empty()));
+        List made = list(plan.output());
+        for (int index = 0; index < made.size(); index++) {
+            DataType type = ((Attribute) made.get(index)).dataType();
+            if (!type.equals(((Alias) columns.get(index)).dataType())) {
+                return null;
+            }
+        }
+        return plan;
+    }
+
     /** What an aggregate puts out, of columns that are what it groups by and its functions. */
     static LogicalPlan finished(Aggregate aggregate, List own, LogicalPlan merged) {
         List columns = list(merged.output());
@@ -311,10 +370,14 @@ public final class Rollups {
             || condition instanceof In || condition instanceof IsNull
             || condition instanceof IsNotNull || condition instanceof StringPredicate
             || condition instanceof Like;
-        if (!isMadeOfThem) {
-            if (!condition.foldable()) {
-                found.add(condition);
-            }
+        // What is widened has the same values; what can't be grouped by may be made of what can.
+        boolean isLess = condition instanceof Cast && isWidened((Cast) condition)
+            || !isExact(condition.dataType());
+        if (condition.foldable()) {
+            return;
+        }
+        if (!isMadeOfThem && (!isLess || condition.children().isEmpty())) {
+            found.add(condition);
             return;
         }
         Iterator each = condition.children().iterator();
@@ -323,14 +386,50 @@ public final class Rollups {
         }
     }
 
+    static boolean isWidened(Cast cast) {
+        return Cast$.MODULE$.canUpCast(cast.child().dataType(), cast.dataType());
+    }
+
     static List conditions(Seq between) {
         List found = new ArrayList();
         Iterator each = between.iterator();
         while (each.hasNext()) {
+            Expression condition = ((Filter) each.next()).condition();
             found.addAll(list(ReorderJoin$.MODULE$.splitConjunctivePredicates(
-                ((Filter) each.next()).condition())));
+                inlined(condition, new HashMap()))));
         }
         return found;
+    }
+
+    /** An expression with what it uses several times written wherever it uses it. */
+    static Expression inlined(Expression expression, Map shared) {
+        if (expression instanceof CommonExpressionRef) {
+            Object found = shared.get(((CommonExpressionRef) expression).id());
+            return found == null ? expression : (Expression) found;
+        }
+        if (expression instanceof RuntimeReplaceable) {
+            Expression made = ((RuntimeReplaceable) expression).replacement();
+            return made instanceof With ? inlined(made, shared) : expression;
+        }
+        if (expression instanceof With) {
+            Map all = new HashMap(shared);
+            Iterator each = ((With) expression).defs().iterator();
+            while (each.hasNext()) {
+                CommonExpressionDef one = (CommonExpressionDef) each.next();
+                all.put(one.id(), inlined(one.child(), all));
+            }
+            return inlined(((With) expression).child(), all);
+        }
+        List children = new ArrayList();
+        boolean isOther = false;
+        Iterator each = expression.children().iterator();
+        while (each.hasNext()) {
+            Expression child = (Expression) each.next();
+            Expression made = inlined(child, shared);
+            isOther = isOther || made != child;
+            children.add(made);
+        }
+        return isOther ? (Expression) expression.withNewChildren(seq(children)) : expression;
     }
 
     /**
@@ -361,10 +460,17 @@ public final class Rollups {
         List conditions = conditions(between);
         for (int index = 0; index < conditions.size(); index++) {
             Expression condition = (Expression) conditions.get(index);
-            if (told.containsKey(text(condition, names))) {
+            boolean isTold = told.containsKey(text(condition, names));
+            if (isTold) {
                 asked.add(condition);
-            } else {
-                pieces(condition, asked);
+            }
+            List pieces = new ArrayList();
+            pieces(condition, pieces);
+            for (int place = 0; place < pieces.size(); place++) {
+                // Those of a condition may be told with it, for others that compare the same.
+                if (!isTold || told.containsKey(text((Expression) pieces.get(place), names))) {
+                    asked.add(pieces.get(place));
+                }
             }
         }
         for (int index = 0; index < asked.size(); index++) {

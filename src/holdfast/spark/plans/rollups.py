@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from holdfast.advice.asked_groups import AskedGroups
 from holdfast.advice.rollups import Groups
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_sources import all_operators
-from holdfast.plan.group_counts import OF_CONDITION, guess_values, product
+from holdfast.plan.group_counts import guess_values
 from holdfast.plan.grouped_join import GroupedJoin
 from holdfast.plan.terms import digests
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -25,8 +27,6 @@ _BETWEEN, _BETWEEN_LINES = "\1", "\2"
 _DIGITS = 12
 # What is told of an expression: as SQL, its kind, its number, and its columns.
 _OF_EXPRESSION = 4
-# A condition on them leaves about one value.
-_FEW_VALUES = 64.0
 
 
 class RollupPlans:
@@ -60,28 +60,26 @@ class RollupPlans:
         if not told:
             return None
         operators = all_operators([*query.reading.operators])
-        counts: dict[str, float | None] = {}
-        measures: dict[str, None] = {}
+        asked = AskedGroups()
         for kind, *texts in (line.split(_BETWEEN) for line in told.split(_BETWEEN_LINES)):
             if kind == "function":
-                measures |= dict.fromkeys(texts)
+                asked.add_measures(texts)
                 continue
             first, *pieces = _pairs(texts, lambda column: column_values(column, operators))
-            counts |= dict([first] if kind == "key" else _decided_by(first[0], pieces))
-        if not counts or not measures:
+            if kind == "key":
+                asked.add_key(*first)
+            else:
+                asked.add_condition(first[0], pieces)
+        if not asked.by or not asked.measures:
             return None
-        plan = self._grouped(query, grouped, counts, measures)
+        plan = self._grouped(query, grouped, asked.expressions, asked.measures)
         if not self._in_jvm.isAsked(*written, plan):
             return None
+        columns = (*asked.expressions, *asked.measures)
         found = digests(self._bridge.read(plan).root.columns)
-        if len({*found}) != len(counts) + len(measures):
+        if len({*found}) != len(columns):
             return None
-        what = dict(zip(found, (*counts, *measures), strict=True))
-        return Groups(
-            {each: text for each, text in what.items() if text in counts},
-            {each: text for each, text in what.items() if text not in counts},
-            {each: counts[text] for each, text in what.items() if text in counts},
-        )
+        return asked.groups(dict(zip(columns, found, strict=True)))
 
     def groups(self, query: Query, grouped: GroupedJoin, fine: Groups) -> Query | None:
         """Finer groups that an aggregate can be made of; None where that would be another one.
@@ -92,7 +90,11 @@ class RollupPlans:
             fine: the groups, whose texts may mean something else where columns are called
                 otherwise; its columns stand in their order.
         """
-        groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
+        try:
+            groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
+        except AnalysisException:
+            # What has other names elsewhere.
+            return None
         if not self._in_jvm.isAsked(*self._written(query, grouped), groups):
             return None
         return self._bridge.read(groups)
@@ -111,12 +113,25 @@ class RollupPlans:
         plans = self._jvm.to_seq([each.plan for each in pieces])
         return self._in_jvm.merged(*self._written(query, grouped), plans)
 
+    def together(self, groups: Query, pieces: Sequence[Query]) -> Query | None:
+        """Groups that are made of the same ones over parts of the files, in the same columns.
+
+        Args:
+            groups: what they would be computed by, as `groups` has given it.
+            pieces: the same over parts of the files.
+
+        Returns:
+            None where their columns would have other types.
+        """
+        plan = self._in_jvm.together(groups.plan, self._jvm.to_seq([each.plan for each in pieces]))
+        return None if plan is None else self._bridge.read(plan)
+
     def _grouped(
         self, query: Query, grouped: GroupedJoin, by: Iterable[str], measures: Iterable[str]
     ) -> Any:
         return self._in_jvm.grouped(
             query.reading.node(grouped.join.handle),
-            _names(query, grouped.join),
+            _told(query, grouped.join),
             _BETWEEN.join(by),
             _BETWEEN.join(measures),
         )
@@ -125,7 +140,23 @@ class RollupPlans:
         """An aggregate as it is written: with the filters below it, and names of columns."""
         node = query.reading.node
         filters = self._jvm.to_seq([*map(node, grouped.filters)])
-        return node(grouped.aggregate.handle), filters, _names(query, grouped.join)
+        return node(grouped.aggregate.handle), filters, _told(query, grouped.join)
+
+    @staticmethod
+    def names(query: Query, join: CanonicalNode) -> list[str]:
+        """What the columns of a join are called in the same way in other plans.
+
+        Args:
+            query: over the analyzed plan.
+            join: of its canonical plan.
+        """
+        fields = json.loads(query.reading.node(join.handle).schema().json())["fields"]
+        names = [field["name"] for field in fields]
+        times = Counter(name.casefold() for name in names)
+        return [
+            name if times[name.casefold()] == 1 else f"{name} {what[:_DIGITS]}"
+            for name, what in zip(names, digests(join.columns), strict=True)
+        ]
 
 
 def _pairs(
@@ -138,26 +169,8 @@ def _pairs(
         yield text, guess_values(kind, float(number) if number else None, counts)
 
 
-def _decided_by(
-    condition: str, pieces: Sequence[tuple[str, float | None]]
-) -> Sequence[tuple[str, float | None]]:
-    """What rows are grouped by, so that it can be told which groups fulfil a condition.
-
-    What it compares, where that has few values: then those groups serve other conditions as well.
-    """
-    number = product(count for _, count in pieces)
-    if pieces and all(text for text, _ in pieces) and number is not None and number <= _FEW_VALUES:
-        return pieces
-    return [(condition, OF_CONDITION)]
-
-
-def _names(query: Query, join: CanonicalNode) -> str:
-    """What the columns of a join are called in the same way in other plans, after their ids."""
-    fields = json.loads(query.reading.node(join.handle).schema().json())["fields"]
-    names = [field["name"] for field in fields]
-    times = Counter(name.casefold() for name in names)
-    texts = []
-    for column, name, what in zip(join.output, names, digests(join.columns), strict=True):
-        unique = name if times[name.casefold()] == 1 else f"{name} {what[:_DIGITS]}"
-        texts += [str(column), unique]
-    return _BETWEEN.join(texts)
+def _told(query: Query, join: CanonicalNode) -> str:
+    """The names of a join's columns, each after its id."""
+    names = RollupPlans.names(query, join)
+    pairs = zip(map(str, join.output), names, strict=True)
+    return _BETWEEN.join(each for pair in pairs for each in pair)
