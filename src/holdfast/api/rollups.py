@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.kept_forms import KeptForm
@@ -35,6 +36,8 @@ _MOST_FIRST = 64
 _MOST_EXTRA = 5.0
 # Each is a plan of its own, so more are written together: they are few rows.
 _MOST_APART = 2
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,11 @@ class Rollups:
         self._lock = threading.Lock()
         self._asked = AskedRollups()
         self._known: OrderedDict[str, _Question | None] = OrderedDict()
-        # By templates of joins; None where what was asked first is known to `_asked`.
+        # By keys of joins.
+        self._rows: OrderedDict[str, str] = OrderedDict()
+        # Those that this program has grouped; None where what was asked first is known to `_asked`.
         self._first: OrderedDict[str, AskedQuery | None] = OrderedDict()
+        self._templates: OrderedDict[str, None] = OrderedDict()
 
     def of(
         self, asked: AskedQuery, parts_of: Callable[[Query], tuple[AskedPart, ...]], *, keeps: bool
@@ -204,7 +210,7 @@ class Rollups:
         """
         found = set()
         for each in _aggregates(asked):
-            if not self._is_worth_it(each.join) or not self._history.times(each.join.key):
+            if not self._is_worth_it(each.join) or not self._is_known(each):
                 continue
             question = self._question(each)
             with self._lock:
@@ -222,12 +228,16 @@ class Rollups:
             self._note(asked.rollups)
         else:
             for each in _aggregates(asked):
-                if self._is_known(each.join) or self._history.times(each.join.key) > 1:
-                    self._note_first(each.join.template)
+                rows = self._rows_of(each)
+                with self._lock:
+                    is_known = rows in self._first
+                    _put(self._templates, each.join.template, None, _MOST_KNOWN)
+                if is_known or self._history.times(each.join.key) > 1:
+                    self._note_first(rows)
                     self._note_groups(each)
                     continue
                 # What is never grouped again isn't looked at.
-                self._remember(each.join.template, asked)
+                self._remember(rows, asked)
         for form in asked.forms.values():
             if form.dataset:
                 self._history.add_form(form)
@@ -238,25 +248,28 @@ class Rollups:
             for each in asked.rollups:
                 self._asked.failed(each.rows)
 
-    def _is_known(self, join: AskedPart) -> bool:
-        """Whether this program has grouped a join before, or one that is like it."""
+    def _is_known(self, aggregate: _Aggregate) -> bool:
+        """Whether a join has been grouped before, over whatever files."""
+        if self._history.times(aggregate.join.key):
+            return True
         with self._lock:
-            return join.template in self._first
-
-    def _remember(self, template: str, first: AskedQuery | None) -> None:
+            if aggregate.join.template not in self._templates:
+                return False
+        rows = self._rows_of(aggregate)
         with self._lock:
-            self._first[template] = first
-            self._first.move_to_end(template)
-            if len(self._first) > _MOST_FIRST:
-                self._first.popitem(last=False)
+            return rows in self._first
 
-    def _note_first(self, template: str) -> None:
+    def _remember(self, rows: str, first: AskedQuery | None) -> None:
+        with self._lock:
+            _put(self._first, rows, first, _MOST_FIRST)
+
+    def _note_first(self, rows: str) -> None:
         """What was asked of a join the first time is known from now on."""
         with self._lock:
-            first = self._first.get(template)
-        self._remember(template, None)
+            first = self._first.get(rows)
+        self._remember(rows, None)
         for each in _aggregates(first) if first is not None else ():
-            if each.join.template == template:
+            if self._rows_of(each) == rows:
                 self._note_groups(each)
 
     def _note_groups(self, aggregate: _Aggregate) -> None:
@@ -275,27 +288,35 @@ class Rollups:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        query, join = aggregate.asked.query, aggregate.join.node
-        groups, found = self._plans.asked(query, aggregate.grouped), None
-        if groups is not None:
-            shape = shapes(self._bridge, query)[join.handle]
-            rows = hash_parts("rows", shape, *self._plans.names(query, join))
-            found = _Question(rows, groups)
+        groups = self._plans.asked(aggregate.asked.query, aggregate.grouped)
+        found = None if groups is None else _Question(self._rows_of(aggregate), groups)
         with self._lock:
-            self._known[key] = found
-            if len(self._known) > _MOST_KNOWN:
-                self._known.popitem(last=False)
+            _put(self._known, key, found, _MOST_KNOWN)
+        return found
+
+    def _rows_of(self, aggregate: _Aggregate) -> str:
+        """The same for a join's rows over whatever files, if its columns are called the same."""
+        query, join = aggregate.asked.query, aggregate.join
+        names = self._plans.names(query, join.node)
+        key = hash_parts(join.key, *names)
+        with self._lock:
+            if key in self._rows:
+                return self._rows[key]
+        shape = shapes(self._bridge, query)[join.node.handle]
+        found = hash_parts("rows", shape, *names)
+        with self._lock:
+            _put(self._rows, key, found, _MOST_KNOWN)
         return found
 
     def _made_of(self, aggregate: _Aggregate, keeps: bool) -> tuple[Rollup, GroupsInPieces] | None:
         """The finer groups that an aggregate is made of: kept ones, or those that are to be."""
         asked, grouped, join = aggregate.asked, aggregate.grouped, aggregate.join
         over_other_files = self._kept(join.template)
-        is_known = self._is_known(join) or bool(self._history.times(join.key))
+        is_known = self._is_known(aggregate)
         if not (over_other_files or is_known):
             return None
         if is_known:
-            self._note_first(join.template)
+            self._note_first(self._rows_of(aggregate))
         question = self._question(aggregate)
         if question is None:
             return None
@@ -361,6 +382,14 @@ class Rollups:
     @staticmethod
     def _dataset(asked: AskedQuery, node: CanonicalNode) -> str:
         return asked.inputs.dataset_digest(node)
+
+
+def _put(known: OrderedDict[str, V], key: str, value: V, most: int) -> None:
+    """Remembers the last ones."""
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > most:
+        known.popitem(last=False)
 
 
 def _aggregates(asked: AskedQuery) -> Iterator[_Aggregate]:
