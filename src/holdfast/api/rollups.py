@@ -302,8 +302,7 @@ class Rollups:
         with self._lock:
             if key in self._rows:
                 return self._rows[key]
-        shape = shapes(self._bridge, query)[join.node.handle]
-        found = hash_parts("rows", shape, *names)
+        found = hash_parts("rows", shapes(self._bridge, query)[join.node.handle], *names)
         with self._lock:
             _put(self._rows, key, found, _MOST_KNOWN)
         return found

@@ -21,10 +21,12 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.plans.column_values import column_values
+from holdfast.spark.plans.shapes import shape
 
 _BETWEEN, _BETWEEN_LINES = "\1", "\2"
 # Of columns that are called the same.
 _DIGITS = 12
+_MOST_NAMES = 256
 # What is told of an expression: as SQL, its kind, its number, and its columns.
 _OF_EXPRESSION = 4
 
@@ -47,6 +49,7 @@ class RollupPlans:
         self._bridge = bridge
         self._jvm = JvmMembers.of(spark)
         self._in_jvm = new_object(spark, "Rollups", spark._jsparkSession)
+        self._names: dict[tuple[str, tuple[int, ...]], Sequence[str]] = {}
 
     def asked(self, query: Query, grouped: GroupedJoin) -> Groups | None:
         """What an aggregate asks for; None where finer groups can't make the same of it.
@@ -131,7 +134,7 @@ class RollupPlans:
     ) -> Any:
         return self._in_jvm.grouped(
             query.reading.node(grouped.join.handle),
-            _told(query, grouped.join),
+            self._told(query, grouped.join),
             _BETWEEN.join(by),
             _BETWEEN.join(measures),
         )
@@ -140,22 +143,38 @@ class RollupPlans:
         """An aggregate as it is written: with the filters below it, and names of columns."""
         node = query.reading.node
         filters = self._jvm.to_seq([*map(node, grouped.filters)])
-        return node(grouped.aggregate.handle), filters, _told(query, grouped.join)
+        return node(grouped.aggregate.handle), filters, self._told(query, grouped.join)
 
-    @staticmethod
-    def names(query: Query, join: CanonicalNode) -> list[str]:
+    def _told(self, query: Query, join: CanonicalNode) -> str:
+        """The names of a join's columns, each after its id."""
+        pairs = zip(map(str, join.output), self.names(query, join), strict=True)
+        return _BETWEEN.join(each for pair in pairs for each in pair)
+
+    def names(self, query: Query, join: CanonicalNode) -> Sequence[str]:
         """What the columns of a join are called in the same way in other plans.
 
         Args:
             query: over the analyzed plan.
             join: of its canonical plan.
         """
+        key = join.digest, join.output
+        if key not in self._names:
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            self._names[key] = self._named(query, join)
+        return self._names[key]
+
+    def _named(self, query: Query, join: CanonicalNode) -> Sequence[str]:
         fields = json.loads(query.reading.node(join.handle).schema().json())["fields"]
         names = [field["name"] for field in fields]
         times = Counter(name.casefold() for name in names)
+        if len(times) == len(names):
+            return names
+        # What they are of the join's rows, over whatever files.
+        nodes = {node.handle: node for node in shape(self._bridge, query).walk()}
         return [
             name if times[name.casefold()] == 1 else f"{name} {what[:_DIGITS]}"
-            for name, what in zip(names, digests(join.columns), strict=True)
+            for name, what in zip(names, digests(nodes[join.handle].columns), strict=True)
         ]
 
 
@@ -167,10 +186,3 @@ def _pairs(
         text, kind, number, columns = texts[place : place + _OF_EXPRESSION]
         counts = [values(int(column)) for column in columns.split()]
         yield text, guess_values(kind, float(number) if number else None, counts)
-
-
-def _told(query: Query, join: CanonicalNode) -> str:
-    """The names of a join's columns, each after its id."""
-    names = RollupPlans.names(query, join)
-    pairs = zip(map(str, join.output), names, strict=True)
-    return _BETWEEN.join(each for pair in pairs for each in pair)

@@ -18,8 +18,17 @@ def shapes(bridge: CatalystBridge, query: Query) -> dict[int, str]:
         bridge: reads the plans of the session.
         query: over the analyzed plan.
     """
-    root = bridge.canonical(query.reading, without_versions(query.reading))
-    return {node.handle: node.digest for node in root.walk()}
+    return {node.handle: node.digest for node in shape(bridge, query).walk()}
+
+
+def shape(bridge: CatalystBridge, query: Query) -> CanonicalNode:
+    """The canonical plan of a query in which files count by their paths.
+
+    Args:
+        bridge: reads the plans of the session.
+        query: over the analyzed plan.
+    """
+    return bridge.canonical(query.reading, without_versions(query.reading))
 
 
 def template(bridge: CatalystBridge, query: Query) -> CanonicalNode:
