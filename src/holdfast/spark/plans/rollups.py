@@ -158,11 +158,13 @@ class RollupPlans:
             join: of its canonical plan.
         """
         key = join.digest, join.output
-        if key not in self._names:
+        names = self._names.get(key)
+        if names is None:
+            names = self._named(query, join)
             if len(self._names) >= _MOST_NAMES:
                 self._names.clear()
-            self._names[key] = self._named(query, join)
-        return self._names[key]
+            self._names[key] = names
+        return names
 
     def _named(self, query: Query, join: CanonicalNode) -> Sequence[str]:
         fields = json.loads(query.reading.node(join.handle).schema().json())["fields"]
