@@ -128,12 +128,14 @@ def test_conditions_on_what_is_kept(keeping: Keeping, tables: Path) -> None:
         "WHERE kind IN ('n1', 'n2') GROUP BY region",
         "WHERE year(day) = 2021 AND kind LIKE 'n%' GROUP BY region",
         "WHERE v IS NULL OR region = 2 GROUP BY region",
+        "WHERE CAST(share AS STRING) = '0.5' GROUP BY region",
     ):
         keeping.run(asking(tables, "region, count(*) AS n, sum(price) AS s", rest))
     for rest in (
         "WHERE v > 5 GROUP BY region",
         "WHERE NOT kind IN ('n1', 'n3') AND v < 7 GROUP BY kind",
         "WHERE v IS NULL GROUP BY region",
+        "WHERE CAST(share AS STRING) LIKE '0%' GROUP BY region",
         "WHERE year(day) > 2020 GROUP BY kind, region",
     ):
         make = asking(tables, "count(*) AS n, sum(price) AS s", rest)

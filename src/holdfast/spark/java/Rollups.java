@@ -387,7 +387,8 @@ public final class Rollups {
     }
 
     static boolean isWidened(Cast cast) {
-        return Cast$.MODULE$.canUpCast(cast.child().dataType(), cast.dataType());
+        DataType from = cast.child().dataType();
+        return isExact(from) && Cast$.MODULE$.canUpCast(from, cast.dataType());
     }
 
     static List conditions(Seq between) {
