@@ -100,6 +100,7 @@ def test_a_large_part_takes_the_place_of_several_small_ones() -> None:
     large, small, other = part("large", 20.0, 300), part("small", 3.0, 10), part("other", 3.0, 10)
     asked = queries(large, large, small, small, other, other)
     assert [each.key for each in choose(asked, RATES, budget=300)] == ["large"]
+    # Of what is equal the same one is chosen by every program.
     assert {each.key for each in choose(asked, RATES, budget=319)} == {"large", "small"}
     assert len(choose(asked, RATES, budget=320)) == 3
 

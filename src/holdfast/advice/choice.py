@@ -128,9 +128,9 @@ class _Choice:
 
     def _neighbours(self) -> Iterator[list[set[str]]]:
         """Other choices, those that are tried together in one list."""
-        ranked = sorted(self._candidates, key=lambda key: -self._candidates[key])
-        others = ranked[:_MOST_SWAPPED]
-        for key in sorted(self._chosen, key=lambda key: self._candidates[key]):
+        others = sorted(self._candidates, key=lambda key: (-self._candidates[key], key))
+        others = others[:_MOST_SWAPPED]
+        for key in sorted(self._chosen, key=lambda key: (self._candidates[key], key)):
             without = self._chosen - {key}
             yield [without, *(without | {other} for other in others if other != key)]
         if self._budget is not None:
@@ -139,8 +139,8 @@ class _Choice:
     def _with_room_for(self, key: str) -> set[str]:
         """A part, and as many of the chosen ones as there is room for beside it."""
         found = {key}
-        dense = sorted(self._chosen, key=lambda each: -self._rank(each, self._candidates[each]))
-        for each in dense:
+        ranks = {each: -self._rank(each, self._candidates[each]) for each in self._chosen}
+        for each in sorted(ranks, key=lambda each: (ranks[each], each)):
             if len(found) < self._most and self._has_room(found | {each}):
                 found.add(each)
         return found
