@@ -70,7 +70,7 @@ class AskedGroups:
     @property
     def expressions(self) -> Sequence[str]:
         """What rows are grouped by, and what conditions compare."""
-        return [*self.by, *(each for each in self._values if each not in self.by)]
+        return [*self._values]
 
     def groups(self, ids: Mapping[str, str]) -> Groups:
         """What is asked for, by what it is of the rows.
@@ -90,7 +90,7 @@ class AskedGroups:
 
     @property
     def _values(self) -> Mapping[str, float | None]:
-        found: dict[str, float | None] = {}
+        found = dict(self.by)
         for compared in self.compared.values():
             found |= compared
-        return found | self.by
+        return found

@@ -18,7 +18,9 @@ from holdfast.advice.ran_query import RanQuery
 from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
-_MOST_FORMS = 100
+_MOST_FORMS = 8
+# Of a join's groups, over files as they were at some time.
+_MOST_GROUPS = 100
 # Parts of which anything is known.
 _MOST_PARTS = 5_000
 # How often a part's cost is remembered.
@@ -94,7 +96,8 @@ class QueryHistory:
     def add_form(self, form: KeptForm) -> None:
         """Something is kept, or is going to be."""
         with self._lock:
-            forms = self._forms.setdefault(form.key, deque(maxlen=_MOST_FORMS))
+            most = _MOST_GROUPS if form.dataset else _MOST_FORMS
+            forms = self._forms.setdefault(form.key, deque(maxlen=most))
             # What was used last stays longest.
             if form in forms:
                 forms.remove(form)

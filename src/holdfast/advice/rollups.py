@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.advice.kept_forms import Columns, KeptForm
+from holdfast.last_used import put
 from holdfast.plan.group_counts import product
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -196,22 +197,22 @@ class AskedRollups:
         Args:
             rollup: which, and what was made of that.
         """
-        one = self._rows.setdefault(rollup.rows, _Asked())
-        self._rows.move_to_end(rollup.rows)
+        one = self._rows.get(rollup.rows, _Asked())
+        put(self._rows, rollup.rows, one, _MOST_JOINS)
         asked = one.for_other_conditions(rollup.asked)
         is_served = rollup.is_read or one.covers(asked)
         if is_served:
             one.credit = min(_MOST_CREDIT, one.credit + 1)
+        question = replace(rollup.asked, compares={})
         # What is asked again, or about an answer, tells nothing of other groups.
-        if one.is_new(rollup.asked):
+        if not any(each.serve(question) for each in one.questions):
             one.asked += 1
             one.served += is_served
         if rollup.fine is not None and not rollup.is_read:
             one.credit -= 1
         one.compared(rollup.asked)
         _add(one.last, asked)
-        if len(self._rows) > _MOST_JOINS:
-            self._rows.popitem(last=False)
+        _add(one.questions, question)
 
     def failed(self, rows: str) -> None:
         """No groups of a join are kept any more, as that didn't work."""
@@ -299,13 +300,6 @@ class _Asked:
     is_hopeless: bool = False
     conditions: OrderedDict[frozenset[str], str | None] = field(default_factory=OrderedDict)
 
-    def is_new(self, asked: Groups) -> bool:
-        """Whether no question has had all of this in it. From now on one has."""
-        alone = replace(asked, compares={})
-        is_new = not any(each.serve(alone) for each in self.questions)
-        _add(self.questions, alone)
-        return is_new
-
     def covers(self, asked: Groups) -> bool:
         """Whether groups would have been kept that serve these."""
         every = Groups({}, {})
@@ -318,10 +312,7 @@ class _Asked:
         for condition, what in asked.compares.items():
             key = frozenset(what)
             is_new = key not in self.conditions or self.conditions[key] == condition
-            self.conditions[key] = condition if is_new else None
-            self.conditions.move_to_end(key)
-            if len(self.conditions) > _MOST_ASKED:
-                self.conditions.popitem(last=False)
+            put(self.conditions, key, condition if is_new else None, _MOST_ASKED)
 
     def for_other_conditions(self, asked: Groups) -> Groups:
         """Groups that serve other conditions too, where such have been asked for before."""

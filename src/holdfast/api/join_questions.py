@@ -6,12 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.rollups import AskedRollups, Groups, Rollup
 from holdfast.api.asked_query import AskedQuery
+from holdfast.last_used import put
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.grouped_join import GroupedJoin, grouped_join
 from holdfast.plan.hashing import hash_parts
@@ -22,8 +22,6 @@ from holdfast.spark.plans.shapes import shapes
 _MOST_KNOWN = 1_000
 # Each may hold a plan in the JVM.
 _MOST_FIRST = 64
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ class JoinQuestions:
         groups = self._plans.asked(aggregate.asked.query, aggregate.grouped)
         found = None if groups is None else JoinQuestion(self._rows_of(aggregate), groups)
         with self._lock:
-            _put(self._questions, key, found, _MOST_KNOWN)
+            put(self._questions, key, found, _MOST_KNOWN)
         return found
 
     def understand_first(self, aggregate: JoinAggregate) -> None:
@@ -120,7 +118,7 @@ class JoinQuestions:
         rows = self._rows_of(aggregate)
         with self._lock:
             first = self._first.get(rows)
-            _put(self._first, rows, None, _MOST_FIRST)
+            put(self._first, rows, None, _MOST_FIRST)
         for each in aggregates(first) if first is not None else ():
             if self._rows_of(each) == rows:
                 self._understand(each)
@@ -131,13 +129,13 @@ class JoinQuestions:
             rows = self._rows_of(each)
             with self._lock:
                 is_known = rows in self._first
-                _put(self._templates, each.join.template, None, _MOST_KNOWN)
+                put(self._templates, each.join.template, None, _MOST_KNOWN)
             if is_known or self._history.times(each.join.key) > 1:
                 self.understand_first(each)
                 self._understand(each)
             else:
                 with self._lock:
-                    _put(self._first, rows, query, _MOST_FIRST)
+                    put(self._first, rows, query, _MOST_FIRST)
 
     def noted(self, rollups: Iterable[Rollup]) -> None:
         """Questions have been asked.
@@ -199,7 +197,7 @@ class JoinQuestions:
             return known
         found = hash_parts("rows", shapes(self._bridge, query)[join.node.handle], *names)
         with self._lock:
-            _put(self._rows, key, found, _MOST_KNOWN)
+            put(self._rows, key, found, _MOST_KNOWN)
         return found
 
 
@@ -213,11 +211,3 @@ def aggregates(asked: AskedQuery) -> Iterator[JoinAggregate]:
         for below in part.inputs:
             if below.node.handle == grouped.join.handle:
                 yield JoinAggregate(asked, part, grouped, below)
-
-
-def _put(known: OrderedDict[str, V], key: str, value: V, most: int) -> None:
-    """Remembers the last ones."""
-    known[key] = value
-    known.move_to_end(key)
-    if len(known) > most:
-        known.popitem(last=False)

@@ -109,19 +109,19 @@ class Rollups:
                 continue
             chosen, groups = found
             pieces: Sequence[GroupsPiece] = groups.pieces
-            queries = [piece.query for piece in pieces]
-            if keeps and len(groups.pieces) > _MOST_APART:
+            queries, together = [piece.query for piece in pieces], None
+            if keeps and len(pieces) > _MOST_APART:
                 together = self._plans.together(groups.whole.query, queries)
-                if together is not None:
-                    stand_ins[together.root.digest] = groups.whole.query.root
-                    pieces, queries = [groups.whole, *groups.kept], [together]
+            if together is not None:
+                stand_ins[together.root.digest] = groups.whole.query.root
+                pieces, queries = [groups.whole, *groups.kept], [together]
             merged = self._plans.merged(asked.query, grouped, queries)
             if merged is None:
                 continue
             rollups.append(chosen)
             made[grouped.aggregate.handle] = merged
             below.update(node.handle for node in grouped.join.walk())
-            why = _why(chosen, is_together=queries != [piece.query for piece in pieces])
+            why = _why(chosen, is_together=together is not None)
             for piece in pieces:
                 fine[piece.query.root.digest] = _Fine(piece, why, join)
         if not made:

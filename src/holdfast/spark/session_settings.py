@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from holdfast.last_used import put
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
@@ -45,10 +46,7 @@ class _KnownInputs:
         digest, found = self._reader.inputs(spark._jsparkSession, known)
         inputs = known.get(digest) or _session_inputs(spark.version, *found)
         with self._lock:
-            self._by_digest[digest] = inputs
-            self._by_digest.move_to_end(digest)
-            while len(self._by_digest) > _REMEMBERED:
-                self._by_digest.popitem(last=False)
+            put(self._by_digest, digest, inputs, _REMEMBERED)
         return inputs
 
 

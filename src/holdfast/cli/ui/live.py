@@ -18,6 +18,7 @@ from holdfast.cli.ui.rendering import spent
 from holdfast.cli.ui.site import Site
 from holdfast.errors import CatalogError
 from holdfast.highavailability.job_index import JobSummary
+from holdfast.last_used import put
 
 _LOOK_SECONDS = 0.25
 _EXECUTORS_EACH = 3
@@ -99,10 +100,7 @@ class Live:
 
     def _is_new(self, happening_id: str) -> bool:
         is_new = happening_id not in self._seen
-        self._seen[happening_id] = None
-        self._seen.move_to_end(happening_id)
-        while len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+        put(self._seen, happening_id, None, _REMEMBERED)
         return is_new
 
     async def _jobs(self, before: dict[str, str] | None) -> dict[str, str] | None:

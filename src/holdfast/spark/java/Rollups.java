@@ -2,6 +2,7 @@ package holdfast;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -191,11 +192,7 @@ public final class Rollups {
         LogicalPlan groups = pieces.size() == 1
             ? (LogicalPlan) pieces.head() : analyzed(new Union(pieces, false, false));
         Map names = names(columns);
-        Map found = new HashMap();
-        List output = list(groups.output());
-        for (int index = 0; index < output.size(); index++) {
-            found.put(((Attribute) output.get(index)).name(), output.get(index));
-        }
+        Map found = byName(groups);
         LogicalPlan below = groups;
         List conditions = conditions(between);
         for (int index = 0; index < conditions.size(); index++) {
@@ -253,11 +250,7 @@ public final class Rollups {
      */
     public LogicalPlan together(LogicalPlan groups, Seq pieces) throws Exception {
         LogicalPlan all = analyzed(new Union(pieces, false, false));
-        Map found = new HashMap();
-        List output = list(all.output());
-        for (int index = 0; index < output.size(); index++) {
-            found.put(((Attribute) output.get(index)).name(), output.get(index));
-        }
+        Map found = byName(all);
         Map names = new HashMap();
         List below = list(((Aggregate) groups).child().output());
         for (int index = 0; index < below.size(); index++) {
@@ -273,14 +266,13 @@ public final class Rollups {
             Object made = found.get(column.name());
             if (column.child() instanceof AggregateExpression) {
                 List how = function((AggregateExpression) column.child(), names);
-                List of = new ArrayList();
-                of.add(made);
-                made = how == null || !column.name().equals(how.get(1))
-                    ? null : bound(parsed((String) how.get(0)), of);
+                boolean isFit = made != null && how != null && column.name().equals(how.get(1));
+                made = isFit
+                    ? bound(parsed((String) how.get(0)), Collections.singletonList(made)) : null;
             } else {
                 keys.add(made);
             }
-            if (made == null || !found.containsKey(column.name())) {
+            if (made == null) {
                 return null;
             }
             results.add(made);
@@ -347,6 +339,15 @@ public final class Rollups {
         line.add(number);
         line.add(columns.toString());
         return text != null;
+    }
+
+    static Map byName(LogicalPlan plan) {
+        Map found = new HashMap();
+        List output = list(plan.output());
+        for (int index = 0; index < output.size(); index++) {
+            found.put(((Attribute) output.get(index)).name(), output.get(index));
+        }
+        return found;
     }
 
     static List leaves(Expression expression) {
