@@ -96,6 +96,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "FileListings": new_object(spark, "FileListings", "a"),
         "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag),
         "KeptFormat": new_object(spark, "KeptFormat", True),
+        "KeptColumns": new_object(spark, "KeptColumns"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
         "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.ui.large_catalog import fill
 
@@ -28,6 +28,9 @@ _FLAGS = (
 )
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LARGE = 20_000
+_PATIENCE = 15_000
+# A page is drawn late where other tests keep the cores busy.
+expect.set_options(timeout=_PATIENCE)
 
 
 @dataclass
@@ -99,7 +102,7 @@ class Looking:
         viewport = {"width": width, "height": 900}
         self.context = browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(_PATIENCE)
         self.complaints: list[str] = []
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

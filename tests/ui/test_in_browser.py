@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.cli.catalog_access import catalog_in
@@ -51,6 +51,12 @@ def accessible(looking: Looking) -> list[str]:
     """What of a page some people can't use."""
     found = Axe().run(looking.page).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
+
+
+def drawn(image: Locator) -> None:
+    """Waits until a picture, which comes after the page that shows it, is there, and whole."""
+    expect(image).to_have_js_property("complete", True)
+    assert image.evaluate("each => each.naturalWidth") > 0
 
 
 def shot(looking: Looking, name: str) -> None:
@@ -239,8 +245,7 @@ def test_a_program_that_runs_is_seen_and_what_it_keeps_changed(
         shot(looking, "live")
         news.filter(has_text="kept").get_by_role("link").click()
         expect(page.get_by_role("heading", name="Plan")).to_be_visible()
-        image = page.get_by_alt_text("The plan:")
-        assert image.evaluate("each => each.complete && each.naturalWidth > 0")
+        drawn(page.get_by_alt_text("The plan:"))
         expect(page.locator("table").first).to_contain_text("bigint")
         expect(page.get_by_text("data/part-").first).to_be_visible()
         shot(looking, "result")
@@ -311,8 +316,7 @@ def test_a_job_that_is_killed_and_goes_on(serve: Serve, look: Look, tmp_path: Pa
     expect(page.locator("ol.starts li")).to_have_count(2)
     expect(page.locator(".vertices tbody tr")).to_have_count(1)
     expect(page.locator(".vertices")).to_contain_text("5 of 8")
-    image = page.get_by_alt_text("Which vertex reads which")
-    assert image.evaluate("each => each.complete && each.naturalWidth > 0")
+    drawn(page.get_by_alt_text("Which vertex reads which"))
     bars = page.locator(".vertices svg.bar rect:not(.rest)")
     assert [each.get_attribute("width") for each in bars.all()] == ["75.0", "50.0"]
     assert accessible(looking) == []

@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 
 from holdfast.advice.proposal import AS_IN_FILES, StorageRates
 from holdfast.advice.storage_use import StorageUse
+from holdfast.last_used import put
 
 # The last ones that count.
 _MOST = 9
@@ -59,11 +60,9 @@ class LearnedRates:
             self._written.append(rate)
             return
         self._read.append(rate)
-        times = self._of_parts.setdefault(use.key, deque(maxlen=_MOST))
+        times = self._of_parts.get(use.key, deque(maxlen=_MOST))
         times.append(1 / rate)
-        self._of_parts.move_to_end(use.key)
-        if len(self._of_parts) > _MOST_PARTS:
-            self._of_parts.popitem(last=False)
+        put(self._of_parts, use.key, times, _MOST_PARTS)
 
     @property
     def rates(self) -> StorageRates:

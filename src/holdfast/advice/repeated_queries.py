@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.advice.kept_forms import KeptForm
+from holdfast.last_used import put
 
 _MOST = 1_000
 # A repeated query that takes less of its first time reads what that has left behind.
@@ -42,12 +43,10 @@ class RepeatedQueries:
             elapsed: how long it took, in seconds.
         """
         with self._lock:
-            before = self._known.pop(digest, None)
+            before = self._known.get(digest)
             first = elapsed if before is None else before.first
             is_cheap = before is None or elapsed < first * _STILL_COMPUTED
-            self._known[digest] = _Repeated(forms, first, is_cheap)
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            put(self._known, digest, _Repeated(forms, first, is_cheap), _MOST)
 
     def forms_before(self, digest: str) -> Mapping[str, KeptForm] | None:
         """What a query read, or kept, the last time; None where that is no reason to do it again.

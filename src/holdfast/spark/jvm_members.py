@@ -21,8 +21,6 @@ class JvmMembers:
     Attributes:
         alias: `Alias(child, name, exprId, qualifier, metadata, keys)`; constructors, like the
             next ones.
-        cast: `Cast(child, type, timeZone, evalMode)`.
-        legacy_mode: the evaluation mode of a cast that never fails.
         sort_order: `SortOrder(child, direction, nulls, same)`.
         ascending: the direction.
         nulls_first: where nulls go.
@@ -53,8 +51,6 @@ class JvmMembers:
         catalyst = jvm.org.apache.spark.sql.catalyst
         expressions, logical = catalyst.expressions, catalyst.plans.logical
         self.alias = expressions.Alias
-        self.cast = expressions.Cast
-        self.legacy_mode = expressions.EvalMode.LEGACY()
         self.sort_order = expressions.SortOrder
         self.ascending = getattr(getattr(expressions, "Ascending$"), "MODULE$")
         self.nulls_first = getattr(getattr(expressions, "NullsFirst$"), "MODULE$")

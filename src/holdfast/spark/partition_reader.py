@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.last_used import put
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.per_context import PerContext
@@ -142,49 +143,25 @@ class PartitionReader:
     def _renamed(
         self, kept: KeptDataSet, attributes: Any, places: list[int], one_scan: bool
     ) -> Any:
-        columns = kept.manifest.dataset.columns
-        read = self._fresh_attributes(kept, attributes, places)
-        projection = []
-        for index, place in enumerate(places):
-            column = columns[place]
-            old = attributes.apply(index)
-            value = read.apply(place)
-            if column.kept_type != column.type:
-                # Only fields of structs get other names, so nothing is converted.
-                value = self._jvm.cast(value, old.dataType(), self._jvm.none, self._jvm.legacy_mode)
-            projection.append(
-                self._jvm.alias(
-                    value,
-                    old.name(),
-                    old.exprId(),
-                    old.qualifier(),
-                    self._jvm.some(old.metadata()),
-                    self._jvm.to_seq([]),
-                )
-            )
-        return self._project(projection, self._ordered(kept, read, one_scan))
+        # One call for all of them: a result may have hundreds.
+        columns = _kept_columns.of(self._spark)
+        output = self._fresh_output(kept)
+        if kept.manifest.dataset.filler_column is not None:
+            read = self._jvm.to_seq([output.apply(0)])
+            return self._jvm.project(self._jvm.to_seq([]), self._ordered(kept, read, one_scan))
+        at = "\n".join(map(str, places))
+        types = "\n".join(
+            "" if each.kept_type == each.type else json.dumps(each.kept_type)
+            for each in kept.manifest.dataset.columns
+        )
+        read = columns.read(output, attributes, at, types)
+        return columns.renamed(read, attributes, at, types, self._ordered(kept, read, one_scan))
 
-    def _fresh_attributes(self, kept: KeptDataSet, attributes: Any, places: list[int]) -> Any:
-        """The files' columns without the position, under ids of their own."""
+    def _fresh_output(self, kept: KeptDataSet) -> Any:
+        """The files' columns, under ids of their own."""
         in_order = self._is_read_in_order(kept)
         relation = self._in_order(kept) if in_order else self._relation(kept, kept.directories)
-        output = relation.newInstance().output()
-        if kept.manifest.dataset.filler_column is not None:
-            return self._jvm.to_seq([output.apply(0)])
-        fresh = []
-        for index, column in enumerate(kept.manifest.dataset.columns):
-            if index not in places:
-                # Another column is the same, and is read in its stead.
-                fresh.append(output.apply(index))
-                continue
-            old = attributes.apply(places.index(index))
-            # The relation forgets what can't be null inside a type, and Spark's JSON collations.
-            data_type = old.dataType()
-            if column.kept_type != column.type:
-                data_type = self._jvm.type_from_json(json.dumps(column.kept_type))
-            read = output.apply(index).withDataType(data_type).withNullability(old.nullable())
-            fresh.append(read)
-        return self._jvm.to_seq(fresh)
+        return relation.newInstance().output()
 
     def _ordered(self, kept: KeptDataSet, attributes: Any, one_scan: bool) -> Any:
         """Reads `attributes`, in the order of the kept rows where that has been promised."""
@@ -244,7 +221,7 @@ class PartitionReader:
         read = self._logical_relation(relation.relation(), attributes.appended(position))
         ordered = self._jvm.sort(self._jvm.to_seq([order]), True, read, self._jvm.none)
         columns = [attributes.apply(index) for index in range(attributes.size())]
-        return self._project(columns, ordered)
+        return self._jvm.project(self._jvm.to_seq(columns), ordered)
 
     def _relation(
         self, kept: KeptDataSet, places: tuple[str, ...], *, with_position: bool = False
@@ -277,9 +254,7 @@ class PartitionReader:
 
     def _remember(self, made: OrderedDict[Any, Any], key: object, what: Any) -> None:
         with self._lock:
-            made[key] = what
-            while len(made) > _REMEMBERED:
-                made.popitem(last=False)
+            put(made, key, what, _REMEMBERED)
 
     def _file_reader(self, kept: KeptDataSet, with_position: bool) -> Any:
         """Spark's reader of files with these columns; it is asked for their places alone."""
@@ -311,9 +286,6 @@ class PartitionReader:
         none = self._jvm.none
         return self._jvm.logical_relation(relation, attributes, none, False, none)
 
-    def _project(self, columns: list[Any], child: Any) -> Any:
-        return self._jvm.project(self._jvm.to_seq(columns), child)
-
 
 def exact_format(spark: SparkSession) -> Any:
     """Reads kept files whatever settings say, see `java/KeptFormat.java`."""
@@ -321,6 +293,7 @@ def exact_format(spark: SparkSession) -> Any:
 
 
 _formats: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptFormat", True))
+_kept_columns: PerContext[Any] = PerContext(lambda spark: new_object(spark, "KeptColumns"))
 
 
 def _made(spark: SparkSession) -> Any:

@@ -70,6 +70,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "PlanReader": "caching and finding results",
     "FreshPlans": "keeping results",
     "KeptFormat": "reading results from local files",
+    "KeptColumns": "reading results",
     "FilesInOrder": "reading small results from local files",
     "GroupedFiles": "merging small partitions",
     "FileVersions": "caching and finding results",

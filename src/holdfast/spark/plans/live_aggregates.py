@@ -16,6 +16,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart
+from holdfast.last_used import put
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.live_shuffles import LiveShuffles
@@ -81,10 +82,8 @@ class LiveAggregates:
                 with self._lock:
                     known = self._ran.get(part.key)
                     if known is None or not {*part.columns} <= {*known.columns}:
-                        self._ran[part.key] = _Ran(plan, _used(part))
-                    self._ran.move_to_end(part.key)
-                    if len(self._ran) > _MOST:
-                        self._ran.popitem(last=False)
+                        known = _Ran(plan, _used(part))
+                    put(self._ran, part.key, known, _MOST)
 
     def of(self, query: Query, parts: Sequence[AskedPart]) -> AliveQuery | None:
         """A query that reads what the shuffles of aggregates have left; None where none has.
