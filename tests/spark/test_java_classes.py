@@ -120,6 +120,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "RetainedShuffles": new_object(
             spark, "RetainedShuffles", spark.sparkContext._jsc.sc(), "a.key", None
         ),
+        "LocalExecutor": new_object(spark, "LocalExecutor", spark.sparkContext._jsc.sc()),
         "RetainedBroadcasts": new_object(spark, "RetainedBroadcasts"),
         "StageInputs": new_object(spark, "StageInputs", None, "a"),
         "LiveShuffles": new_object(

@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,17 +22,33 @@ import holdfast
 from holdfast import Environment
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.storage_use import StorageUse
+from holdfast.api.recurring_results import RecurringResults
 from holdfast.cli.main import main
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.session_settings import session_inputs
 
 
 class Keeping:
-    """An environment that keeps what recurs, beside plain Spark."""
+    """An environment that keeps what recurs, beside plain Spark.
+
+    The program isn't idle until it says so, however long plain Spark takes.
+    """
 
     def __init__(self, env: Environment, plain: SparkSession) -> None:
         self.env = env
         self.plain = plain
+        self._busy = ExitStack()
+        self._busy.enter_context(self.recurring.behind.answering())
+
+    @property
+    def recurring(self) -> RecurringResults:
+        found = self.env._implicit.recurring
+        assert found is not None
+        return found
+
+    def is_idle(self) -> None:
+        """From now on the program is."""
+        self._busy.close()
 
     def run(self, make: Any) -> list[str]:
         """What a query reads and produces; its rows are those of plain Spark."""
@@ -45,9 +62,7 @@ class Keeping:
 
     def learned(self) -> None:
         """What the last queries tell is known."""
-        recurring = self.env._implicit.recurring
-        assert recurring is not None
-        recurring.learn_all()
+        self.recurring.learn_all()
 
 
 @pytest.fixture
@@ -243,9 +258,8 @@ def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
         expected = joined(keeping.plain, tables).where(F.col("v") > least).groupBy("region").count()
         assert sorted(query.collect()) == sorted(expected.collect())
         keeping.learned()
-    recurring = keeping.env._implicit.recurring
-    assert recurring is not None
-    assert recurring.behind.settle(60)
+    keeping.is_idle()
+    assert keeping.recurring.behind.settle(60)
     assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
 
 
@@ -428,8 +442,6 @@ def selective(tables: Path, value: int) -> Any:
 def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
     keeping: Keeping, tables: Path
 ) -> None:
-    recurring = keeping.env._implicit.recurring
-    assert recurring is not None
     assert keeping.run(selective(tables, 0)) == []
     [first] = keeping.env._history.queries
     [aggregate] = first.root.inputs
@@ -440,7 +452,8 @@ def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
         keeping.env._history.add(RanQuery(query))
     # Computing all rows takes four and a half times what the query has taken, by the estimates.
     assert keeping.run(selective(tables, 1)) == []
-    assert recurring.behind.settle(60)
+    keeping.is_idle()
+    assert keeping.recurring.behind.settle(60)
     [kept] = keeping.env.list_cached()
     assert kept.rows == 20_000
     assert keeping.run(selective(tables, 2)) == ["read from cache"]
@@ -449,8 +462,7 @@ def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
 def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     keeping: Keeping, tables: Path
 ) -> None:
-    recurring = keeping.env._implicit.recurring
-    assert recurring is not None
+    keeping.is_idle()
     slow = F.udf(lambda value: time.sleep(0.001) or value, "long")
     tries: list[float] = []
 
@@ -458,7 +470,7 @@ def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
         tries.append(time.monotonic())
         keeping.env.spark.range(0, 200_000, 1, 2).select(slow("id")).collect()
 
-    recurring.behind.offer("slow", produce)
+    keeping.recurring.behind.offer("slow", produce)
     deadline = time.monotonic() + 30
     while not tries and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -556,6 +557,11 @@ def test_an_output_that_is_lost_late_is_made_again(
         rows, recovered = starts.run(query)
     assert rows == expected
     assert recovered > 0
+    # Else its heartbeats fail, and Spark ends when sixty have.
+    end = time.monotonic() + 30
+    while not spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size():
+        assert time.monotonic() < end, "Spark has no executor any more"
+        time.sleep(0.05)
 
 
 def test_what_is_no_output_is_passed_over(

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.catalog.profit import Valued, make_room
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.java_classes import new_object
+from holdfast.spark.local_executor import outlives_lost_outputs
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.source_versions import BETWEEN, file_versions
 
@@ -62,6 +63,7 @@ class LiveShuffles:
             FreshPlans.of(spark).copies,
             versions.changes(),
         )
+        outlives_lost_outputs(spark)
         self.start()
         self._admitted: set[int] = set()
 

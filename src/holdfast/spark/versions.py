@@ -88,6 +88,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "FileListings": "recovering jobs over files that have changed",
     "RetainedBroadcasts": "recovering shuffles",
     "RetainedShuffles": "recovering shuffles",
+    "LocalExecutor": "recovering and reusing shuffles",
     "StageInputs": "reusing shuffles of earlier queries",
     "LiveShuffles": "reusing shuffles of earlier queries",
     "Rollups": "answering aggregates from finer ones that are kept unasked",

@@ -26,6 +26,7 @@ from holdfast.spark.failures import reason
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.local_executor import outlives_lost_outputs
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.python_functions import pickled_function_digest
 from holdfast.spark.session_settings import session_under
@@ -109,6 +110,7 @@ class RetainedShuffles:
         self._numbers = itertools.count()
         settings = _settings(spark)
         self._format = " ".join([spark.version, *(str(settings.get(key, None)) for key in _FORMAT)])
+        outlives_lost_outputs(spark)
         self._fresh = FreshPlans.of(spark)
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
