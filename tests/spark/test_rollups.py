@@ -97,6 +97,20 @@ def test_other_groups_are_made_of_what_is_kept(keeping: Keeping, tables: Path) -
     assert keeping.run(asking(tables, "sum(price) / count(*) + 1", "GROUP BY kind")) == READ
 
 
+def test_groups_that_are_kept_are_read_by_one_task_which_sorts_them_too(
+    keeping: Keeping, tables: Path
+) -> None:
+    for column in ("region", "kind"):
+        keeping.run(asking(tables, f"{column}, sum(price) AS s", f"GROUP BY {column}"))
+    for rest in ("GROUP BY kind ORDER BY s", "WHERE region < 3 GROUP BY kind"):
+        make = asking(tables, "sum(price) AS s", rest)
+        table = make(keeping.env)
+        stages = Stages(keeping.env.spark)
+        rows = table.collect()
+        assert stages.number() == 1
+        assert sorted(map(repr, rows)) == sorted(map(repr, make(keeping.plain).collect()))
+
+
 MEASURES = (
     "sum(price)",
     "avg(price)",
@@ -365,23 +379,27 @@ def test_a_question_about_an_answer_runs_no_shuffle_of_it(
 
     whole(keeping.env).collect()
     keeping.learned()
-    scans = Scans(keeping.env.spark)
+    stages = Stages(keeping.env.spark)
     rows = make(keeping.env).collect()
     # Neither of the tables is read again.
-    assert scans.rows() == 0
+    assert stages.rows() == 0
     assert sorted(map(repr, rows)) == sorted(map(repr, make(keeping.plain).collect()))
     result = keeping.env.last_job_result
     assert result is not None and result.reused_exchanges >= 1
 
 
-class Scans:
-    """Counts the rows of files, and of what was kept, that are read from now on."""
+class Stages:
+    """Those that Spark runs from now on."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
         self._before = {stage for stage, _ in self._stages()}
 
+    def number(self) -> int:
+        return sum(stage not in self._before for stage, _ in self._stages())
+
     def rows(self) -> int:
+        """How many rows of files, and of what was kept, they have read."""
         return sum(rows for stage, rows in self._stages() if stage not in self._before)
 
     def _stages(self) -> Iterator[tuple[int, int]]:
@@ -400,10 +418,10 @@ def test_nothing_is_written_where_shuffles_alone_are_reused(
     answer = asking(tables, "kind, sum(share) AS s, count(*) AS n", "GROUP BY kind")
     with Environment(session, config=less) as env:
         expected = sorted(row.n for row in answer(env).collect())
-        scans = Scans(env.spark)
+        stages = Stages(env.spark)
         counts = asking(tables, "count(*) AS n", "GROUP BY kind")
         assert sorted(row.n for row in counts(env).collect()) == expected
-        assert scans.rows() == 0
+        assert stages.rows() == 0
         assert env.list_cached() == []
         # That is an order.
         views(env, tables)

@@ -115,7 +115,8 @@ class Rollups:
             if together is not None:
                 stand_ins[together.root.digest] = groups.whole.query.root
                 pieces, queries = [groups.whole, *groups.kept], [together]
-            merged = self._plans.merged(asked.query, grouped, queries)
+            are_read = together is None and all(piece.dataset for piece in pieces)
+            merged = self._plans.merged(asked.query, grouped, queries, are_read=are_read)
             if merged is None:
                 continue
             rollups.append(chosen)

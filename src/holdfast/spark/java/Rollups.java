@@ -48,6 +48,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -185,12 +186,18 @@ public final class Rollups {
      * @param between the filters between it and what it groups
      * @param columns the ids and names of the columns of what it groups
      * @param pieces what `grouped` has given, over parts of the files
+     * @param inOneTask whether they are so few rows that one task reads them
      */
-    public LogicalPlan merged(LogicalPlan node, Seq between, String columns, Seq pieces)
+    public LogicalPlan merged(
+            LogicalPlan node, Seq between, String columns, Seq pieces, boolean inOneTask)
             throws Exception {
         Aggregate aggregate = (Aggregate) node;
         LogicalPlan groups = pieces.size() == 1
             ? (LogicalPlan) pieces.head() : analyzed(new Union(pieces, false, false));
+        if (inOneTask) {
+            // Then nothing above has to be exchanged, which takes longer than to read them.
+            groups = new Repartition(1, false, groups);
+        }
         Map names = names(columns);
         Map found = byName(groups);
         LogicalPlan below = groups;

@@ -102,19 +102,22 @@ class RollupPlans:
             return None
         return self._bridge.read(groups)
 
-    def merged(self, query: Query, grouped: GroupedJoin, pieces: Sequence[Query]) -> Any | None:
+    def merged(
+        self, query: Query, grouped: GroupedJoin, pieces: Sequence[Query], *, are_read: bool
+    ) -> Any | None:
         """An aggregate made of finer groups; None where its columns would have other types.
 
         Args:
             query: over the analyzed plan.
             grouped: of its canonical plan.
             pieces: what `groups` has given; or the same over parts of the files.
+            are_read: whether all of them are kept: so few rows are one task's.
 
         Returns:
             the JVM's analyzed plan.
         """
         plans = self._jvm.to_seq([each.plan for each in pieces])
-        return self._in_jvm.merged(*self._written(query, grouped), plans)
+        return self._in_jvm.merged(*self._written(query, grouped), plans, are_read)
 
     def together(self, groups: Query, pieces: Sequence[Query]) -> Query | None:
         """Groups that are made of the same ones over parts of the files, in the same columns.
