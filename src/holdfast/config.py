@@ -257,6 +257,15 @@ IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME = ConfigOption[timedelta](
     "How much task time a result must have saved past queries, had it been kept before, so that it "
     "is kept unasked.",
 )
+IMPLICIT_CACHE_RESULTS_CLOSE_TIMEOUT = ConfigOption[timedelta](
+    "implicit-cache.results.close-timeout",
+    parse_duration,
+    "a duration, such as 30 s",
+    timedelta,
+    "`0 s`",
+    "How long the end of a program waits for what is being produced while it is idle; what isn't "
+    "finished by then is given up.",
+)
 IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE = ConfigOption[MaxSize](
     "implicit-cache.live-shuffles.max-size",
     _parse_max_size,
@@ -412,6 +421,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     IMPLICIT_CACHE_RESULTS_ENABLED,
     IMPLICIT_CACHE_RESULTS_LIFETIME,
     IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME,
+    IMPLICIT_CACHE_RESULTS_CLOSE_TIMEOUT,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
     CATALOG_URL,
     TASK_EXECUTOR_ADDRESSES,

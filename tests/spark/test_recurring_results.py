@@ -439,9 +439,7 @@ def selective(tables: Path, value: int) -> Any:
     return make
 
 
-def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
-    keeping: Keeping, tables: Path
-) -> None:
+def ask_what_is_worth_more_than_the_answer(keeping: Keeping, tables: Path) -> None:
     assert keeping.run(selective(tables, 0)) == []
     [first] = keeping.env._history.queries
     [aggregate] = first.root.inputs
@@ -452,11 +450,32 @@ def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
         keeping.env._history.add(RanQuery(query))
     # Computing all rows takes four and a half times what the query has taken, by the estimates.
     assert keeping.run(selective(tables, 1)) == []
+
+
+def test_what_costs_too_much_beside_a_query_is_kept_while_the_program_is_idle(
+    keeping: Keeping, tables: Path
+) -> None:
+    ask_what_is_worth_more_than_the_answer(keeping, tables)
     keeping.is_idle()
     assert keeping.recurring.behind.settle(60)
     [kept] = keeping.env.list_cached()
     assert kept.rows == 20_000
     assert keeping.run(selective(tables, 2)) == ["read from cache"]
+
+
+def test_a_program_may_wait_at_its_end_for_what_is_kept_while_it_is_idle(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    for seconds in (0, 60):
+        patient = {"implicit-cache.results.close-timeout": f"{seconds} s"}
+        home = tmp_path / str(seconds)
+        with Environment(session, config=config(home, **patient)) as env:
+            keeping = Keeping(env, session.newSession())
+            ask_what_is_worth_more_than_the_answer(keeping, tables)
+            keeping.is_idle()
+        with Environment(session, config=config(home)) as env:
+            ran = Keeping(env, session.newSession()).run(selective(tables, 2))
+        assert (ran == ["read from cache"]) == (seconds > 0)
 
 
 def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(

@@ -16,6 +16,7 @@ from holdfast.api.recurring_results import RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
+    IMPLICIT_CACHE_RESULTS_CLOSE_TIMEOUT,
     IMPLICIT_CACHE_RESULTS_ENABLED,
     IMPLICIT_CACHE_RESULTS_LIFETIME,
     IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME,
@@ -92,6 +93,7 @@ class ImplicitCache:
         policy = RecurrencePolicy(
             configuration.get(IMPLICIT_CACHE_RESULTS_MIN_SAVED_TIME).total_seconds(),
             None if stays is None else stays.total_seconds(),
+            configuration.get(IMPLICIT_CACHE_RESULTS_CLOSE_TIMEOUT).total_seconds(),
         )
 
         def reused_seconds(query: Query) -> float:

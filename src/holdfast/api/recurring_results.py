@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart, asked_parts
 from holdfast.advice.kept_forms import KeptForm
-from holdfast.advice.past_query import PastQuery
+from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.repeated_queries import RepeatedQueries
@@ -60,10 +61,12 @@ class RecurrencePolicy:
         least_seconds: how much keeping it before would have saved, in seconds of tasks.
         lifetime: how long it stays after its last use, in seconds; None: as long as the program
             runs.
+        patience: how long the end waits for what is being produced, in seconds.
     """
 
     least_seconds: float
     lifetime: float | None
+    patience: float
 
 
 class RecurringResults:
@@ -409,7 +412,10 @@ class RecurringResults:
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
         self.learn_all()
-        self.behind.close()
+        try:
+            self.behind.settle(self._policy.patience)
+        finally:
+            self.behind.close()
 
     def learn_all(self) -> None:
         """Waits until it is known what all queries that have ended tell."""
@@ -468,7 +474,17 @@ class RecurringResults:
         for part in _topmost(running.parts, running.forms):
             query = self._want(running, part, form, is_deferred=True)
             if query is not None:
+                started = time.time()
                 self._produce(query, asked.inputs)
+                self._produced(asked, form, part, started)
+
+    def _produced(self, asked: AskedQuery, form: KeptForm, part: AskedPart, started: float) -> None:
+        """Other programs know what has been kept, before any query has read it."""
+        what = summarize(part.node)
+        root = PlanPart(None, what, 0.0, 0)
+        past = self._history.past(root, "while idle", started, time.time() - started)
+        verdict = Verdict(form.key, what, form, "produced while the program was idle")
+        self._history.add(RanQuery(past, asked.digest, (form,), (verdict,)))
 
 
 def _rollups(
