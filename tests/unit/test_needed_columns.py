@@ -55,6 +55,12 @@ def test_what_looks_at_whole_rows_uses_all_columns(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["Repartition", "GlobalLimit", "SubqueryAlias"])
+def test_what_looks_at_no_column_uses_none(name: str) -> None:
+    plan = [operator(0, "Project", 1, [A]), operator(1, name, 1), LEAF]
+    assert NeededColumns(plan).of(9, (1, 2)) == (1,)
+
+
 def test_all_columns_of_the_result_are_used() -> None:
     needed = NeededColumns([operator(0, "Filter", 1, A), LEAF])
     assert needed.of(0, (1, 2)) is None

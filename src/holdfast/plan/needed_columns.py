@@ -17,6 +17,7 @@ _PASSES_COLUMNS = frozenset(
         "GlobalLimit",
         "Join",
         "LocalLimit",
+        "Repartition",
         "ResolvedHint",
         "Sort",
         "SubqueryAlias",
