@@ -43,6 +43,7 @@ class BehindTheAnswer:
         self._tries: dict[str, int] = {}
         self._answering = 0
         self._idle_since = time.monotonic()
+        self._is_producing = False
         self._running: Interruptible | None = None
         self._is_cancelled = False
         self._is_closed = False
@@ -97,7 +98,7 @@ class BehindTheAnswer:
         """Waits until nothing is left to be produced; whether that is so."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: not self._waiting and self._running is None, patience_seconds
+                lambda: not self._waiting and not self._is_producing, patience_seconds
             )
 
     def close(self) -> None:
@@ -129,6 +130,7 @@ class BehindTheAnswer:
                 self._failed(name, produce, error)
             finally:
                 with self._changed:
+                    self._is_producing = False
                     self._running = None
                     self._changed.notify_all()
 
@@ -142,6 +144,8 @@ class BehindTheAnswer:
                 elif idle < _PAUSE_SECONDS:
                     self._changed.wait(_PAUSE_SECONDS - idle)
                 else:
+                    # Whoever waits for it is not to take it for done before it has begun.
+                    self._is_producing = True
                     return self._waiting.popitem(last=False)
         return None
 

@@ -143,8 +143,8 @@ class PartitionReader:
     def _renamed(
         self, kept: KeptDataSet, attributes: Any, places: list[int], one_scan: bool
     ) -> Any:
-        # One call for all of them: a result may have hundreds.
-        columns = _kept_columns.of(self._spark)
+        # Two calls for all columns: a result may have hundreds.
+        in_jvm = _kept_columns.of(self._spark)
         output = self._fresh_output(kept)
         if kept.manifest.dataset.filler_column is not None:
             read = self._jvm.to_seq([output.apply(0)])
@@ -154,8 +154,8 @@ class PartitionReader:
             "" if each.kept_type == each.type else json.dumps(each.kept_type)
             for each in kept.manifest.dataset.columns
         )
-        read = columns.read(output, attributes, at, types)
-        return columns.renamed(read, attributes, at, types, self._ordered(kept, read, one_scan))
+        read = in_jvm.read(output, attributes, at, types)
+        return in_jvm.renamed(read, attributes, at, types, self._ordered(kept, read, one_scan))
 
     def _fresh_output(self, kept: KeptDataSet) -> Any:
         """The files' columns, under ids of their own."""
