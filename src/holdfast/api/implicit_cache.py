@@ -187,7 +187,9 @@ class ImplicitCache:
         if self._answers is not None:
             self._answers.failed(asked)
 
-    def ran(self, asked: AskedQuery | None, what: str, started: float, elapsed: float) -> None:
+    def ran(
+        self, asked: AskedQuery | None, what: str, started: float, elapsed: float, reused: float
+    ) -> None:
         """A query has ended well.
 
         Args:
@@ -195,9 +197,10 @@ class ImplicitCache:
             what: what ran it, for people.
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
+            reused: how long that had taken which it has reused of earlier queries, in seconds.
         """
         if self.recurring is not None and asked is not None:
-            self.recurring.ran(asked, what, started, elapsed)
+            self.recurring.ran(asked, what, started, elapsed, reused)
         if self._answers is not None and asked is not None:
             self._answers.ran(asked, elapsed)
 

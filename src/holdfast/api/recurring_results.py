@@ -121,7 +121,7 @@ class RecurringResults:
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self._repeated = RepeatedQueries()
-        self._ended: queue.SimpleQueue[tuple[AskedQuery, str, float, float] | None]
+        self._ended: queue.SimpleQueue[tuple[AskedQuery, str, float, float, float] | None]
         self._ended = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -389,7 +389,9 @@ class RecurringResults:
 
     # -- after it has run -------------------------------------------------------------------------
 
-    def ran(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
+    def ran(
+        self, asked: AskedQuery, what: str, started: float, elapsed: float, reused: float
+    ) -> None:
         """A query has ended well; what that tells is found out in the background.
 
         Args:
@@ -397,6 +399,7 @@ class RecurringResults:
             what: what ran it, for people.
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
+            reused: how long that had taken which it has reused of earlier queries, in seconds.
         """
         if not asked.is_made_of_others:
             self._repeated.ran(asked.digest, asked.forms, elapsed)
@@ -407,7 +410,7 @@ class RecurringResults:
                 )
                 self._thread.start()
         if asked.parts:
-            self._ended.put((asked, what, started, elapsed))
+            self._ended.put((asked, what, started, elapsed, reused))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
@@ -433,7 +436,9 @@ class RecurringResults:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
 
-    def _learn_of(self, asked: AskedQuery, what: str, started: float, elapsed: float) -> None:
+    def _learn_of(
+        self, asked: AskedQuery, what: str, started: float, elapsed: float, reused: float
+    ) -> None:
         seconds = {
             part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
         }
@@ -444,7 +449,8 @@ class RecurringResults:
             for part in _topmost(asked.parts, dict.fromkeys(asked.alive))
         }
         kept = frozenset(each.key for each in asked.verdicts if each.form is not None)
-        cost = QueryCost(elapsed * self._cores, known, kept)
+        # What is there already costs nothing now, and as much as ever when it is gone.
+        cost = QueryCost((elapsed + reused) * self._cores, known, kept)
         measured = measured_parts(self._spark, asked.query, asked.parts, cost)
         query = self._history.past(measured.root, what, started, elapsed)
         forms = tuple(asked.forms.values())
