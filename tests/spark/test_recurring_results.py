@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -37,6 +37,7 @@ class Keeping:
     def __init__(self, env: Environment, plain: SparkSession) -> None:
         self.env = env
         self.plain = plain
+        self._computed = 0
         self._busy = ExitStack()
         self._busy.enter_context(self.recurring.behind.answering())
 
@@ -59,6 +60,28 @@ class Keeping:
         result = self.env.last_job_result
         assert result is not None
         return [each.outcome.value for each in result.vertices][:-1]
+
+    def compute(
+        self,
+        asking: Callable[[str, str], Any],
+        times: int = 1,
+        *,
+        by: str = "region",
+        of_some_rows: bool = False,
+    ) -> None:
+        """Has a join computed so often, each time for something else.
+
+        Args:
+            asking: makes a query of what is selected of the join, and of what follows that.
+            times: how often.
+            by: what it is grouped by.
+            of_some_rows: not of all that it has.
+        """
+        for _ in range(times):
+            self._computed += 1
+            counts = " + ".join([f"count({by})"] * self._computed)
+            where = f"WHERE {by} <> '{self._computed}' " if of_some_rows else ""
+            assert self.run(asking(counts, f"{where}GROUP BY {by}")) == []
 
     def learned(self) -> None:
         """What the last queries tell is known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def keeping(
 
 def keep(keeping: Keeping, tables: Tables, join: str = "sales JOIN shops USING (shop)") -> None:
     """Groups of a join are kept."""
+    keeping.compute(partial(tables.asking, join=join))
     keeping.run(tables.asking(*BY_REGION, join))
     assert keeping.run(tables.asking(*BY_KIND, join)) == [PRODUCED]
 
@@ -137,19 +139,23 @@ def test_new_directories_of_partitions(
         )
         days.write.mode("append").partitionBy("day").parquet(str(home))
 
-    def ask(columns: str, by: str) -> list[str]:
+    def asking(columns: str, rest: str) -> Any:
         def make(session: Any) -> DataFrame:
             session.read.parquet(str(home)).createOrReplaceTempView("days")
             session.read.parquet(str(tmp_path / "shops")).createOrReplaceTempView("shops")
             found: DataFrame = session.sql(
-                f"SELECT {columns} FROM days JOIN shops USING (shop) GROUP BY {by}"
+                f"SELECT {columns} FROM days JOIN shops USING (shop) {rest}"
             )
             return found
 
-        return keeping.run(make)
+        return make
+
+    def ask(columns: str, by: str) -> list[str]:
+        return keeping.run(asking(columns, f"GROUP BY {by}"))
 
     for number in range(3):
         write(f"2024-01-0{number + 1}", number * 500)
+    keeping.compute(asking, by="day")
     ask("day, count(*) AS n", "day")
     assert ask("region, max(id) AS m", "region") == [PRODUCED]
     # Another day, and more of one that is there already.
@@ -176,6 +182,7 @@ def test_outer_rows_need_all_of_the_other_table(
 ) -> None:
     join = f"sales {kind} (SELECT * FROM shops WHERE shop % 3 = 1) USING (shop)"
     columns = ("shop % 5 AS r, sum(price) AS p", "GROUP BY shop % 5"), BY_KIND
+    keeping.compute(partial(tables.asking, join=join), by="shop % 5")
     for each in columns:
         keeping.run(tables.asking(*each, join))
     tables.sell(200)
@@ -197,6 +204,7 @@ def test_a_table_that_is_joined_with_itself(keeping: Keeping, tables: Tables) ->
         ("a.kind AS k, count(*) AS n", "GROUP BY a.kind"),
         ("b.kind, max(b.price)", "GROUP BY 1"),
     )
+    keeping.compute(partial(tables.asking, join=join), by="a.kind")
     for each in columns:
         keeping.run(tables.asking(*each, join))
     tables.sell(100)
@@ -207,6 +215,7 @@ def test_a_table_that_is_joined_with_itself(keeping: Keeping, tables: Tables) ->
 def test_a_subquery_over_the_same_files_sees_all_of_them(keeping: Keeping, tables: Tables) -> None:
     highest = "(SELECT max(price) FROM sales)"
     join = f"(SELECT * FROM sales WHERE price > {highest} - 5) JOIN shops USING (shop)"
+    keeping.compute(partial(tables.asking, join=join))
     for each in (BY_REGION, BY_KIND, BY_REGION):
         keeping.run(tables.asking(*each, join))
     tables.sell(50)
@@ -221,6 +230,7 @@ def test_an_aggregate_below_is_not_divided(keeping: Keeping, tables: Tables) -> 
     join = (
         "(SELECT shop, kind, max(price) AS price FROM sales GROUP BY ALL) JOIN shops USING (shop)"
     )
+    keeping.compute(partial(tables.asking, join=join))
     for each in (BY_REGION, BY_KIND, BY_REGION):
         keeping.run(tables.asking(*each, join))
     tables.sell(300)
@@ -309,6 +319,7 @@ def test_what_is_worth_keeping_is_known_after_files_have_changed(
         where = f"WHERE price > {least} GROUP BY kind"
         return keeping.run(tables.asking("kind, count(*) AS n, sum(price) AS p", where))
 
+    keeping.compute(tables.asking, 4, by="kind", of_some_rows=True)
     assert [ask(least) for least in (1, 2)] == [[], []]
     tables.sell(500, mode="overwrite")
     assert ask(3) == [PRODUCED]

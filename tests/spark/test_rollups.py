@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def rollups_of(keeping: Keeping) -> list[str]:
 
 
 def test_other_groups_are_made_of_what_is_kept(keeping: Keeping, tables: Path) -> None:
+    keeping.compute(partial(asking, tables))
     by_region = asking(tables, "region, sum(price) AS s, count(*) AS n", "GROUP BY region")
     assert keeping.run(by_region) == []
     by_kind = asking(tables, "kind, max(price) AS m", "GROUP BY kind")
@@ -100,6 +102,7 @@ def test_other_groups_are_made_of_what_is_kept(keeping: Keeping, tables: Path) -
 def test_groups_that_are_kept_are_read_by_one_task_which_sorts_them_too(
     keeping: Keeping, tables: Path
 ) -> None:
+    keeping.compute(partial(asking, tables))
     for column in ("region", "kind"):
         keeping.run(asking(tables, f"{column}, sum(price) AS s", f"GROUP BY {column}"))
     for rest in ("GROUP BY kind ORDER BY s", "WHERE region < 3 GROUP BY kind"):
@@ -159,6 +162,8 @@ def test_conditions_on_what_is_kept(keeping: Keeping, tables: Path) -> None:
 
 
 def test_a_condition_whose_values_are_many_is_kept_as_such(keeping: Keeping, tables: Path) -> None:
+    # What leaves rows out pays more.
+    keeping.compute(partial(asking, tables), 4, of_some_rows=True)
     rest = "WHERE day >= DATE'2021-01-01' GROUP BY "
     for column in ("region", "kind"):
         assert keeping.run(asking(tables, f"{column}, count(*) AS n", rest + column)) == []
@@ -194,6 +199,7 @@ MANY = (
 def test_conditions_that_come_back_with_other_literals(
     keeping: Keeping, tables: Path, compared: str, conditions: list[str]
 ) -> None:
+    keeping.compute(partial(asking, tables), 4, of_some_rows=True)
     columns = "region, count(*) AS n, sum(price) AS s, max(v) AS m"
     for condition in conditions:
         keeping.run(asking(tables, columns, f"WHERE {condition} GROUP BY region"))
@@ -212,6 +218,7 @@ def test_one_condition_may_come_back_and_another_one_not(keeping: Keeping, table
         where = f"WHERE day > DATE'{day}' AND price < huge GROUP BY region"
         return asking(tables, "region, count(*) AS n", where)
 
+    keeping.compute(partial(asking, tables), 4, of_some_rows=True)
     for day in ("2020-02-01", "2020-03-01", "2020-04-01"):
         keeping.run(ask(day))
     assert len(rollups_of(keeping)) == 1
@@ -286,6 +293,7 @@ def test_files_that_change_are_grouped_anew(keeping: Keeping, tables: Path) -> N
         keeping.run(asking(tables, "kind, count(*) AS n", "GROUP BY kind"))
         return found
 
+    keeping.compute(partial(asking, tables))
     ask()
     ask()
     assert keeping.run(asking(tables, "kind, region, count(*)", "GROUP BY ALL")) == READ
@@ -323,6 +331,7 @@ def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -
     views(plain, tables)
     with Environment(session, config=config(tables)) as env:
         first = Keeping(env, plain)
+        first.compute(partial(asking, tables))
         first.run(asking(tables, "region, sum(price) AS s", "GROUP BY region"))
         assert first.run(asking(tables, "kind, count(*) AS n", "GROUP BY kind")) == PRODUCED
     with Environment(session, config=config(tables)) as env:
@@ -333,6 +342,7 @@ def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -
 
 
 def test_groups_that_are_lost_are_made_again(keeping: Keeping, tables: Path) -> None:
+    keeping.compute(partial(asking, tables))
     for column in ("region", "kind"):
         keeping.run(asking(tables, f"{column}, count(*) AS n", f"GROUP BY {column}"))
     [kept] = keeping.env.list_cached()
@@ -347,6 +357,19 @@ def test_nothing_is_kept_for_some_rows_alone(keeping: Keeping, tables: Path) -> 
     keeping.run(asking(tables, "region, count(*) AS n", "GROUP BY region"))
     asking(tables, "kind, count(*) AS n", "GROUP BY kind")(keeping.env).first()
     assert keeping.env.list_cached() == []
+
+
+def test_a_join_is_no_cheaper_for_shuffles_that_are_reused(keeping: Keeping, tables: Path) -> None:
+    make = asking(tables, "kind, count(*) AS n", "GROUP BY kind")
+    for _ in range(3):
+        keeping.run(make)
+    result = keeping.env.last_job_result
+    assert result is not None and result.reused_seconds
+    cores = keeping.env.spark.sparkContext.defaultParallelism
+    *_, last = keeping.recurring._history.queries
+    assert last.root.seconds == pytest.approx((last.elapsed + result.reused_seconds) * cores)
+    # The join has most of it.
+    assert sum(each.seconds for each in last.root.inputs) > last.root.seconds / 2
 
 
 # -- what shuffles have left ------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis import given
@@ -28,15 +30,24 @@ def groups(by: str, measures: str = "m") -> Groups:
     return Groups({each: each for each in by}, {each: each for each in measures}, counts)
 
 
-def noted(*asked: Groups) -> AskedRollups:
+NUMBERS = itertools.count()
+
+
+def question(asked: Groups, fine: Groups | None = None, dataset: str = "") -> Rollup:
+    """Something that has not been asked before."""
+    return Rollup("join", asked, f"aggregate {next(NUMBERS)}", fine=fine, dataset=dataset)
+
+
+def noted(*asked: Groups, computed: int = 0) -> AskedRollups:
+    """What has been asked of a join, after the first of it was computed some more times."""
     rollups = AskedRollups()
-    for each in asked:
-        rollups.noted(Rollup("join", each))
+    for each in (*asked[:1] * computed, *asked):
+        rollups.noted(question(each))
     return rollups
 
 
 def kept_for(rollups: AskedRollups, asked: Groups, *kept: tuple[Groups, int]) -> str | None:
-    found = rollups.worth_keeping("join", asked, kept)
+    found = rollups.worth_keeping(question(asked), kept)
     return None if found is None else "".join(sorted({*found.by, *found.measures}))
 
 
@@ -56,35 +67,38 @@ def test_what_conditions_compare_is_grouped_by_where_other_conditions_come_back(
     first, second = where("b", "x < 1"), where("b", "x < 2")
     assert [*first.by] == ["b", "x < 1"]
     assert not first.serve(second)
-    assert kept_for(noted(first), first) == "bmx < 1"
-    assert kept_for(noted(first), second) == "bmx"
+    assert kept_for(noted(first, computed=1), first) == "bmx < 1"
+    assert kept_for(noted(first, computed=1), second) == "bmx"
     assert kept_for(noted(first, second), first) == "bmx"
-    found = noted(first).worth_keeping("join", second, [])
+    found = noted(first, computed=1).worth_keeping(question(second), [])
     assert found is not None
     assert found.serve(first) and found.serve(second) and found.reads_as(second)
     assert not found.serve(where("a", "x < 1"))
 
 
 def test_conditions_on_other_columns_do_not_come_back() -> None:
-    assert kept_for(noted(where("b", "x < 1")), where("b", "y < 1")) == "bmx < 1y < 1"
-    assert kept_for(noted(where("b", "xy < 1")), where("b", "x < 2")) == "bmx < 2xy < 1"
+    first = noted(where("b", "x < 1"), computed=1)
+    assert kept_for(first, where("b", "y < 1")) == "bmx < 1y < 1"
+    first = noted(where("b", "xy < 1"), computed=1)
+    assert kept_for(first, where("b", "x < 2")) == "bmx < 2xy < 1"
 
 
 def test_what_is_compared_has_to_be_few_values_with_the_rest() -> None:
-    assert kept_for(noted(where("a", "c < 1")), where("a", "c < 2")) == "ac < 1c < 2m"
+    first = where("a", "c < 1")
+    assert kept_for(noted(first, computed=1), where("a", "c < 2")) == "ac < 1c < 2m"
     # One of the conditions comes back, the other one is told as such.
     first, second = where("b", "x < 1", "cd < 1"), where("b", "x < 2", "cd < 1")
-    assert kept_for(noted(first), second) == "bcd < 1mx"
+    assert kept_for(noted(first, computed=1), second) == "bcd < 1mx"
 
 
 def test_other_literals_are_other_questions() -> None:
     asked = noted(*map(groups, "efg"), *(where("b", f"x < {least}") for least in range(3)))
     # The first one taught what the others compare, and the third one would have been served.
     assert asked.are_kept_instead("join", groups("a")) is False
-    asked.noted(Rollup("join", where("b", "x < 9")))
+    asked.noted(question(where("b", "x < 9")))
     assert asked.are_kept_instead("join", groups("a"))
     # What is asked again tells nothing.
-    asked.noted(Rollup("join", where("b", "x < 9")))
+    asked.noted(question(where("b", "x < 9")))
     assert asked.are_kept_instead("join", groups("a"))
 
 
@@ -94,7 +108,7 @@ def test_conditions_on_what_is_grouped_by_need_nothing_more() -> None:
 
 
 def test_what_was_asked_before_is_kept_with_what_is_asked_now() -> None:
-    assert kept_for(noted(groups("a", "m")), groups("b", "n")) == "abmn"
+    assert kept_for(noted(groups("a", "m"), computed=1), groups("b", "n")) == "abmn"
 
 
 def test_groups_that_would_be_too_many_together_are_left_out() -> None:
@@ -102,59 +116,81 @@ def test_groups_that_would_be_too_many_together_are_left_out() -> None:
 
 
 def test_groups_that_are_too_many_or_of_an_unknown_number_are_not_kept() -> None:
-    assert kept_for(noted(groups("a")), groups("ac")) is None
-    assert kept_for(noted(groups("a")), groups("d")) is None
+    assert kept_for(noted(groups("a"), computed=1), groups("ac")) is None
+    assert kept_for(noted(groups("a"), computed=1), groups("d")) is None
 
 
 def test_what_other_programs_have_kept_is_kept_as_well() -> None:
-    assert kept_for(noted(), groups("a"), (groups("e"), 50)) == "aem"
+    assert kept_for(noted(groups("b"), computed=1), groups("a"), (groups("e"), 50)) == "abem"
 
 
 def test_nothing_more_is_kept_of_a_join_with_more_groups_than_expected() -> None:
-    assert kept_for(noted(groups("a")), groups("b"), (groups("e"), 10_000_000)) is None
+    computed = noted(groups("a"), computed=1)
+    assert kept_for(computed, groups("b")) is not None
+    assert kept_for(computed, groups("b"), (groups("e"), 10_000_000)) is None
 
 
-def test_groups_that_nobody_reads_are_not_kept_again_and_again() -> None:
+def kept_while_asked(rollups: AskedRollups, *asked: Rollup) -> str:
+    """For each question whether something finer was kept (f), only that (k), or nothing."""
+    told = ""
+    for each in asked:
+        made = replace(each, fine=rollups.worth_keeping(each, []))
+        rollups.noted(made)
+        told += "f" if made.is_made_finer else "k" if made.fine is not None else "."
+    return told
+
+
+def test_finer_groups_are_made_once_a_join_was_computed_twice() -> None:
+    assert kept_while_asked(AskedRollups(), *map(question, map(groups, "aefghijkl"))) == "..f.f.f.f"
+
+
+def test_groups_that_are_kept_as_they_are_asked_for_cost_nothing() -> None:
+    asked = [question(groups("a")) for _ in range(5)]
+    assert kept_while_asked(AskedRollups(), *asked, question(groups("e"))) == "..kkkf"
+
+
+def test_what_is_read_pays_for_nothing() -> None:
     rollups = noted(groups("a"))
-    kept = 0
-    for letter in "efghijklmno":
-        asked = groups(letter)
-        fine = rollups.worth_keeping("join", asked, [])
-        kept += fine is not None
-        rollups.noted(Rollup("join", asked, fine))
-    assert kept == 1
+    for _ in range(5):
+        rollups.noted(question(groups("e"), groups("ae"), "dataset"))
+    assert kept_for(rollups, groups("f")) is None
+    rollups.noted(question(groups("f")))
+    assert kept_for(rollups, groups("f")) is not None
 
 
-def test_groups_that_are_asked_for_again_are_kept_again() -> None:
-    rollups = noted(groups("a"))
-    for asked in (groups("e"), groups("f")):
-        rollups.noted(Rollup("join", asked, rollups.worth_keeping("join", asked, [])))
-    assert kept_for(rollups, groups("g")) is None
-    # All that it asks for has been asked for, if not together.
-    assert kept_for(rollups, groups("ae")) is not None
+def test_what_is_asked_again_or_about_an_answer_pays_for_nothing() -> None:
+    rollups = AskedRollups()
+    for _ in range(9):
+        rollups.noted(Rollup("join", groups("a"), "the same aggregate"))
+    assert kept_for(rollups, groups("e")) is None
 
 
-def test_what_leaves_rows_out_does_not_pay_for_what_nobody_has_asked_for() -> None:
-    rollups = noted(groups("a"), groups("e"))
-    some = {"leaves_rows_out": True}
-    assert rollups.worth_keeping("join", groups("b"), [], **some) is None
-    assert rollups.worth_keeping("join", groups("ae"), [], **some) is not None
+def test_what_leaves_rows_out_pays_more_for_what_is_made_of_all() -> None:
+    def some(letter: str) -> Rollup:
+        return replace(question(groups(letter)), leaves_rows_out=True)
+
+    rest = map(question, map(groups, "lm"))
+    assert kept_while_asked(AskedRollups(), *map(some, "aefghijk"), *rest) == "......f..f"
+    # That all of it was asked for before makes no difference: only some of the rows are needed now.
+    rollups = noted(groups("a"), groups("e"), groups("a"))
+    assert rollups.worth_keeping(some("a"), []) is None
+    assert rollups.worth_keeping(question(groups("a")), []) is not None
 
 
 def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
     new = noted(*map(groups, "efg"))
     assert new.are_kept_instead("join", groups("a"))
-    new.noted(Rollup("join", groups("h")))
+    new.noted(question(groups("h")))
     # What is asked again tells nothing.
-    new.noted(Rollup("join", groups("h")))
+    new.noted(question(groups("h")))
     assert not new.are_kept_instead("join", groups("a"))
-    new.noted(Rollup("join", groups("ef")))
-    new.noted(Rollup("join", groups("i"), groups("ij"), "dataset"))
+    new.noted(question(groups("ef")))
+    new.noted(question(groups("i"), groups("ij"), "dataset"))
     assert new.are_kept_instead("join", groups("a"))
 
 
 def test_what_has_failed_is_not_tried_again() -> None:
-    rollups = noted(groups("a"))
+    rollups = noted(groups("a"), computed=1)
     rollups.failed("join")
     assert not rollups.are_kept_instead("join", groups("a"))
     assert kept_for(rollups, groups("a")) is None
@@ -167,7 +203,7 @@ SOME = st.builds(groups, st.text("abcdef", min_size=1), st.text("mnop", min_size
 def test_what_is_kept_serves_what_is_asked_for_and_is_not_too_much(
     before: Sequence[Groups], asked: Groups
 ) -> None:
-    found = noted(*before).worth_keeping("join", asked, [])
+    found = noted(*before).worth_keeping(question(asked), [])
     if found is not None:
         assert found.serve(asked)
         assert found.number is not None and found.number <= 100_000

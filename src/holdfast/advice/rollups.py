@@ -17,9 +17,10 @@ _FAR_MORE = 5.0
 _MOST_JOINS = 256
 _MOST_ASKED = 16
 _MOST_QUESTIONS = 64
-# So often something may be kept for groups that nobody has asked for before.
-_AT_FIRST = 1
-_MOST_CREDIT = 3
+# Finer groups take up to twice as long, and may never be read: a join is computed so often before.
+_PRICE = 2
+# They are made of all of its rows, also for a query that needs some only.
+_PRICE_OF_ALL_ROWS = 6
 # Fewer questions tell nothing; of more, so many must be answered by groups that others asked for.
 _FEW = 4
 _OFTEN = 0.25
@@ -159,12 +160,16 @@ class Rollup:
     Attributes:
         rows: the same for the join's rows over whatever files.
         asked: the groups, by their SQL.
+        digest: of the aggregate: what it leaves is there when it is asked for again.
+        leaves_rows_out: it is of some of the join's rows only.
         fine: those that are read, or kept, for them; None where they are computed of the join.
         dataset: what those are called that are kept already; empty for others.
     """
 
     rows: str
     asked: Groups
+    digest: str
+    leaves_rows_out: bool = False
     fine: Groups | None = None
     dataset: str = ""
 
@@ -173,9 +178,24 @@ class Rollup:
         """Whether the groups are kept already."""
         return bool(self.dataset)
 
+    @property
+    def price(self) -> int:
+        """How often its join has to be computed before finer groups are made of it."""
+        return _PRICE_OF_ALL_ROWS if self.leaves_rows_out else _PRICE
+
+    @property
+    def is_made_finer(self) -> bool:
+        """Whether more is computed than what is asked for."""
+        if self.fine is None or self.is_read:
+            return False
+        return self.leaves_rows_out or not self.asked.serve(self.fine)
+
 
 class AskedRollups:
     """What has been asked of joins, in groups. Not safe for use by several threads.
+
+    Nobody knows whether finer groups will be read, so they are made as who rents skis buys some:
+    when the rents have come to their price.
 
     Source: FLIP-36, "Long Term Goal"; Harinarayan, Rajaraman, Ullman, "Implementing Data Cubes
     Efficiently", SIGMOD 1996, whose lattice of views this has a path of.
@@ -183,8 +203,9 @@ class AskedRollups:
     >>> asked = AskedRollups()
     >>> by_city = Groups({"1": "city"}, {"3": "sum(n)"}, {"1": 10.0})
     >>> by_year = Groups({"2": "year(day)"}, {"3": "sum(n)"}, {"2": 7.0})
-    >>> asked.noted(Rollup("join", by_city))
-    >>> sorted(asked.worth_keeping("join", by_year, []).by.values())
+    >>> for digest in ("q1", "q2"):
+    ...     asked.noted(Rollup("join", by_city, digest))
+    >>> sorted(asked.worth_keeping(Rollup("join", by_year, "q3"), []).by.values())
     ['city', 'year(day)']
     """
 
@@ -200,16 +221,16 @@ class AskedRollups:
         one = self._rows.get(rollup.rows, _Asked())
         put(self._rows, rollup.rows, one, _MOST_JOINS)
         asked = one.for_other_conditions(rollup.asked)
-        is_served = rollup.is_read or one.covers(asked)
-        if is_served:
-            one.credit = min(_MOST_CREDIT, one.credit + 1)
+        if not rollup.is_read and rollup.digest not in one.answered:
+            one.computed = min(_PRICE_OF_ALL_ROWS, one.computed + 1)
+        put(one.answered, rollup.digest, None, _MOST_QUESTIONS)
+        if rollup.is_made_finer:
+            one.computed -= rollup.price
         question = replace(rollup.asked, compares={})
         # What is asked again, or about an answer, tells nothing of other groups.
         if not any(each.serve(question) for each in one.questions):
             one.asked += 1
-            one.served += is_served
-        if rollup.fine is not None and not rollup.is_read:
-            one.credit -= 1
+            one.served += rollup.is_read or one.covers(asked)
         one.compared(rollup.asked)
         _add(one.last, asked)
         _add(one.questions, question)
@@ -231,29 +252,17 @@ class AskedRollups:
         is_likely = one.asked < _FEW or one.served >= one.asked * _OFTEN
         return is_likely and _are_few(asked.number) and not one.is_hopeless
 
-    def worth_keeping(
-        self,
-        rows: str,
-        asked: Groups,
-        kept: Sequence[tuple[Groups, int]],
-        *,
-        leaves_rows_out: bool = False,
-    ) -> Groups | None:
+    def worth_keeping(self, rollup: Rollup, kept: Sequence[tuple[Groups, int]]) -> Groups | None:
         """What is to be kept while groups are computed that aren't kept: as fine as may be of use.
 
         Args:
-            rows: the join's, see `Rollup`.
-            asked: the groups.
-            kept: those that are kept, each with how many there are.
-            leaves_rows_out: they are computed of some rows alone, and what is kept of all of them:
-                that is worth it only where all of what is asked for was asked for before.
+            rollup: what is asked for.
+            kept: groups that are kept, each with how many there are.
         """
-        one = self._rows.get(rows, _Asked())
-        if one.is_hopeless or not _are_few(asked.number):
+        one = self._rows.get(rollup.rows, _Asked())
+        if one.is_hopeless or not _are_few(rollup.asked.number) or one.computed < rollup.price:
             return None
-        asked = one.for_other_conditions(asked)
-        if not one.covers(asked) and (leaves_rows_out or one.credit <= 0):
-            return None
+        asked = one.for_other_conditions(rollup.asked)
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
             return None
         chosen, number = asked, asked.number
@@ -285,7 +294,9 @@ class _Asked:
     Attributes:
         last: the last groups, in order, by what conditions compare where other ones have come.
         questions: the same as they were asked.
-        credit: how often something may be kept that nobody may read.
+        computed: how often it has been computed for groups that nothing was kept for, less what was
+            spent on finer ones.
+        answered: the digests of the last aggregates.
         asked: how many groups have been asked for that no others had.
         served: how many of them were kept, or could have been.
         is_hopeless: nothing is kept.
@@ -294,7 +305,8 @@ class _Asked:
 
     last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
     questions: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_QUESTIONS))
-    credit: int = _AT_FIRST
+    computed: int = 0
+    answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
     asked: int = 0
     served: int = 0
     is_hopeless: bool = False

@@ -48,10 +48,14 @@ class JoinQuestion:
     Attributes:
         rows: of which rows, over whatever files; the same if their columns are called the same.
         groups: the groups.
+        digest: that of the aggregate.
+        leaves_rows_out: it is of some of the rows only.
     """
 
     rows: str
     groups: Groups
+    digest: str
+    leaves_rows_out: bool
 
     def made_of(self, fine: Groups | None = None, dataset: str = "") -> Rollup:
         """What becomes of it, in words that other questions about the rows use as well.
@@ -60,7 +64,9 @@ class JoinQuestion:
             fine: the groups that are read, or kept, for it.
             dataset: what those are called that are kept already.
         """
-        return Rollup(self.rows, self.groups.by_text(), fine, dataset)
+        return Rollup(
+            self.rows, self.groups.by_text(), self.digest, self.leaves_rows_out, fine, dataset
+        )
 
 
 class JoinQuestions:
@@ -107,8 +113,12 @@ class JoinQuestions:
             if key in self._questions:
                 self._questions.move_to_end(key)
                 return self._questions[key]
-        groups = self._plans.asked(aggregate.asked.query, aggregate.grouped)
-        found = None if groups is None else JoinQuestion(self._rows_of(aggregate), groups)
+        grouped = aggregate.grouped
+        groups = self._plans.asked(aggregate.asked.query, grouped)
+        found = None
+        if groups is not None:
+            rows = self._rows_of(aggregate)
+            found = JoinQuestion(rows, groups, key, leaves_rows_out=bool(grouped.filters))
         with self._lock:
             put(self._questions, key, found, _MOST_KNOWN)
         return found
@@ -159,27 +169,17 @@ class JoinQuestions:
             return self._asked.are_kept_instead(question.rows, question.groups.by_text())
 
     def worth_keeping(
-        self,
-        question: JoinQuestion,
-        kept: Sequence[tuple[Groups, int]],
-        *,
-        leaves_rows_out: bool,
+        self, question: JoinQuestion, kept: Sequence[tuple[Groups, int]]
     ) -> Groups | None:
         """What is to be kept while a question is answered, see `AskedRollups.worth_keeping`.
 
         Args:
             question: about a join.
             kept: groups of it that are kept, each with how many there are.
-            leaves_rows_out: it is about some of the rows.
         """
         by_text = [(groups.by_text(), number) for groups, number in kept]
         with self._lock:
-            return self._asked.worth_keeping(
-                question.rows,
-                question.groups.by_text(),
-                by_text,
-                leaves_rows_out=leaves_rows_out,
-            )
+            return self._asked.worth_keeping(question.made_of(), by_text)
 
     def _understand(self, aggregate: JoinAggregate) -> None:
         question = self.of(aggregate)

@@ -231,7 +231,6 @@ class Rollups:
         fine = self._questions.worth_keeping(
             question,
             [(groups_of(form, result.kept), result.kept.rows) for form, result in kept],
-            leaves_rows_out=bool(aggregate.grouped.filters),
         )
         return None if fine is None else question.made_of(fine)
 
