@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment
@@ -18,6 +18,7 @@ from tests.spark.test_random_plans import SAME_EACH_TIME
 from tests.spark.test_recurring_results import Keeping, config
 from tests.spark.test_rollup_pieces import READ, Tables
 
+# Some come back more often than others.
 KEYS = ("region", "kind", "region", "kind", "shop % 3", "upper(kind)", "color")
 MEASURES = (
     "sum(price)",
@@ -64,11 +65,10 @@ steps = st.lists(st.one_of(questions, questions, questions, changes), min_size=8
 @given(join=st.sampled_from(JOINS), steps=steps)
 def test_random_questions_about_a_join(spark: SparkSession, join: str, steps: list[Any]) -> None:
     session = spark.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    session.conf.set("spark.sql.parquet.mergeSchema", "true")
     plain = session.newSession()
-    for key in ("shuffle.partitions", "parquet.mergeSchema"):
-        plain.conf.set(f"spark.sql.{key}", session.conf.get(f"spark.sql.{key}"))
+    for each in (session, plain):
+        each.conf.set("spark.sql.shuffle.partitions", "2")
+        each.conf.set("spark.sql.parquet.mergeSchema", "true")
     with TemporaryDirectory() as home:
         tables = Tables(plain, Path(home))
         tables.sell(60, color=_color())
@@ -100,10 +100,4 @@ def _asking(
     columns += [f"{each} AS m{number}" for number, each in enumerate(measures)]
     conditions = f"WHERE {' AND '.join(where)}" if where else ""
     answer = f"SELECT {', '.join(columns)} FROM {join} {conditions} GROUP BY {', '.join(keys)}"
-
-    def make(session: Any) -> DataFrame:
-        tables.views(session)
-        found: DataFrame = session.sql(drill.format(answer))
-        return found
-
-    return make
+    return tables.asking("*", "", f"({drill.format(answer)})")

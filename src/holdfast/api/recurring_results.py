@@ -121,8 +121,7 @@ class RecurringResults:
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self._repeated = RepeatedQueries()
-        self._ended: queue.SimpleQueue[tuple[AskedQuery, str, float, float, float] | None]
-        self._ended = queue.SimpleQueue()
+        self._to_learn: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     # -- before a query runs ----------------------------------------------------------------------
@@ -410,7 +409,7 @@ class RecurringResults:
                 )
                 self._thread.start()
         if asked.parts:
-            self._ended.put((asked, what, started, elapsed, reused))
+            self._to_learn.put(partial(self._learn_of, asked, what, started, elapsed, reused))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
@@ -425,13 +424,13 @@ class RecurringResults:
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
-            self._ended.put(None)
+            self._to_learn.put(None)
             thread.join()
 
     def _learn(self) -> None:
-        while (ended := self._ended.get()) is not None:
+        while (learn := self._to_learn.get()) is not None:
             try:
-                self._learn_of(*ended)
+                learn()
             except Exception:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
