@@ -361,7 +361,8 @@ def test_nothing_is_kept_for_some_rows_alone(keeping: Keeping, tables: Path) -> 
 
 def test_a_join_is_no_cheaper_for_shuffles_that_are_reused(keeping: Keeping, tables: Path) -> None:
     make = asking(tables, "kind, count(*) AS n", "GROUP BY kind")
-    for _ in range(3):
+    # The second time is always run as the first one; later ones may be kept where they are slow.
+    for _ in range(2):
         keeping.run(make)
     result = keeping.env.last_job_result
     assert result is not None and result.reused_seconds
