@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,18 @@ def test_what_others_were_made_of_and_is_gone_costs_as_well() -> None:
     assert room(valued("new", seconds=1e6), of_it, valued("b")).evicted == ("of it",)
     found = room(valued("new", seconds=1e6), of_it, valued("b"), gone=(gone,))
     assert found.evicted == ("b",)
+
+
+def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
+    piece, other = valued("piece", seconds=50.0), valued("other", seconds=5.0)
+    whole = valued("whole", seconds=1.0, inputs=("piece",))
+    assert room(whole, piece, other) == Room(True, ("piece",))
+    # That it was made of it says what it costs to make again.
+    assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
+    large = valued("large", bytes=1_000, seconds=1e4)
+    part = valued("part", bytes=500, seconds=1.0, inputs=("large",))
+    assert room(part, large) == Room(True, ("large",))
+    assert room(replace(part, bytes=5), large, other) == Room(False)
 
 
 KEPT = st.lists(

@@ -57,6 +57,7 @@ class Program:
     storage: EmbeddedStorage
     catalog: Catalog
     wanted: set[str] = field(default_factory=lambda: {DIGEST})
+    unasked: set[str] = field(default_factory=set)
     unreadable: list[str] = field(default_factory=list)
     limit: int | None = None
 
@@ -113,6 +114,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
             lambda kept: program.limit,
             unreadable,
             lambda digest: digest in program.wanted,
+            is_unasked=lambda digest: digest in program.unasked,
         )
         guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
         program = Program(SharedResults(guarded, place, policy), storage, catalog)
@@ -427,6 +429,113 @@ def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> No
     ana.book.release([result])
     assert not result.kept.directory.exists()
     assert ana.read() is None and shared_names(ana) == []
+
+
+def unasked(
+    program: Program, letter: str, seconds: float = 12.0, *, partitions: int = 1
+) -> IntermediateDataSetID:
+    """Keeps something that nobody has asked for."""
+    digest, dataset_id = letter * 64, IntermediateDataSetID(letter * 64)
+    program.wanted.add(digest)
+    program.unasked.add(digest)
+    facts = replace(FOR_LONG, seconds=seconds)
+    values = range(partitions)
+    keep(program.book, dataset_id, digest, lambda: program.write(values, dataset_id), facts)
+    return dataset_id
+
+
+def test_what_nobody_asked_for_makes_room_for_what_is_worth_more(start: Start) -> None:
+    ana = start()
+    cheap, dear = unasked(ana, "a", seconds=1.0), unasked(ana, "b", seconds=9.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    new = unasked(ana, "c", seconds=5.0)
+    assert ana.read(cheap) is None
+    assert ana.read(dear) == ana.read(new) == [0, 0, 0]
+    assert len(shared_names(ana)) == 2
+    assert set(start().book.find([cheap, dear, new])) == {dear, new}
+
+
+def test_what_nobody_asked_for_is_not_kept_where_others_are_worth_more(start: Start) -> None:
+    ana = start()
+    asked_for = ana.produce(facts=FOR_LONG)
+    small = unasked(ana, "a", seconds=1.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    # Three times as much, of which each byte is worth less.
+    large = unasked(ana, "b", seconds=2.0, partitions=3)
+    assert ana.read(large) is None
+    assert ana.read(small) == [0, 0, 0] and ana.read() == [1, 1, 1, 2, 2, 2]
+    assert asked_for.kept.name in shared_names(ana)
+
+
+def test_what_nobody_asked_for_is_worth_more_each_time_that_it_is_computed(start: Start) -> None:
+    ana = start()
+    first = unasked(ana, "a", seconds=1.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    # Twice since it was first computed is more often than once in a longer time.
+    assert ana.read(unasked(ana, "b", seconds=0.6)) is None
+    assert ana.read(unasked(ana, "b", seconds=0.6)) == [0, 0, 0]
+    assert ana.read(first) is None
+
+
+def test_what_was_asked_for_is_kept_whatever_it_is_worth(start: Start) -> None:
+    ana = start()
+    dear = unasked(ana, "a", seconds=1e6, partitions=2)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    ana.produce(facts=replace(FOR_LONG, seconds=0.001))
+    assert ana.read() == [1, 1, 1, 2, 2, 2]
+    assert ana.read(dear) is None
+    # Nor does it go for others while its program runs, as what is asked for later on.
+    ana.limit = ana.book.find()[DATASET].kept.bytes
+    assert ana.read(unasked(ana, "b", seconds=1e9)) is None
+    assert ana.read() == [1, 1, 1, 2, 2, 2]
+
+
+def test_what_is_asked_for_later_on_does_not_make_room(start: Start) -> None:
+    ana = start()
+    first = unasked(ana, "a", seconds=1.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    ana.unasked.clear()
+    assert ana.read(unasked(ana, "b", seconds=1e6)) is None
+    assert ana.read(first) == [0, 0, 0]
+
+
+def test_what_makes_room_while_it_is_being_read_is_there_until_the_end(start: Start) -> None:
+    ana = start()
+    first = unasked(ana, "a", seconds=1.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    with ana.book.reading() as lease:
+        result = lease.acquire(first)
+        assert result is not None
+        assert ana.read(unasked(ana, "b", seconds=1e6)) == [0, 0, 0]
+        assert ana.read(first) is None
+        assert rows(result.kept) == [0, 0, 0]
+    assert not result.kept.directory.exists()
+
+
+def test_what_a_result_was_made_of_makes_room_for_it(start: Start) -> None:
+    ana = start()
+    piece, dear = unasked(ana, "a", seconds=9.0), unasked(ana, "b", seconds=5.0)
+    ana.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    digest, whole = "c" * 64, IntermediateDataSetID("c" * 64)
+    ana.wanted.add(digest)
+    ana.unasked.add(digest)
+    # It was made of the piece in next to no time.
+    facts = replace(FOR_LONG, seconds=0.1, inputs=(piece,))
+    keep(ana.book, whole, digest, lambda: ana.write([1], whole), facts)
+    assert ana.read(whole) == [1, 1, 1] and ana.read(dear) == [0, 0, 0]
+    assert ana.read(piece) is None
+
+
+def test_what_another_program_holds_does_not_make_room(start: Start) -> None:
+    ana, bo = start(), start()
+    first = unasked(ana, "a", seconds=1.0)
+    bo.limit = sum(each.kept.bytes for each in ana.book.find().values())
+    assert bo.read(unasked(bo, "b", seconds=1e6)) is None
+    assert ana.read(first) == [0, 0, 0]
+    assert bo.read(first) == [0, 0, 0]
+    # It has linked it.
+    ana.limit = bo.limit
+    assert ana.read(unasked(ana, "c", seconds=1e6)) is None
 
 
 def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(

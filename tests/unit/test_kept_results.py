@@ -401,6 +401,20 @@ def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
     assert wanted.find(digest) is None
 
 
+def test_what_somebody_has_asked_for_is_not_unasked_any_more() -> None:
+    wanted: Wanted[str] = Wanted()
+    digest, unasked, asked = DIGESTS[1], Handle(), Handle()
+    assert not wanted.is_unasked(digest)
+    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
+    assert wanted.is_unasked(digest)
+    # What is kept of it stays, although it isn't wanted any more.
+    wanted.release(digest, unasked)
+    assert wanted.is_unasked(digest)
+    wanted.register(CachedComputation(digest, "query", "name"), asked)
+    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
+    assert not wanted.is_unasked(digest)
+
+
 def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage) -> None:
     manager: CacheServiceManager[str] = CacheServiceManager(lambda _: KeptResults(storage.remove))
     wanted, book = manager.wanted, manager.results

@@ -141,7 +141,24 @@ def kept_while_asked(rollups: AskedRollups, *asked: Rollup) -> str:
 
 
 def test_finer_groups_are_made_once_a_join_was_computed_twice() -> None:
-    assert kept_while_asked(AskedRollups(), *map(question, map(groups, "aefghijkl"))) == "..f.f.f.f"
+    assert kept_while_asked(AskedRollups(), *map(question, map(groups, "aef"))) == "..f"
+
+
+def test_finer_groups_that_nobody_reads_are_made_half_as_often_each_time() -> None:
+    asked = [question(groups(chr(256 + number))) for number in range(1_000)]
+    told = kept_while_asked(AskedRollups(), *asked)
+    assert told.startswith("..f...f.......f.......")
+    assert told.count("f") == 8
+
+
+def test_finer_groups_that_were_read_are_made_as_often_as_before() -> None:
+    rollups = AskedRollups()
+    assert kept_while_asked(rollups, *map(question, map(groups, "aefghi"))) == "..f..."
+    # Those of other questions are coarser.
+    rollups.noted(question(groups("a"), groups("a"), "dataset"))
+    assert kept_while_asked(rollups, *map(question, map(groups, "jklmnop"))) == "f......"
+    rollups.noted(question(groups("a"), groups("aefghij"), "dataset"))
+    assert kept_while_asked(rollups, *map(question, map(groups, "qrst"))) == "ff.."
 
 
 def test_groups_that_are_kept_as_they_are_asked_for_cost_nothing() -> None:
@@ -169,8 +186,8 @@ def test_what_leaves_rows_out_pays_more_for_what_is_made_of_all() -> None:
     def some(letter: str) -> Rollup:
         return replace(question(groups(letter)), leaves_rows_out=True)
 
-    rest = map(question, map(groups, "lm"))
-    assert kept_while_asked(AskedRollups(), *map(some, "aefghijk"), *rest) == "......f..f"
+    rest = map(question, map(groups, "lmno"))
+    assert kept_while_asked(AskedRollups(), *map(some, "aefghijk"), *rest) == "......f....f"
     # That all of it was asked for before makes no difference: only some of the rows are needed now.
     rollups = noted(groups("a"), groups("e"), groups("a"))
     assert rollups.worth_keeping(some("a"), []) is None

@@ -17,10 +17,12 @@ _FAR_MORE = 5.0
 _MOST_JOINS = 256
 _MOST_ASKED = 16
 _MOST_QUESTIONS = 64
-# Finer groups take up to twice as long, and may never be read: a join is computed so often before.
+# Finer groups take up to twice as long, and may never be read: a join is computed so often before,
+# and twice as often for each time that they weren't.
 _PRICE = 2
 # They are made of all of its rows, also for a query that needs some only.
 _PRICE_OF_ALL_ROWS = 6
+_MOST_UNREAD = 20
 # Fewer questions tell nothing; of more, so many must be answered by groups that others asked for.
 _FEW = 4
 _OFTEN = 0.25
@@ -180,7 +182,7 @@ class Rollup:
 
     @property
     def price(self) -> int:
-        """How often its join has to be computed before finer groups are made of it."""
+        """How often its join has to be computed before finer groups are made the first time."""
         return _PRICE_OF_ALL_ROWS if self.leaves_rows_out else _PRICE
 
     @property
@@ -195,7 +197,8 @@ class AskedRollups:
     """What has been asked of joins, in groups. Not safe for use by several threads.
 
     Nobody knows whether finer groups will be read, so they are made as who rents skis buys some:
-    when the rents have come to their price.
+    when the rents have come to their price, which doubles for what is never read: because nobody
+    asks for it, or because there is no room for it.
 
     Source: FLIP-36, "Long Term Goal"; Harinarayan, Rajaraman, Ullman, "Implementing Data Cubes
     Efficiently", SIGMOD 1996, whose lattice of views this has a path of.
@@ -222,10 +225,12 @@ class AskedRollups:
         put(self._rows, rollup.rows, one, _MOST_JOINS)
         asked = one.for_other_conditions(rollup.asked)
         if not rollup.is_read and rollup.digest not in one.answered:
-            one.computed = min(_PRICE_OF_ALL_ROWS, one.computed + 1)
+            one.computed = min(_PRICE_OF_ALL_ROWS << one.unread, one.computed + 1)
         put(one.answered, rollup.digest, None, _MOST_QUESTIONS)
         if rollup.is_made_finer:
-            one.computed -= rollup.price
+            one.made(rollup)
+        elif rollup.is_read:
+            one.read(rollup)
         question = replace(rollup.asked, compares={})
         # What is asked again, or about an answer, tells nothing of other groups.
         if not any(each.serve(question) for each in one.questions):
@@ -260,7 +265,8 @@ class AskedRollups:
             kept: groups that are kept, each with how many there are.
         """
         one = self._rows.get(rollup.rows, _Asked())
-        if one.is_hopeless or not _are_few(rollup.asked.number) or one.computed < rollup.price:
+        is_paid = one.computed >= rollup.price << one.unread
+        if one.is_hopeless or not _are_few(rollup.asked.number) or not is_paid:
             return None
         asked = one.for_other_conditions(rollup.asked)
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
@@ -296,6 +302,8 @@ class _Asked:
         questions: the same as they were asked.
         computed: how often it has been computed for groups that nothing was kept for, less what was
             spent on finer ones.
+        finest: the last finer groups that were made.
+        unread: how often such were made since some were read.
         answered: the digests of the last aggregates.
         asked: how many groups have been asked for that no others had.
         served: how many of them were kept, or could have been.
@@ -306,11 +314,26 @@ class _Asked:
     last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
     questions: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_QUESTIONS))
     computed: int = 0
+    finest: Groups | None = None
+    unread: int = 0
     answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
     asked: int = 0
     served: int = 0
     is_hopeless: bool = False
     conditions: OrderedDict[frozenset[str], str | None] = field(default_factory=OrderedDict)
+
+    def made(self, rollup: Rollup) -> None:
+        """Finer groups have been made of it."""
+        assert rollup.fine is not None
+        self.computed -= rollup.price << self.unread
+        self.unread = min(self.unread + 1, _MOST_UNREAD)
+        self.finest = rollup.fine.by_text()
+
+    def read(self, rollup: Rollup) -> None:
+        """Groups of it have been read."""
+        assert rollup.fine is not None
+        if self.finest is not None and rollup.fine.reads_as(self.finest):
+            self.unread = 0
 
     def covers(self, asked: Groups) -> bool:
         """Whether groups would have been kept that serve these."""

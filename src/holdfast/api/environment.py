@@ -198,13 +198,14 @@ class Environment(StreamEnvironment):
         self._made_sealing: stream_sealing.StreamSealing | None = None
         self._levels: dict[str, StorageLevel] = {}
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
-            lambda is_wanted: result_book(
+            lambda wanted: result_book(
                 self.configuration,
                 self._storage,
                 access,
                 lambda: program_environment(plain),
-                is_wanted,
+                lambda digest: wanted.find(digest) is not None,
                 lambda: self._sealing.why_not_common is None,
+                wanted.is_unasked,
             )
         )
         self._history = QueryHistory(

@@ -372,7 +372,12 @@ class RecurringResults:
         self._history.add_form(form)
         name = f"recurring: {summarize(node)}"
         computation = CachedComputation(
-            node.digest, query, name, self._policy.lifetime, is_deferred=is_deferred
+            node.digest,
+            query,
+            name,
+            self._policy.lifetime,
+            is_deferred=is_deferred,
+            is_unasked=True,
         )
         self._manager.wanted.register(computation, self)
         with self._lock:

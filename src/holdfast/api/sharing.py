@@ -51,6 +51,7 @@ def result_book(
     environment: Callable[[], str],
     is_wanted: Callable[[str], bool],
     has_common_key: Callable[[], bool],
+    is_unasked: Callable[[str], bool] = lambda digest: False,
 ) -> ResultBook:
     """The book of what an environment keeps, shared with other programs as configured.
 
@@ -59,8 +60,9 @@ def result_book(
         storage: where the environment keeps results.
         access: which sources the user may read.
         environment: gives what digests take for granted.
-        is_wanted: whether somebody in this program has asked for a computation to be kept.
+        is_wanted: whether a computation is to be kept in this program.
         has_common_key: whether the environment's streams are sealed as those of other programs.
+        is_unasked: whether nobody has asked for a computation to be kept that is kept.
     """
     url = configuration.get(CATALOG_URL)
     # A file beside this driver is nothing that other drivers of a cluster would find.
@@ -103,5 +105,7 @@ def result_book(
         is_here = isinstance(storage, EmbeddedStorage)
         return most.limit(kept, shutil.disk_usage(root).free) if is_here else most.bytes
 
-    policy = SharingPolicy(audience, limit, access.unreadable, is_wanted, has_common_key)
+    policy = SharingPolicy(
+        audience, limit, access.unreadable, is_wanted, has_common_key, is_unasked
+    )
     return SharedResults(GuardedCatalog(opened, is_there, _LEASE_SECONDS), place, policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 
 from sqlalchemy import ColumnElement, Table, and_, exists, or_, true
@@ -156,10 +156,19 @@ def is_held(now: Moment) -> ColumnElement[bool]:
     return or_(is_held_by_program(now), by_the_catalog)
 
 
-def is_held_by_program(now: Moment) -> ColumnElement[bool]:
-    """The results that a program that lives holds."""
+def is_held_by_program(
+    now: Moment, me: str = "", giving_way: Collection[int] = ()
+) -> ColumnElement[bool]:
+    """The results that a program that lives holds.
+
+    Args:
+        now: the time, in seconds since 1970.
+        me: a program,
+        giving_way: and which ones it does not count as holding.
+    """
     return exists().where(
         HOLDERS.c.result == RESULTS.c.number,
         HOLDERS.c.application == PROGRAMS.c.application,
         PROGRAMS.c.alive_until > now,
+        ~and_(HOLDERS.c.application == me, HOLDERS.c.result.in_(giving_way)),
     )

@@ -23,6 +23,10 @@ def room_for(
     produced: ProducedResult,
     limit: Callable[[int], int | None],
     now: float,
+    *,
+    announced: int | None = None,
+    is_order: bool = True,
+    giving_way: Collection[int] = (),
 ) -> Room[int]:
     """How there is room for a new result, where that is up to the catalog; within a transaction.
 
@@ -32,6 +36,9 @@ def room_for(
         produced: the new result.
         limit: how many bytes all results may have, of how many they have now; None: any number.
         now: the time, in seconds since 1970.
+        announced: the number of its own record, where it has one.
+        is_order: whether it is kept whatever others are worth that have to go for it.
+        giving_way: what may go although the scope's program holds it.
     """
     here = and_(RESULTS.c.storage == scope.storage, RESULTS.c.state == ResultState.KEPT.value)
     total = int(connection.scalar(select(func.sum(RESULTS.c.bytes)).where(here)) or 0)
@@ -40,7 +47,7 @@ def room_for(
         return Room(True)
     rows = connection.execute(
         select(RESULTS)
-        .where(here, scope.may_remove(), ~is_held_by_program(now))
+        .where(here, scope.may_remove(), ~is_held_by_program(now, scope.me, giving_way))
         # What may be worth least; the rest of the formula is reckoned with these alone.
         .order_by(
             (RESULTS.c.uses + 1)
@@ -49,25 +56,30 @@ def room_for(
         )
         .limit(_CANDIDATES)
     ).all()
-    newcomer = Valued(
-        0, produced.kept.bytes, produced.seconds, references(connection, produced, now)
-    )
     made_of = connection.execute(
         select(INPUTS).where(INPUTS.c.result.in_([row.number for row in rows]))
     ).all()
-    gone = _gone(connection, scope, {row.dataset_id for row in made_of})
+    own_inputs = {each.hex for each in produced.inputs}
+    gone = _gone(connection, scope, {row.dataset_id for row in made_of} | own_inputs)
     numbers = {row.dataset_id: row.number for row in (*gone, *rows)}
     inputs: dict[int, list[int]] = {}
     for row in made_of:
         if row.dataset_id in numbers:
             inputs.setdefault(row.result, []).append(numbers[row.dataset_id])
+    newcomer = Valued(
+        0,
+        produced.kept.bytes,
+        produced.seconds,
+        references(connection, produced, now, apart_from=announced),
+        tuple(numbers[each] for each in own_inputs if each in numbers),
+    )
     return make_room(
         newcomer,
         [_valued(row, inputs) for row in rows],
         most - total,
         now,
         gone=[_valued(row, inputs) for row in gone],
-        must_be_kept=True,
+        must_be_kept=is_order,
     )
 
 

@@ -74,6 +74,10 @@ def make_room(
 ) -> Room[K]:
     """Chooses what goes so that a new result can be kept: what is worth least, if it is worth less.
 
+    What the new result was made of is worth nothing beside it, unless that is the larger one: it is
+    the same with more rows, as a rule, and the coarser groups and fewer rows of something large are
+    smaller.
+
     Args:
         newcomer: the new result. Asked for once, it is compared by what it costs for its size.
         kept: what may be evicted.
@@ -85,42 +89,54 @@ def make_room(
     lacking = newcomer.bytes - free_bytes
     if lacking <= 0:
         return Room(True)
-    chosen = _least_worth(kept, lacking, now, _Costs(kept, gone))
+    superseded = {
+        each.key for each in kept if each.key in newcomer.inputs and each.bytes <= newcomer.bytes
+    }
+    chosen = _least_worth(kept, lacking, now, _Costs(kept, gone), superseded)
     if sum(each.bytes for each in chosen) < lacking:
         return Room(False)
     room = Room(True, tuple(each.key for each in chosen))
     if must_be_kept:
         return room
-    cost = _Costs(kept, gone)
+    cost, afterwards = _Costs(kept, gone), _Costs(kept, gone)
+    for each in chosen:
+        afterwards.is_gone(each.key)
     times = len(newcomer.references) > 1
     of_others = sum(
-        (rate(each.references, now) if times else 1.0) * cost.of(each) for each in chosen
+        (rate(each.references, now) if times else 1.0) * cost.of(each)
+        for each in chosen
+        if each.key not in superseded
     ) / sum(each.bytes for each in chosen)
-    own = (rate(newcomer.references, now) if times else 1.0) * newcomer.seconds
+    own = (rate(newcomer.references, now) if times else 1.0) * afterwards.of(newcomer)
     return room if own / max(newcomer.bytes, 1) > of_others else Room(False)
 
 
 def _least_worth(
-    kept: Collection[Valued[K]], lacking: int, now: float, cost: _Costs[K]
+    kept: Collection[Valued[K]],
+    lacking: int,
+    now: float,
+    cost: _Costs[K],
+    superseded: Collection[K],
 ) -> list[Valued[K]]:
     """The least profitable ones that free enough."""
+
+    def worth(each: Valued[K]) -> float:
+        of_all = rate(each.references, now) * cost.of(each) / max(each.bytes, 1)
+        return 0.0 if each.key in superseded else of_all
+
     left = {each.key: each for each in kept}
     chosen: list[Valued[K]] = []
     while lacking > 0 and left:
-        least = min(left.values(), key=lambda each: _rank(each, cost, now))
+        least = min(left.values(), key=worth)
         chosen.append(left.pop(least.key))
         cost.is_gone(least.key)
         lacking -= least.bytes
     # What was chosen early may be more than is needed by now.
-    for each in sorted(chosen, key=lambda each: _rank(each, cost, now), reverse=True):
+    for each in sorted(chosen, key=worth, reverse=True):
         if lacking + each.bytes <= 0:
             chosen.remove(each)
             lacking += each.bytes
     return chosen
-
-
-def _rank(each: Valued[K], cost: _Costs[K], now: float) -> float:
-    return rate(each.references, now) * cost.of(each) / max(each.bytes, 1)
 
 
 class _Costs(Generic[K]):

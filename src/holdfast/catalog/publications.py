@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy import select, update
 
@@ -58,6 +58,8 @@ class CatalogPublications:
         *,
         announced: int | None = None,
         statistics: Mapping[str, ColumnStatistics] | None = None,
+        is_order: bool = True,
+        giving_way: Collection[int] = (),
     ) -> Published:
         """Records a result, whose files are where they stay, and makes room for it.
 
@@ -67,6 +69,9 @@ class CatalogPublications:
             limit: how many bytes all results may have, of how many they have now; None: any number.
             announced: what `announce` gave.
             statistics: of its columns, by name.
+            is_order: whether somebody has asked for it, so that it is kept whatever others are
+                worth that have to go for it.
+            giving_way: what may be evicted although this program holds it.
 
         Raises:
             ClaimFencedError: when the claim has lapsed, and another program has taken it.
@@ -75,7 +80,16 @@ class CatalogPublications:
             now = self._scope.database.now(connection)
             if claim is not None:
                 self._claims.use_up(connection, claim)
-            room = room_for(connection, self._scope, produced, limit, now)
+            room = room_for(
+                connection,
+                self._scope,
+                produced,
+                limit,
+                now,
+                announced=announced,
+                is_order=is_order,
+                giving_way=giving_way,
+            )
             if not room.is_admitted:
                 return Published(None)
             evicted = going(connection, room.evicted, EVICTED, now)

@@ -29,11 +29,27 @@ EVICTED = "evicted to make room"
 """Why something is gone for which there was no room."""
 
 
-def references(connection: Connection, produced: ProducedResult, now: float) -> tuple[float, ...]:
-    """When a new result was asked for, with what is remembered from when it was kept before."""
+def references(
+    connection: Connection,
+    produced: ProducedResult,
+    now: float,
+    *,
+    apart_from: int | None = None,
+) -> tuple[float, ...]:
+    """When a new result was asked for, with what is remembered from when it was kept before.
+
+    Args:
+        connection: within a transaction.
+        produced: the result.
+        now: the time, in seconds since 1970.
+        apart_from: the number of its own record, where it has one.
+    """
     before = connection.scalar(
         select(RESULTS.c.used)
-        .where(RESULTS.c.dataset_id == produced.dataset_id.hex)
+        .where(
+            RESULTS.c.dataset_id == produced.dataset_id.hex,
+            RESULTS.c.number.is_distinct_from(apart_from),
+        )
         .order_by(RESULTS.c.number.desc())
         .limit(1)
     )

@@ -19,14 +19,14 @@ class CacheServiceManager(Generic[Q]):
         results: the book of what is kept.
 
     Args:
-        book: of what is kept, told how to ask what is wanted.
+        book: of what is kept, told what is wanted.
 
     Source: FLIP-36, "CacheServiceManager".
     """
 
-    def __init__(self, book: Callable[[Callable[[str], bool]], ResultBook]) -> None:
+    def __init__(self, book: Callable[[Wanted[Q]], ResultBook]) -> None:
         self.wanted: Wanted[Q] = Wanted()
-        self.results = book(lambda digest: self.wanted.find(digest) is not None)
+        self.results = book(self.wanted)
 
     def invalidate(
         self, digest: str, closing: object | None = None, *, everywhere: bool = False

@@ -58,8 +58,10 @@ class SharingPolicy:
         audience: who may read what this program keeps.
         limit: how many bytes all results may have, of how many they have now; None: any number.
         unreadable: a source file that the user may not read, if any.
-        is_wanted: whether somebody in this program has asked for a computation to be kept.
+        is_wanted: whether a computation is to be kept in this program.
         has_common_key: whether sealed results have the seal that all programs of the user give.
+        is_unasked: whether nobody has asked for that, so that its result is kept for as long as
+            others aren't worth more.
     """
 
     audience: Audience
@@ -67,6 +69,7 @@ class SharingPolicy:
     unreadable: Callable[[Collection[str]], str | None]
     is_wanted: Callable[[str], bool]
     has_common_key: Callable[[], bool] = lambda: False
+    is_unasked: Callable[[str], bool] = lambda digest: False
 
 
 class SharedResults(ResultBook):
@@ -391,6 +394,7 @@ class SharedResults(ResultBook):
             if claim is not None:
                 self._give_up(claim)
             return None
+        self._gave_way(published.evicted)
         if published.number is None:
             self._own.evict([result])
             return f"there is no room for its {result.kept.bytes:,} bytes"
@@ -400,6 +404,27 @@ class SharedResults(ResultBook):
                 if published.is_shared:
                     self._staying.add(result.kept.name)
         return None
+
+    def _gives_way(self) -> list[int]:
+        """What of this program's may be evicted, although it holds that: nobody asked for it.
+
+        Whoever reads it has its files until the end.
+        """
+        with self._lock:
+            published = dict(self._published)
+        return [
+            published[each.kept.name]
+            for each in self._own.find().values()
+            if each.kept.name in published and self._policy.is_unasked(each.digest)
+        ]
+
+    def _gave_way(self, evicted: Collection[CatalogedResult]) -> None:
+        """What was evicted for others is not read any more here, either."""
+        if evicted:
+            names = {each.name for each in evicted}
+            gone = [each for each in self._own.find().values() if each.kept.name in names]
+            self._numbers([each.kept.name for each in gone])
+            self._own.evict(gone)
 
     def _is_for_all_programs(self, kept: KeptDataSet, facts: ProductionFacts) -> bool:
         if not self._policy.has_common_key():
@@ -434,7 +459,13 @@ class SharedResults(ResultBook):
                 logger.log(level, "%s will go with this program: %s", produced.dataset_id, error)
         try:
             published = catalog.publications.publish(
-                produced, claim, self._policy.limit, announced=announced, statistics=statistics
+                produced,
+                claim,
+                self._policy.limit,
+                announced=announced,
+                statistics=statistics,
+                is_order=not self._policy.is_unasked(produced.digest),
+                giving_way=self._gives_way(),
             )
         except ClaimFencedError:
             if announced is not None:

@@ -22,6 +22,7 @@ class CachedComputation(Generic[Q]):
             program runs.
         tells_layout: its digest says how rows are dealt to tasks, where they depend on that.
         is_deferred: jobs whose answer somebody waits for read what is kept of it, and keep nothing.
+        is_unasked: nobody called it: its result makes room for others that are worth more.
         handles: whoever holds a CachedTable of it.
     """
 
@@ -31,6 +32,7 @@ class CachedComputation(Generic[Q]):
     lifetime: float | None = None
     tells_layout: bool = False
     is_deferred: bool = False
+    is_unasked: bool = False
     handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
 
 
@@ -48,6 +50,7 @@ class Wanted(Generic[Q]):
         self._lock = threading.Lock()
         self._computations: dict[str, CachedComputation[Q]] = {}
         self._distrusted: set[str] = set()
+        self._unasked: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._computations)
@@ -65,6 +68,11 @@ class Wanted(Generic[Q]):
                 # Whoever wants it for longest has it for that long.
                 known.lifetime = longer(known.lifetime, computation.lifetime)
                 known.is_deferred &= computation.is_deferred
+                known.is_unasked &= computation.is_unasked
+                if known.is_unasked:
+                    self._unasked.add(known.digest)
+                else:
+                    self._unasked.discard(known.digest)
 
     def held_by(self, handle: object) -> list[CachedComputation[Q]]:
         """The computations that somebody holds this handle on."""
@@ -94,6 +102,10 @@ class Wanted(Generic[Q]):
     def find(self, digest: str) -> CachedComputation[Q] | None:
         """The computation with this digest, if it is to be kept."""
         return self._computations.get(digest)
+
+    def is_unasked(self, digest: str) -> bool:
+        """Whether nobody has ever asked for a computation to be kept that is, or was, kept."""
+        return digest in self._unasked
 
     def all(self) -> list[CachedComputation[Q]]:
         """Every computation that is to be kept, in the order of registration."""
