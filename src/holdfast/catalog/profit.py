@@ -7,6 +7,7 @@ Manager", VLDB 1996, sections 2.1 to 2.3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -74,8 +75,8 @@ def make_room(
 ) -> Room[K]:
     """Chooses what goes so that a new result can be kept: what is worth least, if it is worth less.
 
-    What the new result was made of is worth nothing beside it, unless that is the larger one: it is
-    the same with more rows, as a rule, and the coarser groups and fewer rows of something large are
+    What a result was made of is worth nothing beside it, unless that is the larger one: it is the
+    same with more rows, as a rule, and the coarser groups and fewer rows of something large are
     smaller.
 
     Args:
@@ -89,9 +90,7 @@ def make_room(
     lacking = newcomer.bytes - free_bytes
     if lacking <= 0:
         return Room(True)
-    superseded = {
-        each.key for each in kept if each.key in newcomer.inputs and each.bytes <= newcomer.bytes
-    }
+    superseded = _superseded([*kept, newcomer])
     chosen = _least_worth(kept, lacking, now, _Costs(kept, gone), superseded)
     if sum(each.bytes for each in chosen) < lacking:
         return Room(False)
@@ -109,6 +108,14 @@ def make_room(
     ) / sum(each.bytes for each in chosen)
     own = (rate(newcomer.references, now) if times else 1.0) * afterwards.of(newcomer)
     return room if own / max(newcomer.bytes, 1) > of_others else Room(False)
+
+
+def _superseded(results: Collection[Valued[K]]) -> set[K]:
+    """Those that others were made of which are no smaller."""
+    sizes = {each.key: each.bytes for each in results}
+    return {
+        key for each in results for key in each.inputs if sizes.get(key, math.inf) <= each.bytes
+    }
 
 
 def _least_worth(
