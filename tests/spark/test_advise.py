@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +17,43 @@ from pyspark.sql import functions as F
 
 from holdfast.cli import main as cli
 
+# Each line of its input has it run once more, as an application of its own.
 PROGRAM = """
-import os, signal, sys
+import json, os, signal, sys
+from pyspark import SparkContext
 from pyspark.sql import SparkSession, functions as F
 
-data, logs, *settings = sys.argv[1:]
-builder = SparkSession.builder.master("local[2]").appName("the report")
-for key, value in {
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.dir": logs,
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    **dict(each.split("=") for each in settings if "=" in each),
-}.items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
-sales = spark.read.parquet(data)
-totals = sales.groupBy("customer").agg(F.sum("price").alias("total"), F.count("*").alias("n"))
-joined = sales.join(totals, "customer")
-for least in (10, 20, 30):
-    joined.where(F.col("total") > 0).groupBy("n").agg(F.max("price") + least).collect()
-sales.groupBy((F.col("price") % 7).alias("p")).count().collect()
-try:
-    sales.select(F.raise_error(F.lit("wrong"))).collect()
-except Exception:
-    pass
-if "killed" in settings:
-    os.kill(os.getpid(), signal.SIGKILL)
-spark.stop()
+# What Java is started with holds for all of its applications.
+SparkContext._ensure_initialized()
+for line in sys.stdin:
+    data, logs, keys, *settings = json.loads(line)
+    builder = SparkSession.builder.master("local[2]").appName("the report")
+    for key, value in {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": logs,
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        **dict(each.split("=") for each in settings if "=" in each),
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    sales = spark.read.parquet(data)
+    totals = sales.groupBy("customer").agg(F.sum("price").alias("total"), F.count("*").alias("n"))
+    joined = sales.join(totals, "customer")
+    for least in (10, 20, 30):
+        joined.where(F.col("total") > 0).groupBy("n").agg(F.max("price") + least).collect()
+    sales.groupBy(*map(F.expr, keys)).count().collect()
+    try:
+        sales.select(F.raise_error(F.lit("wrong"))).collect()
+    except Exception:
+        pass
+    if "killed" in settings:
+        os.kill(os.getpid(), signal.SIGKILL)
+    spark.stop()
+    print("ended", flush=True)
 """
 
 
@@ -60,16 +67,46 @@ def sales(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-def run(data: Path, logs: Path, *settings: str) -> None:
-    logs.mkdir(exist_ok=True)
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(data), str(logs), *settings],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    expected = -signal.SIGKILL if "killed" in settings else 0
-    assert ended.returncode == expected, ended.stderr
+class Reports:
+    """Runs the program in a process that begins when it is needed."""
+
+    def __init__(self, errors: Path) -> None:
+        self._errors = errors
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(
+        self, data: Path, logs: Path, *settings: str, keys: Sequence[str] = ("price % 7 AS p",)
+    ) -> None:
+        logs.mkdir(exist_ok=True)
+        if self._process is None:
+            with self._errors.open("a") as errors:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        print(json.dumps([str(data), str(logs), keys, *settings]), file=process.stdin, flush=True)
+        if "killed" in settings:
+            self._process = None
+            process.communicate(timeout=200)
+            assert process.returncode == -signal.SIGKILL, self._errors.read_text()
+        else:
+            assert process.stdout.readline() == "ended\n", self._errors.read_text()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reports]:
+    running = Reports(tmp_path_factory.mktemp("reports") / "errors")
+    yield running
+    running.close()
 
 
 def advised(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
@@ -91,9 +128,13 @@ def advised(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
     ids=["defaults", "one plain file", "one file", "not adaptive", "killed"],
 )
 def test_what_a_program_computes_several_times_is_proposed(
-    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: list[str]
+    reports: Reports,
+    sales: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    settings: list[str],
 ) -> None:
-    run(sales, tmp_path / "logs", *settings)
+    reports.run(sales, tmp_path / "logs", *settings)
     found = advised(capsys, tmp_path / "logs")
     assert (found["queries"], found["applications"], found["unreadable_lines"]) == (4, 1, 0)
     assert found["operators_cut_short"] == 0
@@ -111,11 +152,11 @@ def test_what_a_program_computes_several_times_is_proposed(
 
 
 def test_programs_that_share_are_told(
-    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+    reports: Reports, sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs = tmp_path / "logs"
     for _ in range(2):
-        run(sales, logs)
+        reports.run(sales, logs)
     found = advised(capsys, logs)
     assert (found["queries"], found["applications"]) == (8, 2)
     # The whole of each query by now, which the second program reads.
@@ -134,33 +175,33 @@ def test_programs_that_share_are_told(
 
 
 def test_files_that_have_changed_are_another_computation(
-    sales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+    reports: Reports,
+    sales: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    spark: SparkSession,
 ) -> None:
     data, logs = tmp_path / "sales", tmp_path / "logs"
     spark.read.parquet(str(sales)).write.parquet(str(data))
-    run(data, logs)
+    reports.run(data, logs)
     alone = advised(capsys, logs)["proposals"]
     spark.read.parquet(str(sales)).limit(1000).write.mode("append").parquet(str(data))
-    run(data, logs)
+    reports.run(data, logs)
     again = advised(capsys, logs)["proposals"]
     assert [len(each["queries"]) for each in again] == [len(each["queries"]) for each in alone] * 2
 
 
 def test_wide_plans_are_not_taken_for_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+    reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
 ) -> None:
     wide = tmp_path / "wide"
     columns = [(F.col("id") % number).alias(f"c{number}") for number in range(1, 41)]
     spark.range(1000).select("id", *columns).withColumn("customer", F.col("id")).withColumn(
         "price", F.col("c7")
     ).write.parquet(str(wide))
-    program = PROGRAM.replace('(F.col("price") % 7).alias("p")', '*[f"c{n}" for n in range(1, 41)]')
-    assert program != PROGRAM
     for settings in ([], ["spark.sql.debug.maxToStringFields=10000"]):
         logs = tmp_path / f"logs-{len(settings)}"
-        logs.mkdir()
-        arguments = [sys.executable, "-c", program, str(wide), str(logs), *settings]
-        assert subprocess.run(arguments, capture_output=True, timeout=200).returncode == 0
+        reports.run(wide, logs, *settings, keys=[f"c{number}" for number in range(1, 41)])
         cut_short = advised(capsys, logs)["operators_cut_short"]
         assert (cut_short > 0) == (not settings)
     capsys.readouterr()

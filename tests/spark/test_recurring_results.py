@@ -433,6 +433,32 @@ def test_another_program_reads_what_was_kept(
         )
 
 
+def test_what_is_kept_unasked_makes_room_for_what_is_cached(
+    session: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    def kept_of_the_join(env: Environment) -> tuple[Keeping, int]:
+        keeping = Keeping(env, session.newSession())
+        assert keeping.run(by(tables, "region", 1)) == []
+        assert keeping.run(by(tables, "region", 2)) == ["produced"]
+        [kept] = env.list_cached()
+        assert kept.bytes is not None
+        return keeping, kept.bytes
+
+    with Environment(session, config=config(tmp_path / "large")) as env:
+        _, size = kept_of_the_join(env)
+    most = {"intermediate-result-storage.max-size": f"{size + 10} b"}
+    with Environment(session, config=config(tmp_path / "small", **most)) as env:
+        keeping, _ = kept_of_the_join(env)
+        assert keeping.run(by(tables, "region", 3)) == ["read from cache"]
+        shops = env.read.parquet(str(tables / "shops")).cache(name="shops")
+        assert shops.count() == 70
+        assert [each.name for each in env.list_cached() if each.dataset_id] == ["shops"]
+        assert "read from cache" not in keeping.run(by(tables, "region", 4))
+        assert shops.count() == 70
+        result = env.last_job_result
+        assert result is not None and result.vertices[0].outcome.value == "read from cache"
+
+
 def test_a_program_keeps_at_once_what_others_have_computed(
     session: SparkSession, tables: Path, tmp_path: Path
 ) -> None:
