@@ -166,9 +166,11 @@ def is_held_by_program(
         me: a program,
         giving_way: and which ones it does not count as holding.
     """
-    return exists().where(
+    held = exists().where(
         HOLDERS.c.result == RESULTS.c.number,
         HOLDERS.c.application == PROGRAMS.c.application,
         PROGRAMS.c.alive_until > now,
-        ~and_(HOLDERS.c.application == me, HOLDERS.c.result.in_(giving_way)),
     )
+    if not giving_way:
+        return held
+    return held.where(or_(HOLDERS.c.application != me, HOLDERS.c.result.not_in(giving_way)))
