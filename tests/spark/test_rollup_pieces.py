@@ -185,6 +185,8 @@ def test_outer_rows_need_all_of_the_other_table(
     keeping.compute(partial(tables.asking, join=join), by="shop % 5")
     for each in columns:
         keeping.run(tables.asking(*each, join))
+    by_both = "shop % 5 AS r, kind, sum(price) AS p", "GROUP BY shop % 5, kind"
+    assert keeping.run(tables.asking(*by_both, join)) == [READ]
     tables.sell(200)
     found = keeping.run(tables.asking(*columns[0], join))
     assert (READ in found) == (divided == "sales")
