@@ -297,7 +297,7 @@ def test_what_was_written_together_is_a_result_like_others(
         for _ in range(2):
             tables.sell(100)
             keeping.run(tables.asking(*BY_REGION))
-        assert len(env.list_cached()) == 3
+        assert len(env.list_cached()) == 4
         assert keeping.run(tables.asking(*BY_KIND)) == [READ]
     with Environment(session, config=config(tables.home)) as env:
         keeping = Keeping(env, plain)

@@ -87,11 +87,11 @@ def rollups_of(keeping: Keeping) -> list[str]:
 def test_other_groups_are_made_of_what_is_kept(keeping: Keeping, tables: Path) -> None:
     keeping.compute(partial(asking, tables))
     by_region = asking(tables, "region, sum(price) AS s, count(*) AS n", "GROUP BY region")
-    assert keeping.run(by_region) == []
+    # What is asked for of a join that is known is kept as it is, once it isn't made of others.
+    assert keeping.run(by_region) == PRODUCED
     by_kind = asking(tables, "kind, max(price) AS m", "GROUP BY kind")
     assert keeping.run(by_kind) == PRODUCED
-    [kept] = keeping.env.list_cached()
-    assert kept.rows == 20
+    assert [each.rows for each in keeping.env.list_cached()] == [5, 20]
     assert (
         keeping.run(asking(tables, "kind, region, sum(price), max(price)", "GROUP BY ALL")) == READ
     )
@@ -345,10 +345,10 @@ def test_groups_that_are_lost_are_made_again(keeping: Keeping, tables: Path) -> 
     keeping.compute(partial(asking, tables))
     for column in ("region", "kind"):
         keeping.run(asking(tables, f"{column}, count(*) AS n", f"GROUP BY {column}"))
-    [kept] = keeping.env.list_cached()
-    for location in kept.locations:
-        for file in Path(location).parent.glob("*.parquet"):
-            file.unlink()
+    for kept in keeping.env.list_cached():
+        for location in kept.locations:
+            for file in Path(location).parent.glob("*.parquet"):
+                file.unlink()
     keeping.run(asking(tables, "kind, region, count(*) AS n", "GROUP BY ALL"))
     assert keeping.run(asking(tables, "region, kind, count(*) AS n", "GROUP BY ALL")) == READ
 

@@ -258,16 +258,20 @@ class AskedRollups:
         return is_likely and _are_few(asked.number) and not one.is_hopeless
 
     def worth_keeping(self, rollup: Rollup, kept: Sequence[tuple[Groups, int]]) -> Groups | None:
-        """What is to be kept while groups are computed that aren't kept: as fine as may be of use.
+        """What is to be kept while groups are computed that aren't kept.
+
+        As fine as may be of use, once that is paid for; what is asked for until then.
 
         Args:
             rollup: what is asked for.
             kept: groups that are kept, each with how many there are.
         """
         one = self._rows.get(rollup.rows, _Asked())
-        is_paid = one.computed >= rollup.price << one.unread
-        if one.is_hopeless or not _are_few(rollup.asked.number) or not is_paid:
+        if one.is_hopeless or not _are_few(rollup.asked.number):
             return None
+        if one.computed < rollup.price << one.unread:
+            # What is asked for takes next to nothing to keep, unless that is some rows only.
+            return None if rollup.leaves_rows_out else rollup.asked
         asked = one.for_other_conditions(rollup.asked)
         if any(number > _MOST_GROUPS * _FAR_MORE for _, number in kept):
             return None

@@ -108,7 +108,9 @@ class RollupPieces:
             if result.files and result.files <= listed and fine.reads_as(groups):
                 texts = tuple(sorted(fine.by.values())), tuple(sorted(fine.measures.values()))
                 fitting.setdefault(texts, (fine, []))[1].append((form, result))
-        for fine, alike in fitting.values():
+        # What comes with new files serves most if it is as fine as can be.
+        finest = sorted(fitting, key=lambda texts: sum(map(len, texts)), reverse=True)
+        for fine, alike in map(fitting.__getitem__, finest):
             query = self._plans.groups(asked.query, grouped, fine)
             if query is None:
                 continue

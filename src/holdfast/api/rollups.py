@@ -283,5 +283,7 @@ def _why(chosen: Rollup, *, is_together: bool) -> str:
     if chosen.is_read:
         return "files were added: their groups are kept beside those of the others"
     assert chosen.fine is not None
+    if not chosen.is_made_finer:
+        return "the join was grouped before: what is asked for takes next to nothing to keep"
     by, measures = len(chosen.fine.by), len(chosen.fine.measures)
     return f"the join was grouped before; other groups are made of it: by {by}, {measures} measures"

@@ -23,6 +23,7 @@ from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.plans.column_values import column_values
 from holdfast.spark.plans.shapes import shape
 
+_NUMBER = "count(1)"
 _BETWEEN, _BETWEEN_LINES = "\1", "\2"
 # Of columns that are called the same.
 _DIGITS = 12
@@ -75,6 +76,8 @@ class RollupPlans:
                 asked.add_condition(first[0], pieces)
         if not asked.by or not asked.measures:
             return None
+        # It costs next to nothing, and is asked for often.
+        asked.add_measures([_NUMBER])
         plan = self._grouped(query, grouped, asked.expressions, asked.measures)
         if not self._in_jvm.isAsked(*written, plan):
             return None
