@@ -326,6 +326,27 @@ def test_texts_that_differ_in_case_alone_are_told_apart(keeping: Keeping, tables
         keeping.run(asking(tables, f"region, Name = '{text}' AS b, count(*) AS n", rest))
 
 
+def test_another_program_reads_what_was_asked_of_a_known_join(
+    session: SparkSession, tables: Path
+) -> None:
+    plain = session.newSession()
+    views(plain, tables)
+    by_kind = asking(tables, "kind, sum(price) AS s", "GROUP BY kind")
+    some = asking(tables, "region, sum(v) AS s", "WHERE kind = 'n1' GROUP BY region")
+    with Environment(session, config=config(tables)) as env:
+        first = Keeping(env, plain)
+        # Nobody knows yet whether the join is asked for again.
+        assert first.run(asking(tables, "region, sum(v) AS s", "GROUP BY region")) == []
+        assert first.run(by_kind) == PRODUCED
+        # All of its rows would have to be computed.
+        assert first.run(some) == []
+    with Environment(session, config=config(tables)) as env:
+        second = Keeping(env, plain)
+        assert second.run(by_kind) == READ
+        # Its number of rows is kept with each group.
+        assert second.run(asking(tables, "kind, count(*) AS n", "GROUP BY kind")) == READ
+
+
 def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -> None:
     plain = session.newSession()
     views(plain, tables)
