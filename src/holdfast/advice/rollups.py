@@ -269,7 +269,7 @@ class AskedRollups:
         one = self._rows.get(rollup.rows, _Asked())
         if one.is_hopeless or not _are_few(rollup.asked.number):
             return None
-        if one.computed < rollup.price << one.unread:
+        if one.computed < one.price_of(rollup):
             # What is asked for takes next to nothing to keep, unless that is some rows only.
             return None if rollup.leaves_rows_out else rollup.asked
         asked = one.for_other_conditions(rollup.asked)
@@ -326,10 +326,14 @@ class _Asked:
     is_hopeless: bool = False
     conditions: OrderedDict[frozenset[str], str | None] = field(default_factory=OrderedDict)
 
+    def price_of(self, rollup: Rollup) -> int:
+        """How often it has to be computed before finer groups are made of it."""
+        return rollup.price << self.unread
+
     def made(self, rollup: Rollup) -> None:
         """Finer groups have been made of it."""
         assert rollup.fine is not None
-        self.computed -= rollup.price << self.unread
+        self.computed -= self.price_of(rollup)
         self.unread = min(self.unread + 1, _MOST_UNREAD)
         self.finest = rollup.fine.by_text()
 

@@ -109,8 +109,9 @@ class RollupPieces:
                 texts = tuple(sorted(fine.by.values())), tuple(sorted(fine.measures.values()))
                 fitting.setdefault(texts, (fine, []))[1].append((form, result))
         # What comes with new files serves most if it is as fine as can be.
-        finest = sorted(fitting, key=lambda texts: sum(map(len, texts)), reverse=True)
-        for fine, alike in map(fitting.__getitem__, finest):
+        for fine, alike in sorted(
+            fitting.values(), key=lambda each: len(each[0].columns), reverse=True
+        ):
             query = self._plans.groups(asked.query, grouped, fine)
             if query is None:
                 continue

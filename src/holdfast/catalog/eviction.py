@@ -25,7 +25,7 @@ def room_for(
     now: float,
     *,
     announced: int | None = None,
-    is_order: bool = True,
+    must_be_kept: bool = True,
     giving_way: Collection[int] = (),
 ) -> Room[int]:
     """How there is room for a new result, where that is up to the catalog; within a transaction.
@@ -37,7 +37,7 @@ def room_for(
         limit: how many bytes all results may have, of how many they have now; None: any number.
         now: the time, in seconds since 1970.
         announced: the number of its own record, where it has one.
-        is_order: whether it is kept whatever others are worth that have to go for it.
+        must_be_kept: whether it is kept whatever others are worth that have to go for it.
         giving_way: what may go although the scope's program holds it.
     """
     here = and_(RESULTS.c.storage == scope.storage, RESULTS.c.state == ResultState.KEPT.value)
@@ -79,7 +79,7 @@ def room_for(
         most - total,
         now,
         gone=[_valued(row, inputs) for row in gone],
-        must_be_kept=is_order,
+        must_be_kept=must_be_kept,
     )
 
 

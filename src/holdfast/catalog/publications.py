@@ -58,7 +58,7 @@ class CatalogPublications:
         *,
         announced: int | None = None,
         statistics: Mapping[str, ColumnStatistics] | None = None,
-        is_order: bool = True,
+        must_be_kept: bool = True,
         giving_way: Collection[int] = (),
     ) -> Published:
         """Records a result, whose files are where they stay, and makes room for it.
@@ -69,7 +69,7 @@ class CatalogPublications:
             limit: how many bytes all results may have, of how many they have now; None: any number.
             announced: what `announce` gave.
             statistics: of its columns, by name.
-            is_order: whether somebody has asked for it, so that it is kept whatever others are
+            must_be_kept: whether somebody has asked for it, so that it is kept whatever others are
                 worth that have to go for it.
             giving_way: what may be evicted although this program holds it.
 
@@ -87,7 +87,7 @@ class CatalogPublications:
                 limit,
                 now,
                 announced=announced,
-                is_order=is_order,
+                must_be_kept=must_be_kept,
                 giving_way=giving_way,
             )
             if not room.is_admitted:

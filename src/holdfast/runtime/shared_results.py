@@ -464,7 +464,7 @@ class SharedResults(ResultBook):
                 self._policy.limit,
                 announced=announced,
                 statistics=statistics,
-                is_order=not self._policy.is_unasked(produced.digest),
+                must_be_kept=not self._policy.is_unasked(produced.digest),
                 giving_way=self._gives_way(),
             )
         except ClaimFencedError:
