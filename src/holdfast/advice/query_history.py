@@ -15,12 +15,15 @@ from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.proposal import StorageRates
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.rollups import Rollup
 from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
 _MOST_FORMS = 8
 # Of a join's groups, over files as they were at some time.
 _MOST_GROUPS = 100
+# Of joins.
+_MOST_QUESTIONS = 500
 # Parts of which anything is known.
 _MOST_PARTS = 5_000
 # How often a part's cost is remembered.
@@ -56,18 +59,23 @@ class QueryHistory:
         self._rates = LearnedRates()
         self._numbers = itertools.count(1)
 
-    def load(self) -> None:
-        """Knows of past queries of other programs. Does nothing the second time."""
+    def load(self) -> Sequence[Rollup]:
+        """Knows of past queries of other programs. Does nothing the second time.
+
+        Returns:
+            what they have asked of joins last, in order.
+        """
         with self._lock:
             past, self._past = self._past, None
-        if past is None:
-            return
-        for content in past():
+        questions: deque[Rollup] = deque(maxlen=_MOST_QUESTIONS)
+        for content in () if past is None else past():
             ran = read(content)
             if ran is not None:
                 self._extend(ran)
+                questions.extend(ran.questions)
                 for form in ran.forms:
                     self.add_form(form)
+        return questions
 
     @property
     def queries(self) -> Sequence[PastQuery]:
@@ -92,6 +100,10 @@ class QueryHistory:
         """
         with self._lock:
             return self._times[key]
+
+    def is_like_others(self, part: AskedPart) -> bool:
+        """Whether a part has been asked for, with whatever literals, over whatever files."""
+        return bool(self._known_of(part))
 
     def add_form(self, form: KeptForm) -> None:
         """Something is kept, or is going to be."""

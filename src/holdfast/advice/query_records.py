@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from holdfast.advice import question_records
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.ran_query import RanQuery
@@ -55,6 +56,11 @@ def written(ran: RanQuery) -> bytes:
             ]
             for each in ran.uses
         ],
+        "questions": [
+            question_records.written(plain)
+            for each in ran.questions
+            if (plain := question_records.without_literals(each)) is not None
+        ],
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -83,7 +89,9 @@ def read(content: bytes) -> RanQuery | None:
             for key, is_write, size, seconds, computing in document.get("uses", ())
         ]
         forms = tuple(map(_read_form, document["forms"]))
-        return RanQuery(query, str(document["digest"]), forms, tuple(verdicts), tuple(uses))
+        questions = tuple(map(question_records.read, document.get("questions", ())))
+        digest = str(document["digest"])
+        return RanQuery(query, digest, forms, tuple(verdicts), tuple(uses), questions)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery
+from holdfast.advice.rollups import Rollup
 from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
 
@@ -20,6 +21,7 @@ class RanQuery:
         forms: what it has read, or was to keep.
         verdicts: what was decided of its other parts, and why.
         uses: what reading took, or writing what is to be kept, as far as that can be told.
+        questions: what it, and others before, have asked of joins that are grouped again and again.
     """
 
     query: PastQuery
@@ -27,3 +29,4 @@ class RanQuery:
     forms: tuple[KeptForm, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     uses: tuple[StorageUse, ...] = ()
+    questions: tuple[Rollup, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ from holdfast.spark.plans.shapes import shapes
 _MOST_KNOWN = 1_000
 # Each may hold a plan in the JVM.
 _MOST_FIRST = 64
+# Each query tells of a few.
+_MOST_UNTOLD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,14 @@ class JoinQuestions:
         self._rows: OrderedDict[str, str] = OrderedDict()
         # By rows; None where what was asked first is understood.
         self._first: OrderedDict[str, AskedQuery | None] = OrderedDict()
-        self._templates: OrderedDict[str, None] = OrderedDict()
+        self._untold: deque[Rollup] = deque(maxlen=_MOST_UNTOLD)
 
     def is_known(self, aggregate: JoinAggregate) -> bool:
         """Whether its join has been grouped before, over whatever files."""
         if self._history.times(aggregate.join.key):
             return True
-        with self._lock:
-            if aggregate.join.template not in self._templates:
-                return False
+        if not self._history.is_like_others(aggregate.join):
+            return False
         rows = self._rows_of(aggregate)
         with self._lock:
             return rows in self._first
@@ -136,14 +137,11 @@ class JoinQuestions:
     def asked(self, query: AskedQuery) -> None:
         """A query has run whose aggregates were not made of groups."""
         for each in aggregates(query):
-            rows = self._rows_of(each)
-            with self._lock:
-                is_known = rows in self._first
-                put(self._templates, each.join.template, None, _MOST_KNOWN)
-            if is_known or self._history.times(each.join.key) > 1:
+            if self.is_known(each):
                 self.understand_first(each)
                 self._understand(each)
             else:
+                rows = self._rows_of(each)
                 with self._lock:
                     put(self._first, rows, query, _MOST_FIRST)
 
@@ -156,6 +154,25 @@ class JoinQuestions:
         with self._lock:
             for each in rollups:
                 self._asked.noted(each)
+                self._untold.append(each)
+
+    def remember(self, rollups: Iterable[Rollup]) -> None:
+        """Questions have been asked by other programs.
+
+        Args:
+            rollups: what has become of each, in order.
+        """
+        with self._lock:
+            for each in rollups:
+                self._asked.noted(each)
+                put(self._first, each.rows, None, _MOST_FIRST)
+
+    def take_untold(self) -> tuple[Rollup, ...]:
+        """The questions of this program that it hasn't told others yet."""
+        with self._lock:
+            untold = tuple(self._untold)
+            self._untold.clear()
+        return untold
 
     def failed(self, rollups: Iterable[Rollup]) -> None:
         """No groups of these joins are kept any more, as that didn't work."""

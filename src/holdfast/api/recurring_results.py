@@ -19,6 +19,7 @@ from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.repeated_queries import RepeatedQueries
+from holdfast.advice.rollups import Rollup
 from holdfast.advice.worth_keeping import Verdict, worth_keeping
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.behind_the_answer import BehindTheAnswer
@@ -155,7 +156,7 @@ class RecurringResults:
         asked = AskedQuery(query, inputs, parts, as_asked)
         if not parts:
             return asked
-        self._history.load()
+        self._load_history()
         before = self._repeated.forms_before(asked.digest)
         if before is not None:
             # Plans of one digest may be written in other ways, and use other columns on the way.
@@ -185,6 +186,11 @@ class RecurringResults:
             inputs,
             lambda: template(self._bridge, query),
         )
+
+    def _load_history(self) -> None:
+        questions = self._history.load()
+        if questions and self._rollups is not None:
+            self._rollups.remember(questions)
 
     def _rolled_up(self, asked: AskedQuery, *, keeps: bool) -> AskedQuery | None:
         if self._rollups is None:
@@ -458,13 +464,23 @@ class RecurringResults:
         measured = measured_parts(self._spark, asked.query, asked.parts, cost)
         query = self._history.past(measured.root, what, started, elapsed)
         forms = tuple(asked.forms.values())
-        self._history.add(RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses))
+        questions = self._asked_of_joins(asked)
+        self._history.add(
+            RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses, questions)
+        )
         if self._live is not None:
             self._live.left(asked)
-        if self._rollups is not None:
-            self._rollups.ran(asked)
         if not asked.is_made_of_others:
             self._offer(asked)
+
+    def _asked_of_joins(self, asked: AskedQuery) -> tuple[Rollup, ...]:
+        if self._rollups is None:
+            return ()
+        try:
+            return self._rollups.ran(asked)
+        except Exception:
+            logger.debug("it isn't known what a query has asked of joins", exc_info=True)
+            return ()
 
     def _offer(self, asked: AskedQuery) -> None:
         """What would have to be kept if the query were asked twice more is kept before that."""

@@ -171,11 +171,22 @@ class Rollups:
                 found.add(each.join.key)
         return frozenset(found)
 
-    def ran(self, asked: AskedQuery) -> None:
+    def remember(self, questions: Sequence[Rollup]) -> None:
+        """Other programs have asked joins for groups.
+
+        Args:
+            questions: what `ran` has given there, in order.
+        """
+        self._questions.remember(questions)
+
+    def ran(self, asked: AskedQuery) -> tuple[Rollup, ...]:
         """A query has run: what it has asked for is known to later ones.
 
         Args:
             asked: what `of` has given, or what it was given.
+
+        Returns:
+            what later programs are to know.
         """
         if asked.rollups:
             self._questions.noted(asked.rollups)
@@ -184,6 +195,7 @@ class Rollups:
         for form in asked.forms.values():
             if form.dataset:
                 self._history.add_form(form)
+        return self._questions.take_untold()
 
     def failed(self, asked: AskedQuery) -> None:
         """A query that was made of finer groups has failed, and may not have without."""
