@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,12 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sqlalchemy import select
 
 from holdfast import Environment
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.catalog_url import in_directory
+from holdfast.catalog.schema import QUERIES
 from tests.spark.test_recurring_results import Keeping, config
 
 READ, PRODUCED = ["read from cache"], ["produced"]
@@ -360,6 +365,55 @@ def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -
         assert second.run(asking(tables, "kind, region, sum(price)", "GROUP BY ALL")) == READ
         told = env.explain_kept(asking(tables, "count(*) AS n", "WHERE kind = 'n1'")(env))
         assert "read: recurring: Aggregate, Join over sales, shops\n" in told
+
+
+def test_programs_pay_for_finer_groups_together(session: SparkSession, tables: Path) -> None:
+    plain = session.newSession()
+    views(plain, tables)
+    with Environment(session, config=config(tables)) as env:
+        first = Keeping(env, plain)
+        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
+        assert first.run(asking(tables, "v, count(*) AS n", "GROUP BY v")) == PRODUCED
+        some = "WHERE kind = 'n1' AND day > DATE'2021-05-04' GROUP BY region"
+        first.run(asking(tables, "region, min(v) AS m", some))
+    with Environment(session, config=config(tables)) as env:
+        second = Keeping(env, plain)
+        by_region = asking(tables, "region, max(price) AS m", "GROUP BY region")
+        assert second.run(by_region) == PRODUCED
+        # By what the first one has grouped by as well, and with what it has measured.
+        finer = asking(tables, "v, region, sum(v) AS s, max(price)", "GROUP BY ALL")
+        assert second.run(finer) == READ
+    told = b"".join(told_of_queries(tables))
+    assert b"`kind`" in told or b'"kind"' in told
+    assert b"n1" not in told and b"n2" not in told and b"2021" not in told
+
+
+def test_another_program_has_asked_of_a_join_before_its_files_changed(
+    session: SparkSession, tables: Path
+) -> None:
+    plain = session.newSession()
+    with Environment(session, config=config(tables)) as env:
+        first = Keeping(env, plain)
+        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
+        first.run(asking(tables, "v, count(*) AS n", "GROUP BY v"))
+    session.range(50).selectExpr("id AS shop", "7 AS region", "'City 7' AS Name").write.mode(
+        "overwrite"
+    ).parquet(str(tables / "shops"))
+    with Environment(session, config=config(tables)) as env:
+        second = Keeping(env, plain)
+        # Finer groups are made for the first question, as two were computed yesterday.
+        assert second.run(asking(tables, "region, min(v) AS m", "GROUP BY region")) == PRODUCED
+        assert second.run(asking(tables, "v, kind, sum(v) AS s", "GROUP BY ALL")) == READ
+
+
+def told_of_queries(home: Path) -> list[bytes]:
+    """What is recorded of past queries."""
+    database = CatalogDatabase(in_directory(home / "kept"))
+    try:
+        with database.reading() as connection:
+            return [zlib.decompress(row.content) for row in connection.execute(select(QUERIES))]
+    finally:
+        database.close()
 
 
 def test_groups_that_are_lost_are_made_again(keeping: Keeping, tables: Path) -> None:

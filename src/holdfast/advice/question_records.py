@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from holdfast.advice.rollups import Groups, Rollup
+from holdfast.advice.rollups import Groups, Rollup, condition_name
 
 _QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
 _DIGITS_OF_TYPE = re.compile(r"\b(?:DECIMAL|CHAR|VARCHAR)\([\d, ]+\)")
@@ -14,7 +15,7 @@ _LITERAL = re.compile(r"'|(?<![\w.])(?![01](?:\.0)?[A-Z]*(?![\w.]))\.?\d")
 
 
 def without_literals(rollup: Rollup) -> Rollup | None:
-    """A question as it may be told to others: by what its conditions compare, not with what.
+    """A question as it may be told to others: with what its conditions compare, not with what.
 
     Args:
         rollup: what has been asked, and what was made of that.
@@ -22,20 +23,12 @@ def without_literals(rollup: Rollup) -> Rollup | None:
     Returns:
         None where literals decide what is grouped by.
     """
-    asked = rollup.asked
-    for condition in rollup.asked.compares:
-        asked = asked.comparing(condition)
-    if any(map(has_literals, asked.by)):
+    asked = _plain(rollup.asked)
+    conditions = rollup.asked.compares.keys()
+    if {*asked.by} != {*rollup.asked.by} - conditions or len(asked.compares) < len(conditions):
         return None
-    fine = rollup.fine
-    return Rollup(
-        rollup.rows,
-        _plain(asked),
-        rollup.digest,
-        rollup.leaves_rows_out,
-        None if fine is None else _plain(fine.by_text()),
-        rollup.dataset,
-    )
+    fine = None if rollup.fine is None else _plain(rollup.fine.by_text())
+    return replace(rollup, asked=asked, fine=fine)
 
 
 def has_literals(text: str) -> bool:
@@ -86,25 +79,46 @@ def read(document: list[Any]) -> Rollup:
 
 
 def _plain(groups: Groups) -> Groups:
-    by = {text for text in groups.by if not has_literals(text)}
+    by = [text for text in groups.by if not has_literals(text)]
+    compares = {
+        condition_name(condition): what
+        for condition, what in groups.compares.items()
+        if not any(map(has_literals, what))
+    }
+    told = {*by}.union(*compares.values())
     return Groups(
         _named(by),
         _named(text for text in groups.measures if not has_literals(text)),
-        {text: values for text, values in groups.counts.items() if text in by},
+        {text: values for text, values in groups.counts.items() if text in told},
+        compares,
     )
 
 
 def _groups(groups: Groups) -> list[Any]:
-    return [[[text, groups.counts.get(text)] for text in groups.by], [*groups.measures]]
+    compared = [[name, _counted(groups, what)] for name, what in groups.compares.items()]
+    return [_counted(groups, groups.by), [*groups.measures], compared]
 
 
-def _read_groups(by: list[Any], measures: list[Any]) -> Groups:
-    counts = {str(text): None if values is None else float(values) for text, values in by}
+def _counted(groups: Groups, texts: Iterable[str]) -> list[Any]:
+    return [[text, groups.counts.get(text)] for text in texts]
+
+
+def _read_groups(by: list[Any], measures: list[Any], compared: list[Any]) -> Groups:
+    compares = {str(name): _read_counted(what) for name, what in compared}
+    keys = _read_counted(by)
+    counts = dict(keys)
+    for what in compares.values():
+        counts |= what
     return Groups(
-        _named(counts),
+        _named(keys),
         _named(map(str, measures)),
         counts,
+        {name: _named(what) for name, what in compares.items()},
     )
+
+
+def _read_counted(document: list[Any]) -> dict[str, float | None]:
+    return {str(text): None if values is None else float(values) for text, values in document}
 
 
 def _named(texts: Iterable[str]) -> dict[str, str]:

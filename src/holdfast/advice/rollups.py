@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.advice.kept_forms import Columns, KeptForm
 from holdfast.last_used import put
 from holdfast.plan.group_counts import product
+from holdfast.plan.hashing import hash_parts
 from holdfast.storage.kept_dataset import KeptDataSet
 
 _MOST_GROUPS = 100_000
@@ -27,6 +28,9 @@ _MOST_UNREAD = 20
 _FEW = 4
 _OFTEN = 0.25
 _BY = "by "
+# No SQL begins with it.
+_NAMED = "#"
+_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,9 @@ class Groups:
         by: what they are grouped by: SQL over columns, by what it is of the rows.
         measures: what is computed of each group, in the same way.
         counts: how many values each of `by` has, and of what is compared, as far as is known.
-        compares: what decides on conditions that are grouped by, by what they are of the rows:
-            expressions, in the same way. To group by those serves other conditions as well.
+        compares: what decides on conditions, by what they are of the rows: expressions, in the
+            same way. To group by those serves other conditions as well. The conditions are grouped
+            by, or those of an earlier program, whose literals nobody knows.
     """
 
     by: Mapping[str, str]
@@ -98,6 +103,7 @@ class Groups:
             {
                 texts[condition]: {text: text for text in what.values()}
                 for condition, what in self.compares.items()
+                if condition in self.by
             },
         )
 
@@ -137,6 +143,17 @@ class Groups:
             {**self.counts, **other.counts},
             {each: what for each, what in compares.items() if each not in told},
         )
+
+
+def condition_name(condition: str) -> str:
+    """What a condition is called where its literals aren't to be known; it again, if it is that.
+
+    >>> name = condition_name("size < 7")
+    >>> condition_name(name) == name != condition_name("size < 8")
+    True
+    """
+    is_name = condition.startswith(_NAMED)
+    return condition if is_name else f"{_NAMED}{hash_parts(condition)[:_DIGITS]}"
 
 
 def groups_of(form: KeptForm, kept: KeptDataSet) -> Groups:
@@ -312,7 +329,7 @@ class _Asked:
         asked: how many groups have been asked for that no others had.
         served: how many of them were kept, or could have been.
         is_hopeless: nothing is kept.
-        conditions: those that have been asked for, by what they compare; None for several.
+        conditions: names of those that have been asked for, by what they compare; None for several.
     """
 
     last: deque[Groups] = field(default_factory=lambda: deque(maxlen=_MOST_ASKED))
@@ -353,14 +370,15 @@ class _Asked:
     def compared(self, asked: Groups) -> None:
         """Conditions have been asked for."""
         for condition, what in asked.compares.items():
-            key = frozenset(what)
-            is_new = key not in self.conditions or self.conditions[key] == condition
-            put(self.conditions, key, condition if is_new else None, _MOST_ASKED)
+            key, name = frozenset(what), condition_name(condition)
+            is_new = key not in self.conditions or self.conditions[key] == name
+            put(self.conditions, key, name if is_new else None, _MOST_ASKED)
 
     def for_other_conditions(self, asked: Groups) -> Groups:
         """Groups that serve other conditions too, where such have been asked for before."""
         for condition, what in asked.compares.items():
-            if self.conditions.get(frozenset(what), condition) != condition:
+            name = condition_name(condition)
+            if self.conditions.get(frozenset(what), name) != name:
                 finer = asked.comparing(condition)
                 asked = finer if _are_few(finer.number) else asked
         return asked
