@@ -586,6 +586,8 @@ def test_commands_tell_what_was_kept_and_why(
     outcomes = [[part["outcome"] for part in each["parts"]] for each in asked]
     assert outcomes == [["not kept", "not kept"], ["kept", "not kept"], ["read", "not kept"]]
     assert asked[0]["parts"][0]["why"] == "asked for once"
+    assert asked[0]["bytes_read"] > 0 and asked[0]["shuffle_bytes"] > 0
+    assert asked[0]["task_seconds"] > 0
     assert re.match(
         "kept before; took .* s to read, and takes .* s to", asked[2]["parts"][0]["why"]
     )

@@ -50,7 +50,11 @@ trees = st.recursive(
 kept = st.builds(KeptForm, words, st.frozensets(words))
 queries = st.builds(
     RanQuery,
-    st.builds(PastQuery, words, words, st.integers(), words, seconds, seconds, trees),
+    st.builds(
+        PastQuery,
+        *(words, words, st.integers(), words, seconds, seconds, trees),
+        *(st.integers(0, 2**50), st.integers(0, 2**50)),
+    ),
     words,
     st.lists(kept).map(tuple),
     st.lists(

@@ -45,6 +45,25 @@ def test_it_is_kept_once_as_much_was_lost_as_keeping_it_costs() -> None:
     assert forms([query(0, slow), query(1, slow)], query(2, slow)) != []
 
 
+def test_what_was_asked_for_long_ago_tells_less() -> None:
+    def kept(*days_ago: int) -> bool:
+        asked = [
+            replace(query(n, slow), started=-days * 86_400.0) for n, days in enumerate(days_ago)
+        ]
+        return forms(asked, query(9, slow)) != []
+
+    slow = join(seconds=10.0, size=90 * MIB)
+    assert kept(2, 1) and kept(21, 1) and not kept(2)
+    # What they'd have saved was less each week.
+    assert not kept(28, 21) and kept(28, 21, 7, 1)
+
+
+def test_a_clock_that_is_ahead_is_no_matter() -> None:
+    slow = join(seconds=10.0, size=90 * MIB)
+    ahead = replace(query(0, slow), started=1e12)
+    assert forms([ahead, query(1, slow)], query(2, slow)) != []
+
+
 def test_what_is_dearer_to_read_than_to_compute_is_never_kept() -> None:
     large = join(seconds=4.0, size=600 * MIB)
     assert forms([query(n, large) for n in range(30)], query(30, large)) == []

@@ -5,14 +5,17 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.proposal import Proposal, StorageRates
 from holdfast.advice.replay import replay
+from holdfast.advice.weights import always
 
 # Each round of the local search replays the queries for each pair of a chosen part and another one.
 _MOST_SWAPPED = 12
+
+_Place = tuple[PastQuery, PlanPart]
 
 
 def choose(
@@ -22,6 +25,7 @@ def choose(
     budget: int | None = None,
     least_seconds: float = 0.0,
     most: int = 20,
+    weight: Callable[[PastQuery], float] = always,
 ) -> tuple[Proposal, ...]:
     """The parts that together would have saved most, if the first query had kept each of them.
 
@@ -35,6 +39,7 @@ def choose(
         budget: how many bytes all parts may have; None for any number.
         least_seconds: how much each must save, in seconds of tasks.
         most: how many parts may be chosen.
+        weight: how much it counts what a query would have saved.
 
     Returns:
         what saves most first.
@@ -47,7 +52,7 @@ def choose(
     >>> [(each.what, each.reads, round(each.saved_seconds)) for each in choose(queries)]
     [('Join', 3, 30)]
     """
-    choice = _Choice(queries, rates or StorageRates(), budget, least_seconds, most)
+    choice = _Choice(queries, rates or StorageRates(), budget, least_seconds, most, weight)
     choice.add_greedily()
     choice.search_locally()
     return choice.proposals()
@@ -61,18 +66,20 @@ class _Choice:
         budget: int | None,
         least_seconds: float,
         most: int,
+        weight: Callable[[PastQuery], float],
     ) -> None:
         ordered = sorted(queries, key=lambda each: each.started)
         self._rates = rates
         self._budget = budget
         self._least = least_seconds
         self._most = most
+        self._weight = weight
         self._parts = _parts_by_key(ordered)
-        alone = {key: self._alone(parts) for key, parts in self._parts.items()}
+        alone = {key: self._alone(places) for key, places in self._parts.items()}
         self._candidates = {key: gain for key, gain in alone.items() if gain > least_seconds}
         # Some queries need more of the columns.
         self._bytes = {
-            key: max(part.bytes for part in self._parts[key]) for key in self._candidates
+            key: max(part.bytes for _, part in self._parts[key]) for key in self._candidates
         }
         # Others are replayed in vain.
         self._queries = [
@@ -83,13 +90,14 @@ class _Choice:
         self._chosen: set[str] = set()
         self._saved = 0.0
 
-    def _alone(self, parts: Sequence[PlanPart]) -> float:
+    def _alone(self, places: Sequence[_Place]) -> float:
         """What a part saves at most: if nothing else were kept."""
         rates = self._rates
         saved, there = 0.0, set[str]()
-        for part in parts:
+        for query, part in places:
             if part.generation in there:
-                saved += max(0.0, part.seconds - part.bytes / rates.read)
+                reading = part.seconds - part.bytes / rates.read
+                saved += max(0.0, reading) * self._weight(query)
             else:
                 there.add(part.generation)
                 saved -= part.bytes / rates.written + part.extra_seconds
@@ -146,13 +154,13 @@ class _Choice:
         return found
 
     def proposals(self) -> tuple[Proposal, ...]:
-        outcomes = replay(self._queries, self._chosen, self._rates)
+        outcomes = replay(self._queries, self._chosen, self._rates, self._weight)
         found = [
             Proposal(
                 key,
-                self._parts[key][-1].what,
+                self._parts[key][-1][1].what,
                 self._bytes[key],
-                statistics.median(part.seconds for part in self._parts[key]),
+                statistics.median(part.seconds for _, part in self._parts[key]),
                 tuple(self._queries[place] for place in outcome.queries),
                 outcome.reads,
                 outcome.saved_seconds,
@@ -169,15 +177,15 @@ class _Choice:
         return self._budget is None or sum(self._bytes[key] for key in chosen) <= self._budget
 
     def _total(self, chosen: set[str]) -> float:
-        outcomes = replay(self._queries, chosen, self._rates)
+        outcomes = replay(self._queries, chosen, self._rates, self._weight)
         return sum(outcome.saved_seconds for outcome in outcomes.values())
 
 
-def _parts_by_key(queries: Sequence[PastQuery]) -> Mapping[str, list[PlanPart]]:
+def _parts_by_key(queries: Sequence[PastQuery]) -> Mapping[str, list[_Place]]:
     """The parts that stand in several places, in the order of their queries."""
-    found: dict[str, list[PlanPart]] = defaultdict(list)
+    found: dict[str, list[_Place]] = defaultdict(list)
     for query in queries:
         for part in query.root.walk():
             if part.key is not None:
-                found[part.key].append(part)
-    return {key: parts for key, parts in found.items() if len(parts) > 1}
+                found[part.key].append((query, part))
+    return {key: places for key, places in found.items() if len(places) > 1}

@@ -63,6 +63,8 @@ class PastQuery:
         started: when it began, in seconds since 1970.
         elapsed: how long it took, in seconds.
         root: the whole query.
+        bytes_read: of files; 0 where unknown.
+        shuffle_bytes: that its tasks have written for others; 0 where unknown.
     """
 
     application: str
@@ -72,3 +74,5 @@ class PastQuery:
     started: float
     elapsed: float
     root: PlanPart
+    bytes_read: int = 0
+    shuffle_bytes: int = 0

@@ -33,6 +33,7 @@ def written(ran: RanQuery) -> bytes:
         "started": query.started,
         "elapsed": query.elapsed,
         "root": _part(query.root),
+        "bytes": [query.bytes_read, query.shuffle_bytes],
         "forms": [_form(each) for each in ran.forms],
         "verdicts": [
             [
@@ -79,6 +80,7 @@ def read(content: bytes) -> RanQuery | None:
             float(document["started"]),
             float(document["elapsed"]),
             _read_part(document["root"]),
+            *map(int, document.get("bytes", ())),
         )
         verdicts = [
             Verdict(key, what, None if form is None else _read_form(form), why, *rest)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.proposal import StorageRates
+from holdfast.advice.weights import always
 
 
 @dataclass
@@ -25,7 +26,10 @@ class Outcome:
 
 
 def replay(
-    queries: Iterable[PastQuery], kept: Collection[str], rates: StorageRates
+    queries: Iterable[PastQuery],
+    kept: Collection[str],
+    rates: StorageRates,
+    weight: Callable[[PastQuery], float] = always,
 ) -> dict[str, Outcome]:
     """What each kept part would have saved, if the first query that computes it had kept it.
 
@@ -36,6 +40,7 @@ def replay(
         queries: in the order in which they ran.
         kept: the keys of the parts.
         rates: what writing and reading costs.
+        weight: how much it counts what a query would have saved.
 
     Returns:
         an outcome for each key.
@@ -63,7 +68,7 @@ def replay(
                     there.add((key, part.generation))
                     outcome.saved_seconds -= part.bytes / rates.written + part.extra_seconds
                 elif (saved := part.seconds - part.bytes / rates.read) > 0:
-                    outcome.saved_seconds += saved
+                    outcome.saved_seconds += saved * weight(query)
                     outcome.reads += 1
                     continue
             waiting.extend(reversed(part.inputs))

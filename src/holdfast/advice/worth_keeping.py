@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.advice.choice import choose
 from holdfast.advice.kept_forms import KeptForm, asked_columns, without_served
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.proposal import AS_IN_FILES, StorageRates
+from holdfast.advice.weights import fading
 
 # Columns that nobody has asked for in so many queries of a part are not kept.
 _RECENT = 50
@@ -51,7 +52,8 @@ def worth_keeping(
     """What to keep of a query's parts while it runs; a verdict for each part that has a key.
 
     A part is kept once past queries have lost more by computing it again than it takes to keep it,
-    so that what is never asked for again costs at most as much as has been lost before.
+    so that what is never asked for again costs at most as much as has been lost before. The longer
+    ago that was, the less it tells, see `fading`.
 
     Args:
         query: that is about to run, with what its parts are expected to take.
@@ -80,24 +82,33 @@ def worth_keeping(
     ]
     extra = _extra_seconds([*related, now], keys)
     asked = [_only(each, extra) for each in (*related, now)]
-    chosen = _chosen(asked, rates, least_seconds)
-    recurring = _recurring(now, history, rates, least_seconds)
+    weight = fading(query.started)
+    chosen = _chosen(asked, rates, least_seconds, weight)
+    recurring = _recurring(now, history, rates, least_seconds, weight)
     recent = [*history[-_RECENT:], query]
     verdicts = []
     for key, now_part in keys.items():
-        parts = [part for each in asked for part in each.root.walk() if part.key == key]
-        costs = parts[0].bytes / rates.written + parts[0].extra_seconds
-        why = _why(parts, key in chosen, costs, rates)
+        places = [
+            (weight(each), part) for each in asked for part in each.root.walk() if part.key == key
+        ]
+        first, last = places[0][1], places[-1][1]
+        costs = first.bytes / rates.written + first.extra_seconds
+        why = _why(places, key in chosen, costs, rates)
         if key not in chosen and now_part.template in recurring:
             chosen.add(key)
             why = recurring[now_part.template]
         form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
-        verdicts.append(Verdict(key, parts[-1].what, form, why, costs, parts[-1].seconds))
+        verdicts.append(Verdict(key, last.what, form, why, costs, last.seconds))
     return tuple(verdicts)
 
 
-def _chosen(queries: Sequence[PastQuery], rates: StorageRates, least_seconds: float) -> set[str]:
-    found = choose(queries, rates, least_seconds=least_seconds, most=_MOST)
+def _chosen(
+    queries: Sequence[PastQuery],
+    rates: StorageRates,
+    least_seconds: float,
+    weight: Callable[[PastQuery], float],
+) -> set[str]:
+    found = choose(queries, rates, least_seconds=least_seconds, most=_MOST, weight=weight)
     return {each.key for each in found}
 
 
@@ -106,6 +117,7 @@ def _recurring(
     history: Sequence[PastQuery],
     rates: StorageRates,
     least_seconds: float,
+    weight: Callable[[PastQuery], float],
 ) -> dict[str | None, str]:
     """Templates that are worth keeping when they are met with new literals or files, and why."""
     templates = {part.template for part in now.root.walk() if part.template is not None}
@@ -127,7 +139,7 @@ def _recurring(
     return {
         key: f"computed {times[key]:,} times with {len(generations[key]):,} sets of literals and "
         "files"
-        for key in _chosen(asked, rates, least_seconds) & several
+        for key in _chosen(asked, rates, least_seconds, weight) & several
     }
 
 
@@ -172,10 +184,12 @@ def _only(query: PastQuery, extra: Mapping[str | None, float]) -> PastQuery:
     return replace(query, root=only(query.root))
 
 
-def _why(parts: Sequence[PlanPart], is_kept: bool, costs: float, rates: StorageRates) -> str:
-    """Why a part is kept, or not, that was asked for as often as there are parts."""
-    others = parts[1:]
-    times, last = len(parts), parts[-1]
+def _why(
+    places: Sequence[tuple[float, PlanPart]], is_kept: bool, costs: float, rates: StorageRates
+) -> str:
+    """Why a part is kept, or not, that was asked for as often as there are places."""
+    others = places[1:]
+    times, last = len(places), places[-1][1]
     reads = last.bytes / rates.read
     if is_kept:
         return f"computed {times:,} times; saves {last.seconds - reads:,.0f} s a time"
@@ -183,7 +197,9 @@ def _why(parts: Sequence[PlanPart], is_kept: bool, costs: float, rates: StorageR
         return "asked for once"
     if last.seconds <= reads:
         return f"takes {last.seconds:,.1f} s to compute, and {reads:,.1f} s to read"
-    saved = sum(max(0.0, each.seconds - each.bytes / rates.read) for each in others)
+    saved = sum(
+        weight * max(0.0, each.seconds - each.bytes / rates.read) for weight, each in others
+    )
     return (
         f"asked for {times:,} times: that would have saved {saved:,.1f} s, and keeping it takes "
         f"{costs:,.1f} s"

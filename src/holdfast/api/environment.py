@@ -673,7 +673,7 @@ class Environment(StreamEnvironment):
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
-            self._implicit.ran(asked, name, started, result.net_runtime, reused.seconds)
+            self._implicit.ran(asked, name, started, result.net_runtime, reused)
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed

@@ -188,16 +188,21 @@ class ImplicitCache:
             self._answers.failed(asked)
 
     def ran(
-        self, asked: AskedQuery | None, what: str, started: float, elapsed: float, reused: float
+        self,
+        asked: AskedQuery | None,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: ReusedExchanges,
     ) -> None:
-        """A query has ended well.
+        """A query has ended well, and this thread is still in its block.
 
         Args:
             asked: what `asked` has given for it.
             what: what ran it, for people.
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
-            reused: how long that had taken which it has reused of earlier queries, in seconds.
+            reused: what it has reused of earlier queries.
         """
         if self.recurring is not None and asked is not None:
             self.recurring.ran(asked, what, started, elapsed, reused)

@@ -35,12 +35,14 @@ from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
+from holdfast.spark.live_shuffles import ReusedExchanges
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.explicit_joins import ExplicitJoins
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
 from holdfast.spark.plans.narrowed_sources import NarrowedSources
 from holdfast.spark.plans.rollups import RollupPlans
 from holdfast.spark.plans.shapes import template
+from holdfast.spark.task_costs import TaskCost, cost_of_block
 
 # Each holds a plan in the JVM.
 _MOST_WANTED = 64
@@ -68,6 +70,25 @@ class RecurrencePolicy:
     least_seconds: float
     lifetime: float | None
     patience: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """How a query has run.
+
+    Attributes:
+        what: what ran it, for people.
+        started: when it began, in seconds since 1970.
+        elapsed: how long it took, in seconds.
+        reused: what it has reused of earlier queries.
+        cost: gives what its tasks took.
+    """
+
+    what: str
+    started: float
+    elapsed: float
+    reused: ReusedExchanges
+    cost: Callable[[], TaskCost | None]
 
 
 class RecurringResults:
@@ -171,7 +192,7 @@ class RecurringResults:
         grouped = self._grouped(asked) if rolls_up else frozenset()
         kept = self._kept(asked)
         forms = self._served(parts, kept)
-        query_now = self._history.expected(parts)
+        query_now = self._history.expected(parts, time.time())
         verdicts = self._worth_keeping(query_now, self._history.queries, kept)
         verdicts = tuple(_in_groups(each) if each.key in grouped else each for each in verdicts)
         verdicts = self._settled(asked, verdicts, forms, keeps=keeps)
@@ -400,16 +421,23 @@ class RecurringResults:
     # -- after it has run -------------------------------------------------------------------------
 
     def ran(
-        self, asked: AskedQuery, what: str, started: float, elapsed: float, reused: float
+        self,
+        asked: AskedQuery,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: ReusedExchanges,
     ) -> None:
         """A query has ended well; what that tells is found out in the background.
+
+        Its tasks are those of the block that this thread is in.
 
         Args:
             asked: what `asked` has given for it.
             what: what ran it, for people.
             started: when it began, in seconds since 1970.
             elapsed: how long it took, in seconds.
-            reused: how long that had taken which it has reused of earlier queries, in seconds.
+            reused: what it has reused of earlier queries.
         """
         if not asked.is_made_of_others:
             self._repeated.ran(asked.digest, asked.forms, elapsed)
@@ -420,7 +448,8 @@ class RecurringResults:
                 )
                 self._thread.start()
         if asked.parts:
-            self._to_learn.put(partial(self._learn_of, asked, what, started, elapsed, reused))
+            ran = _Ran(what, started, elapsed, reused, cost_of_block())
+            self._to_learn.put(partial(self._learn_of, asked, ran))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
@@ -446,9 +475,8 @@ class RecurringResults:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
 
-    def _learn_of(
-        self, asked: AskedQuery, what: str, started: float, elapsed: float, reused: float
-    ) -> None:
+    def _learn_of(self, asked: AskedQuery, ran: _Ran) -> None:
+        cost = ran.cost()
         seconds = {
             part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
         }
@@ -459,10 +487,13 @@ class RecurringResults:
             for part in _topmost(asked.parts, dict.fromkeys(asked.alive))
         }
         kept = frozenset(each.key for each in asked.verdicts if each.form is not None)
+        spent = ran.elapsed * self._cores if cost is None else cost.seconds
         # What is there already costs nothing now, and as much as ever when it is gone.
-        cost = QueryCost((elapsed + reused) * self._cores, known, kept)
-        measured = measured_parts(self._spark, asked.query, asked.parts, cost)
-        query = self._history.past(measured.root, what, started, elapsed)
+        in_all = QueryCost(spent + ran.reused.task_seconds, known, kept)
+        measured = measured_parts(self._spark, asked.query, asked.parts, in_all)
+        query = self._history.past(measured.root, ran.what, ran.started, ran.elapsed)
+        if cost is not None:
+            query = replace(query, bytes_read=cost.bytes_read, shuffle_bytes=cost.shuffle_bytes)
         forms = tuple(asked.forms.values())
         questions = self._asked_of_joins(asked)
         self._history.add(
@@ -485,7 +516,7 @@ class RecurringResults:
     def _offer(self, asked: AskedQuery) -> None:
         """What would have to be kept if the query were asked twice more is kept before that."""
         unread = replace(asked, forms={})
-        again = self._history.expected(asked.parts, asked_before=_ASKED_BEFORE)
+        again = self._history.expected(asked.parts, time.time(), asked_before=_ASKED_BEFORE)
         verdicts = self._worth_keeping(again, [*self._history.queries, again], self._kept(asked))
         grouped = self._grouped(asked)
         for verdict in verdicts:

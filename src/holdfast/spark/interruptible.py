@@ -259,6 +259,11 @@ def are_tasks_over() -> bool:
     return not _here.blocks or _are_over(_here.blocks[-1], _ZOMBIES_END_MS)
 
 
+def current_block() -> Interruptible | None:
+    """The innermost block that this thread is in."""
+    return _here.blocks[-1] if _here.blocks else None
+
+
 def is_interrupt(error: BaseException | None) -> bool:
     """Whether an error says nothing of what was done: it was to end.
 

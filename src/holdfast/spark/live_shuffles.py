@@ -90,8 +90,9 @@ class LiveShuffles:
         finally:
             # A session that has been stopped has no JVM to ask any more.
             with suppress(Py4JError, OSError):
-                read, took = map(int, str(self._in_jvm.watched()).split(" "))
+                read, took, spent = map(int, str(self._in_jvm.watched()).split(" "))
                 reused.number, reused.seconds = read, took / _MILLISECONDS
+                reused.task_seconds = spent / _MILLISECONDS
 
     def tend(self) -> None:
         """Lets go what there is no room for: what is worth least by time, size and use."""
@@ -189,10 +190,12 @@ class ReusedExchanges:
     Attributes:
         number: how many shuffles and broadcasts.
         seconds: how long these had taken to run.
+        task_seconds: how long their tasks had, added up.
     """
 
     number: int = 0
     seconds: float = 0.0
+    task_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

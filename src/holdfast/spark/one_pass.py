@@ -17,7 +17,6 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.runtime.execution_events import VertexProduced
 from holdfast.runtime.vertex_runner import NotKeptError, Production
 from holdfast.spark.catalyst_bridge import Query
-from holdfast.spark.cpu_times import measured_cpu
 from holdfast.spark.interruptible import over_before_clearing
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.job_description import described
@@ -26,6 +25,7 @@ from holdfast.spark.partition_reader import file_schema
 from holdfast.spark.partition_writer import PartitionWriter
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.task_classes import ship
+from holdfast.spark.task_costs import measured_cpu
 from holdfast.storage.intermediate_result_storage import (
     IntermediateResultStorage,
     StagedDataSet,

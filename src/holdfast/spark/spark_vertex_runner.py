@@ -30,7 +30,6 @@ from holdfast.runtime.vertex_runner import (
 )
 from holdfast.spark.batch_settings import settings_of_batches
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.cpu_times import measured_cpu
 from holdfast.spark.dropped_handles import tell_of_dropped_handles
 from holdfast.spark.failures import (
     broken_seals,
@@ -52,6 +51,7 @@ from holdfast.spark.production_steps import ProductionSteps
 from holdfast.spark.row_layouts import executed_layout
 from holdfast.spark.session_settings import of_hadoop, session_inputs, session_under
 from holdfast.spark.source_versions import SourceVersions
+from holdfast.spark.task_costs import measured_cpu
 from holdfast.spark.written_partitions import WriteJob
 from holdfast.storage.intermediate_result_storage import (
     IntermediateResultStorage,

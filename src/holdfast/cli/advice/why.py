@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from holdfast.advice.past_query import PastQuery
 from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.storage_use import StorageUse
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
+from holdfast.cli.amounts import size
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.number_argument import number_argument
 from holdfast.cli.terminal import as_text, output, printing, show
@@ -101,13 +103,21 @@ def _show(queries: Sequence[RanQuery]) -> None:
         moment = datetime.fromtimestamp(query.started, timezone.utc)
         title = (
             f"{ran.digest[:_SHOWN_DIGITS]} {query.what} [{query.program}] at {moment:%F %T} UTC, "
-            f"{query.elapsed:,.1f} s: {query.root.what}"
+            f"{query.elapsed:,.1f} s{_tasks(query)}: {query.root.what}"
         )
         show(console, as_text(title))
         for outcome, what, why in outcomes(ran):
             show(console, as_text(f"  {outcome}: {what}"))
             if why:
                 show(console, as_text(f"    {why}"))
+
+
+def _tasks(query: PastQuery) -> str:
+    """What its tasks took, as far as that is known."""
+    if not query.bytes_read and not query.shuffle_bytes:
+        return ""
+    read, shuffled = size(query.bytes_read), size(query.shuffle_bytes)
+    return f" (tasks: {query.root.seconds:,.1f} s, {read} read, {shuffled} shuffled)"
 
 
 def outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
@@ -155,6 +165,9 @@ def described(ran: RanQuery) -> dict[str, Any]:
         "computes": query.root.what,
         "started": datetime.fromtimestamp(query.started, timezone.utc).isoformat(),
         "seconds": query.elapsed,
+        "task_seconds": query.root.seconds,
+        "bytes_read": query.bytes_read,
+        "shuffle_bytes": query.shuffle_bytes,
         "parts": [
             {"outcome": outcome, "what": what, "why": why} for outcome, what, why in outcomes(ran)
         ],

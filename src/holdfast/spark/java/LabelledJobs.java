@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
+import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
@@ -19,8 +20,8 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 
 /**
- * Knows jobs and tasks by a label that threads start them under: which of them run, and how much
- * CPU time they took. Stops those of a label.
+ * Knows jobs and tasks by a label that threads start them under: which of them run, and what they
+ * took. Stops those of a label.
  */
 public final class LabelledJobs extends SparkListener {
     static final String WHY = "interrupted in Python";
@@ -60,12 +61,32 @@ public final class LabelledJobs extends SparkListener {
         context.setLocalProperty(key, label);
     }
 
-    /** The nanoseconds of the label's tasks; -1 where Spark hasn't told of all of them in time. */
-    public long cpuTime(String label, long patienceMs) throws InterruptedException {
+    /** Somebody will ask once what the label's tasks took, be it over or not. */
+    public synchronized void keep(String label) {
+        Work work = (Work) labels.get(label);
+        if (work != null) {
+            work.isAsked = true;
+        }
+    }
+
+    /**
+     * What the label's tasks took, and those of labels inside of it: nanoseconds of CPU time,
+     * milliseconds, bytes read, bytes shuffled; empty where Spark hasn't told of all of them in
+     * time.
+     */
+    public String taken(String label, long patienceMs) throws InterruptedException {
         boolean told = isTold(patienceMs);
         synchronized (this) {
             Work work = (Work) labels.get(label);
-            return told && work != null ? work.cpu : -1L;
+            if (work == null) {
+                return "";
+            }
+            work.isAsked = false;
+            if (work.isForgotten) {
+                forget(label);
+            }
+            return told
+                ? work.cpu + " " + work.milliseconds + " " + work.read + " " + work.shuffled : "";
         }
     }
 
@@ -154,6 +175,10 @@ public final class LabelledJobs extends SparkListener {
         String[] each = over.isEmpty() ? new String[0] : over.split(" ");
         for (int index = 0; index < each.length; index++) {
             Work work = (Work) labels.get(each[index]);
+            if (work != null && work.isAsked) {
+                work.isForgotten = true;
+                continue;
+            }
             // What was stopped may still start a job, which is stopped as well.
             if (work != null && !work.isStopped) {
                 labels.remove(each[index]);
@@ -219,7 +244,9 @@ public final class LabelledJobs extends SparkListener {
         notifyAll();
         // A task that was lost has none.
         if (event.taskMetrics() != null) {
-            work.cpu += event.taskMetrics().executorCpuTime();
+            for (Work each = work; each != null; each = each.around) {
+                each.took(event.taskMetrics());
+            }
         }
     }
 
@@ -235,6 +262,11 @@ public final class LabelledJobs extends SparkListener {
         final Set jobs = new HashSet();
         long tasks;
         long cpu;
+        long milliseconds;
+        long read;
+        long shuffled;
+        boolean isAsked;
+        boolean isForgotten;
         volatile boolean hasRun;
         boolean isStopped;
         boolean givesWay;
@@ -242,6 +274,13 @@ public final class LabelledJobs extends SparkListener {
 
         Work(Work around) {
             this.around = around;
+        }
+
+        void took(TaskMetrics metrics) {
+            cpu += metrics.executorCpuTime();
+            milliseconds += metrics.executorRunTime();
+            read += metrics.inputMetrics().bytesRead();
+            shuffled += metrics.shuffleWriteMetrics().bytesWritten();
         }
 
         boolean isWithin(Work other) {

@@ -167,21 +167,23 @@ public final class LiveShuffles {
 
     /**
      * What queries that have ended have read since this thread has called `watch`: how many
-     * exchanges, and how many milliseconds they took, with all that is below them.
+     * exchanges, how many milliseconds they took, with all that is below them, and their tasks.
      */
     public String watched() {
         List all = (List) watched.get();
         watched.remove();
         long read = 0;
         long took = 0;
+        long spent = 0;
         synchronized (this) {
             gather();
             for (int index = 0; all != null && index < all.size(); index++) {
                 read += ((Query) all.get(index)).read;
                 took += ((Query) all.get(index)).took;
+                spent += ((Query) all.get(index)).spent;
             }
         }
-        return read + " " + took;
+        return read + " " + took + " " + spent;
     }
 
     /** Queries that this thread plans are not looked at, or are again. */
@@ -455,7 +457,7 @@ public final class LiveShuffles {
                 if (one != null) {
                     one.isUsed();
                     query.read++;
-                    query.took += one.took(times, counted);
+                    one.addTo(query, times, counted);
                     uses++;
                     isChanged = true;
                 }
@@ -487,6 +489,7 @@ public final class LiveShuffles {
         boolean isSteady = true;
         long read = 0;
         long took = 0;
+        long spent = 0;
 
         Query(AdaptiveExecutionContext context, String settings, Object set) {
             this.context = context;
@@ -584,9 +587,11 @@ public final class LiveShuffles {
             return all;
         }
 
-        /** How long it took to run with all below it, but for what has been counted, in ms. */
-        long took(Times times, Set counted) {
+        /** Counts how long it took to run with all below it, but for what has been counted. */
+        void addTo(Query query, Times times, Set counted) {
             long all = stage instanceof ShuffleQueryStageExec ? 0 : milliseconds(times);
+            query.took += all;
+            query.spent += all;
             java.util.ArrayDeque waiting = new java.util.ArrayDeque();
             waiting.push(stage.plan());
             while (!waiting.isEmpty()) {
@@ -596,11 +601,13 @@ public final class LiveShuffles {
                 }
                 if (node instanceof ShuffleExchangeLike) {
                     Integer shuffle = Integer.valueOf(((ShuffleExchangeLike) node).shuffleId());
-                    all += counted.add(shuffle) ? times.elapsed(shuffle) : 0;
+                    if (counted.add(shuffle)) {
+                        query.took += times.elapsed(shuffle);
+                        query.spent += times.of(shuffle.intValue());
+                    }
                 }
                 pushRun(node, waiting);
             }
-            return all;
         }
 
         void isUsed() {

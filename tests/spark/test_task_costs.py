@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from holdfast import Environment, Table
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.vertex_outcome import VertexOutcome
-from holdfast.spark.cpu_times import measured_cpu
-from holdfast.spark.interruptible import over_before_clearing
+from holdfast.spark.interruptible import Interruptible, over_before_clearing
+from holdfast.spark.task_costs import cost_of_block, measured_cpu
 
 
 @pytest.fixture
@@ -95,6 +95,37 @@ def test_tasks_that_outlive_their_failed_job_are_waited_for(spark: SparkSession)
             finally:
                 ran_on = running_tasks(spark)
         assert (ran_on, running_tasks(spark)) == (1, 0)
+
+
+def test_what_a_block_took_is_told_to_another_thread_when_it_is_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(0, 40_000, 1, 4).write.parquet(str(tmp_path / "ids"))
+    found = []
+    with Interruptible(spark):
+        rows = spark.read.parquet(str(tmp_path / "ids"))
+        with measured_cpu(spark):
+            # What is inside of it counts as well.
+            assert rows.groupBy("id").count().count() == 40_000
+        rows.agg(F.sum("id")).collect()
+        cost = cost_of_block()
+    with Interruptible(spark):
+        spark.range(3).count()
+        thread = threading.Thread(target=lambda: found.append(cost()))
+        thread.start()
+        thread.join(60)
+        # Nobody is told twice.
+        assert cost() is None
+    (told,) = found
+    assert told is not None
+    files = sum(each.stat().st_size for each in (tmp_path / "ids").glob("*.parquet"))
+    assert told.bytes_read > files / 2 and told.shuffle_bytes > 40_000
+    assert told.cpu_seconds > 0 and 0 < told.seconds < 600
+
+
+def test_a_thread_without_a_block_is_told_nothing(spark: SparkSession) -> None:
+    spark.range(3).count()
+    assert cost_of_block()() is None
 
 
 def test_productions_side_by_side_count_their_own_tasks(
