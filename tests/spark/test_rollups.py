@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import zlib
 from collections.abc import Iterator
@@ -13,12 +14,18 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 
 from holdfast import Environment
+from holdfast.advice.query_records import read
+from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.rollups import Groups
+from holdfast.api.join_questions import aggregates
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.catalog_url import in_directory
 from holdfast.catalog.schema import QUERIES
+from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.session_settings import session_inputs
 from tests.spark.test_recurring_results import Keeping, config
 
 READ, PRODUCED = ["read from cache"], ["produced"]
@@ -404,6 +411,82 @@ def test_another_program_has_asked_of_a_join_before_its_files_changed(
         # Finer groups are made for the first question, as two were computed yesterday.
         assert second.run(asking(tables, "region, min(v) AS m", "GROUP BY region")) == PRODUCED
         assert second.run(asking(tables, "v, kind, sum(v) AS s", "GROUP BY ALL")) == READ
+
+
+EVIL = "java_method('java.lang.System', 'setProperty', 'holdfast.evil', 'yes')"
+
+
+OTHERS = (
+    EVIL,
+    f"concat(kind, {EVIL})",
+    f"transform(array(kind), each -> {EVIL})",
+    "(SELECT max(Name) FROM shops)",
+    "kind IN (SELECT Name FROM shops)",
+    "rand()",
+    "mine(kind)",
+    "spark_catalog.default.mine(kind)",
+    "no SQL at (",
+    "missing",
+    "max(kind)",
+)
+
+
+def test_only_expressions_of_sparks_own_are_grouped_by(keeping: Keeping, tables: Path) -> None:
+    keeping.env.spark.udf.register("mine", lambda kind: kind)
+    table = asking(tables, "region, sum(v) AS s", "GROUP BY region")(keeping.env)
+    query = keeping.env._known_plans.query(table)
+    asked = keeping.recurring.looked_at(query, session_inputs(keeping.env._plain))
+    (aggregate,) = aggregates(asked)
+    assert keeping.recurring._rollups is not None
+    plans = keeping.recurring._rollups._plans
+    own = plans.asked(asked.query, aggregate.grouped)
+    assert own is not None
+
+    def with_text(text: str) -> Query | None:
+        finer = own.by_text().with_those_of(Groups({text: text}, {}))
+        return plans.groups(asked.query, aggregate.grouped, finer)
+
+    assert all(with_text(text) for text in ("kind", "year(day)", "concat(kind, 'x')", "v > 3"))
+    assert [text for text in OTHERS if with_text(text) is not None] == []
+
+
+def test_what_others_have_recorded_is_not_run(
+    session: SparkSession, tables: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = session.newSession()
+    with Environment(session, config=config(tables)) as env:
+        first = Keeping(env, plain)
+        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
+        first.run(asking(tables, "v, count(*) AS n", "GROUP BY v"))
+        (past, *_) = reversed(env._history.queries)
+        history = [ran for content in told_of_queries(tables) if (ran := read(content))]
+        (rows,) = {each.rows for ran in history for each in ran.questions}
+        env._history.add(RanQuery(past, "evil"))
+    content = told_of_queries(tables)[-1]
+    # As somebody else's program may have written it, who doesn't leave literals out.
+    document = json.loads(content)
+    document["questions"] = [[rows, "evil", 0, "", [[[EVIL, 3.0]], ["count(1)"], []], None]]
+    database = CatalogDatabase(in_directory(tables / "kept"))
+    with database.writing() as connection:
+        newest = select(func.max(QUERIES.c.number)).scalar_subquery()
+        changed = zlib.compress(json.dumps(document).encode())
+        connection.execute(
+            update(QUERIES).where(QUERIES.c.number == newest).values(content=changed)
+        )
+    database.close()
+    with (
+        caplog.at_level(logging.WARNING, logger="holdfast"),
+        Environment(session, config=config(tables)) as env,
+    ):
+        second = Keeping(env, plain)
+        by_region = asking(tables, "region, max(price) AS m", "GROUP BY region")
+        # As it is asked for.
+        assert second.run(by_region) == PRODUCED
+        assert second.run(by_region) == READ
+        assert all("java_method" not in each.computes for each in env.list_cached())
+        second.run(asking(tables, "region, kind, max(price) AS m", "GROUP BY ALL"))
+    assert session._jvm.java.lang.System.getProperty("holdfast.evil") is None
+    assert not caplog.records
 
 
 def told_of_queries(home: Path) -> list[bytes]:

@@ -226,11 +226,17 @@ class Rollups:
                 chosen = self._chosen(aggregate, question, kept)
         if chosen is None or chosen.fine is None:
             return None
-        query = self._plans.groups(asked.query, grouped, chosen.fine)
+        fine = chosen.fine
+        query = self._plans.groups(asked.query, grouped, fine)
+        if query is None and chosen.is_made_finer and not question.leaves_rows_out:
+            # What others have asked for may mean nothing here.
+            fine = question.groups.by_text()
+            chosen = question.made_of(fine)
+            query = self._plans.groups(asked.query, grouped, fine)
         if query is None or (chosen.is_read and chosen.dataset != self._dataset(asked, query.root)):
             return None
-        whole = GroupsPiece.of(query, chosen.fine, chosen.dataset)
-        is_whole = len(whole.groups.columns) == len(chosen.fine.columns)
+        whole = GroupsPiece.of(query, fine, chosen.dataset)
+        is_whole = len(whole.groups.columns) == len(fine.columns)
         is_fit = is_whole and whole.groups.serve(question.groups)
         return (chosen, GroupsInPieces(whole, (whole,))) if is_fit else None
 

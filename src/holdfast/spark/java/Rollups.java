@@ -2,6 +2,7 @@ package holdfast;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -9,7 +10,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -82,6 +86,8 @@ public final class Rollups {
     /** A sum of decimals has so many more digits than they have. */
     static final int DIGITS_OF_SUM = 10;
     static final int MOST_DIGITS = 38;
+    static final Set CALLING_BY_NAME =
+        new HashSet(Arrays.asList("reflect", "java_method", "try_reflect"));
 
     final SparkSession session;
 
@@ -139,7 +145,9 @@ public final class Rollups {
     }
 
     /**
-     * A plan's rows in groups: analyzed, with a column for each text, which is called by it.
+     * A plan's rows in groups: analyzed, with a column for each text, which is called by it. Null
+     * where a text is more than an expression of Spark's own over columns: other users may have
+     * written it.
      *
      * @param columns the ids and names of the plan's columns
      * @param by what is grouped by
@@ -153,7 +161,11 @@ public final class Rollups {
         columnTexts.addAll(texts(measures));
         Set used = new HashSet();
         for (int index = 0; index < columnTexts.size(); index++) {
-            List leaves = leaves(parsed((String) columnTexts.get(index)));
+            Expression expression = parsed((String) columnTexts.get(index));
+            if (!isOfSpark(expression)) {
+                return null;
+            }
+            List leaves = leaves(expression);
             for (int place = 0; place < leaves.size(); place++) {
                 if (leaves.get(place) instanceof UnresolvedAttribute) {
                     Seq parts = ((UnresolvedAttribute) leaves.get(place)).nameParts().toSeq();
@@ -173,9 +185,39 @@ public final class Rollups {
                 renamed.add(named(column, name));
             }
         }
-        return analyzed(new Aggregate(
+        LogicalPlan groups = analyzed(new Aggregate(
             seq(parsed(keys)), seq(named(parsed(columnTexts), columnTexts)),
             new Project(seq(renamed), plan), scala.Option.empty()));
+        List found = list(groups.expressions());
+        for (int index = 0; index < found.size(); index++) {
+            if (!((Expression) found.get(index)).deterministic()) {
+                return null;
+            }
+        }
+        return groups;
+    }
+
+    /** Whether all that a parsed expression calls are Spark's own functions, and no code by name. */
+    static boolean isOfSpark(Expression parsed) {
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(parsed);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (each instanceof PlanExpression) {
+                return false;
+            }
+            if (each instanceof UnresolvedFunction) {
+                Seq parts = ((UnresolvedFunction) each).nameParts().toSeq();
+                String name = ((String) parts.head()).toLowerCase(Locale.ROOT);
+                boolean isKnown = parts.size() == 1 && FunctionRegistry$.MODULE$.builtin()
+                    .functionExists(new FunctionIdentifier(name));
+                if (!isKnown || CALLING_BY_NAME.contains(name)) {
+                    return false;
+                }
+            }
+            pushAll(each.children(), waiting);
+        }
+        return true;
     }
 
     /**

@@ -79,7 +79,7 @@ class RollupPlans:
         # It costs next to nothing, and is asked for often.
         asked.add_measures([_NUMBER])
         plan = self._grouped(query, grouped, asked.expressions, asked.measures)
-        if not self._in_jvm.isAsked(*written, plan):
+        if plan is None or not self._in_jvm.isAsked(*written, plan):
             return None
         columns = (*asked.expressions, *asked.measures)
         found = digests(self._bridge.read(plan).root.columns)
@@ -99,9 +99,9 @@ class RollupPlans:
         try:
             groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
         except AnalysisException:
-            # What has other names elsewhere.
+            # What has other names elsewhere, or is no SQL.
             return None
-        if not self._in_jvm.isAsked(*self._written(query, grouped), groups):
+        if groups is None or not self._in_jvm.isAsked(*self._written(query, grouped), groups):
             return None
         return self._bridge.read(groups)
 
@@ -137,7 +137,7 @@ class RollupPlans:
 
     def _grouped(
         self, query: Query, grouped: GroupedJoin, by: Iterable[str], measures: Iterable[str]
-    ) -> Any:
+    ) -> Any | None:
         return self._in_jvm.grouped(
             query.reading.node(grouped.join.handle),
             self._told(query, grouped.join),
