@@ -524,9 +524,10 @@ def test_a_join_is_no_cheaper_for_shuffles_that_are_reused(keeping: Keeping, tab
         keeping.run(make)
     result = keeping.env.last_job_result
     assert result is not None and result.reused_seconds
-    cores = keeping.env.spark.sparkContext.defaultParallelism
-    *_, last = keeping.recurring._history.queries
-    assert last.root.seconds == pytest.approx((last.elapsed + result.reused_seconds) * cores)
+    *_, first, last = keeping.recurring._history.queries
+    # Its own tasks have read no files, and shuffled nothing.
+    assert last.shuffle_bytes == 0 < first.shuffle_bytes
+    assert last.root.seconds > first.root.seconds / 3
     # The join has most of it.
     assert sum(each.seconds for each in last.root.inputs) > last.root.seconds / 2
 

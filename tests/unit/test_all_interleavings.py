@@ -488,6 +488,7 @@ class Unfenced(Nightly):
             start.end(JobStatus.FINISHED, keep=True)
 
 
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(
     ("by", "light"),
     [

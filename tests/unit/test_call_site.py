@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from holdfast.api.call_site import cached_name, call_site
@@ -31,6 +33,14 @@ from holdfast.plan.result_label import result_label
 )
 def test_the_variable_of_a_cached_table(source: str, line: int, name: str | None) -> None:
     assert cached_name(source, line) == name
+
+
+def test_a_parser_that_gives_up_costs_the_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(source: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch (before=33, after=28)")
+
+    monkeypatch.setattr(ast, "parse", gives_up)
+    assert cached_name("hot = table.cache()", 1) is None
 
 
 def test_the_place_is_the_callers() -> None:

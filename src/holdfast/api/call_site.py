@@ -7,6 +7,7 @@ import linecache
 import os
 import re
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,6 +24,7 @@ _PACKAGES = tuple(
     )
 )
 _METHODS = frozenset({"cache", "persist"})
+_parsing = threading.Lock()
 _CELL = re.compile(r"[/\\]ipykernel_\d+[/\\]|^<ipython-input-")
 
 
@@ -76,8 +78,10 @@ def cached_name(source: str, line: int) -> str | None:
         'visits'
     """
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        # Python's parser counts its depth for all threads at once, and gives up where that is odd.
+        with _parsing:
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, SystemError):
         # A notebook's cell may have magics.
         return None
     around = [

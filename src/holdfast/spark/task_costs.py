@@ -26,7 +26,7 @@ class TaskCost:
 
     Attributes:
         cpu_seconds: without what Python workers take beside Spark's own threads.
-        seconds: that they ran, added up.
+        seconds: that they had a core each, added up.
         bytes_read: of files, as Spark counts them, which knows little of what it reads in other
             threads.
         shuffle_bytes: that they have written for others.

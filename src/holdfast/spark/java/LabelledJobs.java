@@ -242,11 +242,8 @@ public final class LabelledJobs extends SparkListener {
         }
         work.tasks -= 1;
         notifyAll();
-        // A task that was lost has none.
-        if (event.taskMetrics() != null) {
-            for (Work each = work; each != null; each = each.around) {
-                each.took(event.taskMetrics());
-            }
+        for (Work each = work; each != null; each = each.around) {
+            each.took(event);
         }
     }
 
@@ -276,11 +273,15 @@ public final class LabelledJobs extends SparkListener {
             this.around = around;
         }
 
-        void took(TaskMetrics metrics) {
-            cpu += metrics.executorCpuTime();
-            milliseconds += metrics.executorRunTime();
-            read += metrics.inputMetrics().bytesRead();
-            shuffled += metrics.shuffleWriteMetrics().bytesWritten();
+        void took(SparkListenerTaskEnd event) {
+            milliseconds += event.taskInfo().duration();
+            TaskMetrics metrics = event.taskMetrics();
+            // A task that was lost has none.
+            if (metrics != null) {
+                cpu += metrics.executorCpuTime();
+                read += metrics.inputMetrics().bytesRead();
+                shuffled += metrics.shuffleWriteMetrics().bytesWritten();
+            }
         }
 
         boolean isWithin(Work other) {
