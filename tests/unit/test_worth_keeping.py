@@ -69,6 +69,20 @@ def test_what_is_dearer_to_read_than_to_compute_is_never_kept() -> None:
     assert forms([query(n, large) for n in range(30)], query(30, large)) == []
 
 
+def test_columns_that_others_use_cost_what_they_take_to_write() -> None:
+    def costs(*others: PlanPart) -> float:
+        [verdict] = worth_keeping(query(9, narrow), [query(0, each) for each in others], {})
+        return verdict.costs
+
+    narrow = join("a", seconds=10.0, size=40 * MIB)
+    assert costs(narrow) == 4.0
+    # Both are about as wide.
+    assert costs(join("b", "c", seconds=10.0, size=80 * MIB)) == 12.0
+    wide = join(*"bcdefgh", seconds=10.0, size=280 * MIB)
+    assert forms([query(0, narrow)], query(1, narrow)) != []
+    assert forms([query(0, wide)], query(1, narrow)) == []
+
+
 def test_rows_that_no_query_computes_cost_what_they_take() -> None:
     selective = join(extra=50.0)
     assert forms([query(0, selective)], query(1, selective)) == []

@@ -80,12 +80,14 @@ def worth_keeping(
         for each in history
         if any(part.key in keys for part in each.root.walk())
     ]
+    recent = [*history[-_RECENT:], query]
+    forms_asked = {key: KeptForm(key, asked_columns(key, recent)) for key in keys}
     extra = _extra_seconds([*related, now], keys)
-    asked = [_only(each, extra) for each in (*related, now)]
+    sizes = _sizes([*related, now], forms_asked)
+    asked = [_only(each, extra, sizes, rates) for each in (*related, now)]
     weight = fading(query.started)
     chosen = _chosen(asked, rates, least_seconds, weight)
     recurring = _recurring(now, history, rates, least_seconds, weight)
-    recent = [*history[-_RECENT:], query]
     verdicts = []
     for key, now_part in keys.items():
         places = [
@@ -97,7 +99,7 @@ def worth_keeping(
         if key not in chosen and now_part.template in recurring:
             chosen.add(key)
             why = recurring[now_part.template]
-        form = KeptForm(key, asked_columns(key, recent)) if key in chosen else None
+        form = forms_asked[key] if key in chosen else None
         verdicts.append(Verdict(key, last.what, form, why, costs, last.seconds))
     return tuple(verdicts)
 
@@ -170,14 +172,34 @@ def _extra_seconds(
     return {key: statistics.median(times) for key, times in found.items()}
 
 
-def _only(query: PastQuery, extra: Mapping[str | None, float]) -> PastQuery:
-    """A query of whose parts only some have keys."""
+def _sizes(queries: Sequence[PastQuery], forms: Mapping[str, KeptForm]) -> dict[str | None, float]:
+    """How many bytes the columns of parts have that would be kept, if all are about as wide."""
+    widths: dict[str | None, list[float]] = defaultdict(list)
+    for query in queries:
+        for part in query.root.walk():
+            if part.key in forms and part.columns:
+                widths[part.key].append(part.bytes / len(part.columns))
+    return {
+        key: statistics.mean(found) * len(forms[key].columns)
+        for key, found in widths.items()
+        if key
+    }
+
+
+def _only(
+    query: PastQuery,
+    extra: Mapping[str | None, float],
+    sizes: Mapping[str | None, float],
+    rates: StorageRates,
+) -> PastQuery:
+    """A query of whose parts only some have keys, each kept with what others use of it as well."""
 
     def only(part: PlanPart) -> PlanPart:
+        more = max(0.0, sizes.get(part.key, 0.0) - part.bytes)
         return replace(
             part,
             key=part.key if part.key in extra else None,
-            extra_seconds=extra.get(part.key, 0.0),
+            extra_seconds=extra.get(part.key, 0.0) + more / rates.written,
             inputs=tuple(only(each) for each in part.inputs),
         )
 
