@@ -374,13 +374,19 @@ def test_another_program_reads_the_groups(session: SparkSession, tables: Path) -
         assert "read: recurring: Aggregate, Join over sales, shops\n" in told
 
 
+def asked_twice(env: Environment, plain: SparkSession, tables: Path) -> Keeping:
+    """A program that has grouped a join, and again by something else."""
+    keeping = Keeping(env, plain)
+    keeping.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
+    assert keeping.run(asking(tables, "v, count(*) AS n", "GROUP BY v")) == PRODUCED
+    return keeping
+
+
 def test_programs_pay_for_finer_groups_together(session: SparkSession, tables: Path) -> None:
     plain = session.newSession()
     views(plain, tables)
     with Environment(session, config=config(tables)) as env:
-        first = Keeping(env, plain)
-        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
-        assert first.run(asking(tables, "v, count(*) AS n", "GROUP BY v")) == PRODUCED
+        first = asked_twice(env, plain, tables)
         some = "WHERE kind = 'n1' AND day > DATE'2021-05-04' GROUP BY region"
         first.run(asking(tables, "region, min(v) AS m", some))
     with Environment(session, config=config(tables)) as env:
@@ -400,9 +406,7 @@ def test_another_program_has_asked_of_a_join_before_its_files_changed(
 ) -> None:
     plain = session.newSession()
     with Environment(session, config=config(tables)) as env:
-        first = Keeping(env, plain)
-        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
-        first.run(asking(tables, "v, count(*) AS n", "GROUP BY v"))
+        asked_twice(env, plain, tables)
     session.range(50).selectExpr("id AS shop", "7 AS region", "'City 7' AS Name").write.mode(
         "overwrite"
     ).parquet(str(tables / "shops"))
@@ -455,9 +459,7 @@ def test_what_others_have_recorded_is_not_run(
 ) -> None:
     plain = session.newSession()
     with Environment(session, config=config(tables)) as env:
-        first = Keeping(env, plain)
-        first.run(asking(tables, "kind, sum(v) AS s", "GROUP BY kind"))
-        first.run(asking(tables, "v, count(*) AS n", "GROUP BY v"))
+        asked_twice(env, plain, tables)
         (past, *_) = reversed(env._history.queries)
         history = [ran for content in told_of_queries(tables) if (ran := read(content))]
         (rows,) = {each.rows for ran in history for each in ran.questions}

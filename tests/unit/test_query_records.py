@@ -129,4 +129,4 @@ def test_a_history_knows_what_other_programs_have_told() -> None:
     second.load()
     assert [each.application for each in second.queries] == ["one"]
     assert second.forms_of("join") == [form]
-    assert second.expected([]).root.inputs == ()
+    assert second.expected([], 0.0).root.inputs == ()

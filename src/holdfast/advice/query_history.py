@@ -184,19 +184,18 @@ class QueryHistory:
             return list(self._known.get(part.key) or self._known.get(part.template) or ())
 
     def expected(
-        self, parts: Sequence[AskedPart], now: float = 0.0, *, asked_before: int = 0
+        self, parts: Sequence[AskedPart], now: float, *, asked_before: int = 0
     ) -> PastQuery:
         """A query that is about to run, with what its parts may take.
 
         Args:
             parts: the topmost ones of it that could be kept.
-            now: in seconds since 1970; 0 for when the last query has run.
+            now: in seconds since 1970.
             asked_before: parts that have been asked for less often are like no others.
         """
         inputs = tuple(self._expected(part, asked_before) for part in parts)
         root = PlanPart(None, "", 0.0, 0, inputs)
-        started = now or (self._queries[-1].started if self._queries else 0.0)
-        return PastQuery(self._application, self._program, 0, "", started, 0.0, root)
+        return PastQuery(self._application, self._program, 0, "", now, 0.0, root)
 
     def _expected(self, part: AskedPart, asked_before: int) -> PlanPart:
         inputs = tuple(self._expected(each, asked_before) for each in part.inputs)

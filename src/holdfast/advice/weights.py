@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from holdfast.advice.past_query import PastQuery
 
-_DAY = 24 * 3600.0
 # What is asked every day counts nearly as if it had been now, and what was asked a month ago next
 # to nothing.
-HALF_LIFE_DAYS = 7.0
+_HALF_LIFE = timedelta(days=7).total_seconds()
 
 
 def always(_: PastQuery) -> float:
@@ -31,6 +31,6 @@ def fading(now: float) -> Callable[[PastQuery], float]:
     """
 
     def weight(query: PastQuery) -> float:
-        return float(0.5 ** (max(0.0, now - query.started) / _DAY / HALF_LIFE_DAYS))
+        return float(0.5 ** (max(0.0, now - query.started) / _HALF_LIFE))
 
     return weight

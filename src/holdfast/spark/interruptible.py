@@ -239,12 +239,12 @@ def over_before_clearing() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        blocks = _here.blocks
-        if blocks and is_interrupt(error):
-            blocks[-1].stop()
+        block = current_block()
+        if block is not None and is_interrupt(error):
+            block.stop()
         # After any other error nothing is written any more, be it that a job still answers.
-        elif blocks and isinstance(error, (PySparkException, Py4JError)):
-            _are_over(blocks[-1], _TASKS_END_MS)
+        elif block is not None and isinstance(error, (PySparkException, Py4JError)):
+            _are_over(block, _TASKS_END_MS)
         raise
 
 
@@ -256,7 +256,8 @@ def are_tasks_over() -> bool:
     Returns:
         whether none does, after at most a minute; outside of blocks there is nothing to wait for.
     """
-    return not _here.blocks or _are_over(_here.blocks[-1], _ZOMBIES_END_MS)
+    block = current_block()
+    return block is None or _are_over(block, _ZOMBIES_END_MS)
 
 
 def current_block() -> Interruptible | None:

@@ -159,9 +159,10 @@ public final class Rollups {
         List keys = texts(by);
         List columnTexts = new ArrayList(keys);
         columnTexts.addAll(texts(measures));
+        List expressions = parsed(columnTexts);
         Set used = new HashSet();
-        for (int index = 0; index < columnTexts.size(); index++) {
-            Expression expression = parsed((String) columnTexts.get(index));
+        for (int index = 0; index < expressions.size(); index++) {
+            Expression expression = (Expression) expressions.get(index);
             if (!isOfSpark(expression)) {
                 return null;
             }
@@ -186,7 +187,7 @@ public final class Rollups {
             }
         }
         LogicalPlan groups = analyzed(new Aggregate(
-            seq(parsed(keys)), seq(named(parsed(columnTexts), columnTexts)),
+            seq(expressions.subList(0, keys.size())), seq(named(expressions, columnTexts)),
             new Project(seq(renamed), plan), scala.Option.empty()));
         List found = list(groups.expressions());
         for (int index = 0; index < found.size(); index++) {
