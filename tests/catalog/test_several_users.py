@@ -113,8 +113,15 @@ def modes(directory: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("umask", ["000", "077"])
-@pytest.mark.parametrize("lifetime", [600.0, None])
+@pytest.mark.parametrize(
+    ("lifetime", "umask"),
+    [
+        (600.0, "077"),
+        (None, "000"),
+        pytest.param(600.0, "000", marks=pytest.mark.soak),
+        pytest.param(None, "077", marks=pytest.mark.soak),
+    ],
+)
 def test_the_group_reads_what_one_of_it_has_kept(
     start: Start, root: Path, umask: str, lifetime: float | None
 ) -> None:

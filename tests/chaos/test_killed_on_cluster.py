@@ -14,7 +14,7 @@ from tests.chaos.places import TwoWorkers
 from tests.chaos.programs import CLUSTER_PROGRAMS, SUITE_CLUSTER, Program
 
 SEED = 2728
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 
 
 def test_rows_are_there_once_when_a_task_executor_and_a_driver_are_killed_in_each_job(
@@ -32,7 +32,6 @@ def test_rows_are_there_once_when_a_task_executor_and_a_driver_are_killed_in_eac
     assert outcome.executors_killed >= len(program.jobs)
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("program", CLUSTER_PROGRAMS, ids=lambda program: program.name)
 def test_rows_are_there_once_however_often_drivers_and_task_executors_are_killed(
     play: Callable[..., Outcome], two_workers: TwoWorkers, program: Program

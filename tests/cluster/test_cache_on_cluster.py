@@ -111,6 +111,7 @@ def test_invalidating_reaches_every_node_and_leaves_other_datasets_alone(
     assert driver("outcomes()[0]") == "produced"
 
 
+@pytest.mark.soak
 def test_a_task_executor_that_is_killed_costs_time_and_no_rows(
     cluster: LocalCluster, driver: Driver
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_task_executor_that_is_killed_while_a_job_reads_from_it(
     driver.comes_to("(rows(hot) == rows(numbers()), outcomes()[0])", [True, "read from cache"])
 
 
+@pytest.mark.soak
 def test_a_task_executor_started_again_still_has_what_it_kept(
     cluster: LocalCluster, driver: Driver
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_task_executor_that_hangs_is_done_without(cluster: LocalCluster, drive
     assert driver("rows(hot) == rows(numbers())")
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_killed_leaves_its_partitions_readable(
     cluster: LocalCluster, driver: Driver
 ) -> None:

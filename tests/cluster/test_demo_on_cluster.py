@@ -32,7 +32,8 @@ def write_shops(folder: Path) -> None:
 
 
 # The killed driver, which TPC-H's session ends with, is on no cluster.
-@pytest.mark.parametrize("data", ["a folder", pytest.param("TPC-H", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("data", ["a folder", "TPC-H"])
 @pytest.mark.timeout(900)
 def test_the_session_is_played_on_a_cluster_that_loses_a_task_executor(
     tmp_path: Path, data: str

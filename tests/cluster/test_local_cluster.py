@@ -195,7 +195,10 @@ def test_secrets_are_for_the_owner_alone(cluster: LocalCluster) -> None:
     ("number", "what", "programs"),
     [
         (signal.SIGKILL, "session", ("Master", "Worker", "taskexecutor", "ExecutorBackend")),
-        (signal.SIGINT, "cluster", ("Master", "Worker", "taskexecutor")),
+        pytest.param(
+            *(signal.SIGINT, "cluster", ("Master", "Worker", "taskexecutor")),
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_nothing_outlives_its_owner(

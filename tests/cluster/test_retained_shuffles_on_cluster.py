@@ -91,6 +91,7 @@ def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
     second.end()
 
 
+@pytest.mark.soak
 def test_what_one_node_has_lost_runs_again(
     cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str
 ) -> None:

@@ -181,7 +181,7 @@ def nights(spark: SparkSession, processes: Processes, tmp_path: Path) -> Nights:
         pytest.param("done error", marks=pytest.mark.soak),
         "published overwrite",
         # What has read what the run itself has written is done again, too.
-        "done chained",
+        pytest.param("done chained", marks=pytest.mark.soak),
     ],
 )
 def test_a_day_that_has_come_is_in_all_outputs(nights: Nights, dies_at: str) -> None:
@@ -242,6 +242,7 @@ def test_rows_that_can_t_be_told_from_others_keep_the_run_at_its_inputs(
     assert "Run the program once more to process the others" in said
 
 
+@pytest.mark.soak
 def test_inputs_that_stay_are_not_read_again(nights: Nights) -> None:
     nights.day("day 2")
     nights.run("done ignore")

@@ -237,6 +237,7 @@ def test_what_was_kept_stays_to_be_looked_at_and_nothing_half_made(on_tpch: Play
     }
 
 
+@pytest.mark.soak
 def test_any_folder_of_parquet_can_be_asked(on_flights: Played) -> None:
     assert_played_to_the_end(on_flights)
     assert_a_second_program_read_what_the_first_had_kept(on_flights)
@@ -246,6 +247,7 @@ def test_any_folder_of_parquet_can_be_asked(on_flights: Played) -> None:
     assert (on_flights.output / "times.png").read_bytes().startswith(_PNG)
 
 
+@pytest.mark.soak
 def test_tables_with_columns_in_common_are_joined(on_flights: Played) -> None:
     (shared,) = re.findall(r"^The table: (.+)$", on_flights.out, re.M)
     assert shared.startswith("flights joined with ")

@@ -74,8 +74,14 @@ _CASES = [
 CASES = _CASES + [
     replace(case, name=f"{case.name}-two-renames", renames=TwoRenames()) for case in _CASES
 ]
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 LEADING = [CASES[0], CASES[2], CASES[4], CASES[7]]
+each_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case in LEADING else pytest.mark.soak)
+        for case in CASES
+    ],
+)
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 
 
