@@ -164,7 +164,7 @@ SUITE = Program(
         Job("q05"),
     ),
 )
-"""The test suite's program: one with each kind of job, as each driver that is started costs seconds.
+"""The test suite's program: one with each kind of job, as each start of a driver costs seconds.
 
 What is collected comes last: each start computes it again.
 """
