@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingOut:
     """Has files run in one process, and what shares a cluster."""
     return SharingOut(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves the variants of a sampled test that aren't in its sample to the soak tests."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is None:
+            continue
+        every, first = (*sampled.args, 0)[:2]
+        test = item.nodeid.partition("[")[0]
+        if seen[test] % every != first:
+            item.add_marker(pytest.mark.soak)
+        seen[test] += 1
 
 
 @pytest.fixture(scope="session")

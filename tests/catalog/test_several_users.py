@@ -195,6 +195,7 @@ def test_what_its_owner_writes_to_later_reaches_no_reader(start: Start, root: Pa
     assert start(BO, "group")("read", "1") is None
 
 
+@pytest.mark.soak
 def test_room_is_made_by_whoever_needs_it(start: Start, root: Path) -> None:
     ana = start(ANA, "group")
     assert ana("keep", "1", [3, 4], 0.2) is None
@@ -207,6 +208,7 @@ def test_room_is_made_by_whoever_needs_it(start: Start, root: Path) -> None:
     assert names == {"2"}
 
 
+@pytest.mark.soak
 def test_directories_of_other_users_are_let_be(start: Start, root: Path) -> None:
     ana = start(ANA, "group")
     ana("keep", "1", [3, 4], None)

@@ -21,6 +21,7 @@ CUSTOMERS = Job("q13", "csv", "append")
 PARTS = Job("q16", "parquet", "append", ("p_size",))
 
 
+@pytest.mark.soak
 def test_a_woken_driver_does_no_harm_and_the_program_that_has_ended_writes_again(
     start_episode: Callable[..., Episode],
 ) -> None:

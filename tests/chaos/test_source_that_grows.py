@@ -18,6 +18,7 @@ JOB = Job("q03", "orc", "error")
 pytestmark = pytest.mark.timeout(1200)
 
 
+@pytest.mark.soak
 def test_a_half_done_job_reads_what_it_began_with(
     start_episode: Callable[..., Episode], tpch: Path, tmp_path: Path
 ) -> None:

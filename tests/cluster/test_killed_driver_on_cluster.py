@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.cli.local_cluster.waiting import wait_for
 
 SECONDS = 120
 
 
+@pytest.mark.soak
 def test_what_a_killed_driver_has_kept_goes_with_its_lease(
     cluster: LocalCluster,
     start_driver: Callable[..., Any],

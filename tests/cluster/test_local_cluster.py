@@ -127,6 +127,7 @@ def test_each_task_leaves_its_partition_on_the_node_where_it_ran(
     assert sorted(written) == list(range(ROWS))
 
 
+@pytest.mark.soak
 def test_a_worker_is_killed_and_started_again(
     cluster: LocalCluster, start_program: StartProgram
 ) -> None:

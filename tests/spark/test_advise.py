@@ -174,6 +174,7 @@ def test_programs_that_share_are_told(
     assert note.startswith("SAVES and COMPUTE are task time")
 
 
+@pytest.mark.soak
 def test_files_that_have_changed_are_another_computation(
     reports: Reports,
     sales: Path,

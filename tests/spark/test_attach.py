@@ -186,6 +186,7 @@ SOURCES: dict[str, Callable[[TableSession, str], DataFrame]] = {
 
 
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+@pytest.mark.sampled(3)
 def test_whatever_the_session_creates_is_a_table(
     session: TableSession, days: DataFrame, tmp_path: Path, make: Callable[..., DataFrame]
 ) -> None:
@@ -332,6 +333,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("statements", COMMANDS.values(), ids=COMMANDS.keys())
 @pytest.mark.parametrize("is_kept", [False, True], ids=["produced", "read"])
+@pytest.mark.sampled(3)
 def test_the_query_of_a_command_reads_and_keeps(
     session: TableSession, days: DataFrame, target: str, statements: list[str], is_kept: bool
 ) -> None:

@@ -36,6 +36,7 @@ def doubled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.sampled(3)
 def test_the_stage_runs_over_what_is_kept(env: Environment, spark: SparkSession, name: str) -> None:
     df = INPUTS[name](spark)
     hot = env.from_dataframe(df).cache()

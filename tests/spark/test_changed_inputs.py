@@ -207,6 +207,7 @@ def test_what_is_done_again_may_be_killed_as_well(nights: Nights) -> None:
     nights.check(["day 2", "day 3", "day 4"])
 
 
+@pytest.mark.soak
 def test_an_input_that_was_replaced_is_in_no_output(nights: Nights) -> None:
     nights.day("day 2")
     nights.run("done ignore")

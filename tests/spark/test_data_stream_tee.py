@@ -147,6 +147,7 @@ def test_who_wants_little_keeps_everything(env: Environment, tally: Any) -> None
 
 
 @pytest.mark.parametrize("where", ["before", "after", "key", "reduce"])
+@pytest.mark.sampled(2)
 def test_a_job_that_fails_before_the_shuffle_keeps_nothing(
     env: Environment, tally: Any, where: str
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_source_that_changes_meanwhile_is_not_kept(env: Environment, tmp_path:
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.sampled(2)
 def test_partitions_of_any_size(env: Environment, parallelism: int) -> None:
     for count in (0, 1, 3, 1000):
         numbers = env.from_collection(list(range(count))).set_parallelism(parallelism)

@@ -294,6 +294,7 @@ SAME_QUERY = {
 
 
 @pytest.mark.parametrize(("first", "second"), SAME_QUERY.values(), ids=SAME_QUERY.keys())
+@pytest.mark.sampled(2)
 def test_the_same_computation_is_read(probe: Any, first: Any, second: Any) -> None:
     probe.keep(first)
     probe.assert_reads(second)
@@ -330,6 +331,7 @@ CONTAINING = {
 
 
 @pytest.mark.parametrize("query", CONTAINING.values(), ids=CONTAINING.keys())
+@pytest.mark.sampled(3)
 def test_a_larger_query_reads_the_part_that_is_kept(probe: Any, query: Any) -> None:
     probe.keep(COUNTS)
     probe.assert_reads(query)

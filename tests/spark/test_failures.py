@@ -214,6 +214,7 @@ DAMAGES: list[Damage] = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.sampled(4)
 def test_data_lost_before_a_job_is_computed_again(
     spark: SparkSession,
     env: Environment,
@@ -424,6 +425,7 @@ def test_an_inner_cache_lost_while_the_outer_is_kept_recovers(
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
+@pytest.mark.sampled(2)
 def test_a_write_holds_each_row_once_when_data_is_lost_in_its_middle(
     spark: SparkSession,
     env: Environment,
@@ -446,6 +448,7 @@ def test_a_write_holds_each_row_once_when_data_is_lost_in_its_middle(
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "error"])
+@pytest.mark.sampled(3)
 def test_a_task_of_the_first_attempt_that_commits_too_late_adds_no_rows(
     spark: SparkSession, env: Environment, tmp_path: Path, mode: str
 ) -> None:
@@ -727,6 +730,7 @@ def test_an_error_in_what_is_not_asked_for_fails_no_job(
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@pytest.mark.sampled(2)
 def test_an_error_of_sql_surfaces_unchanged(
     spark: SparkSession, env: Environment, warnings: Callable[[], list[str]], query: str
 ) -> None:

@@ -23,6 +23,7 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.name} {proof.seed}")
+@pytest.mark.sampled(2)
 def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
     """Each of these fails where the fix of its bug is taken out."""
     script, refused = proof.script(), player.counts.invalid
@@ -33,6 +34,7 @@ def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.sampled(2)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
     script = case(name, 1)
     assert_nothing(player.play(script), snippet(script))

@@ -46,6 +46,7 @@ def hot(env: Environment, spark: SparkSession) -> Table:
 
 
 @pytest.mark.parametrize("name", HAND_OUTS)
+@pytest.mark.sampled(3)
 def test_it_outlives_the_cache(
     env: Environment, spark: SparkSession, hot: Table, name: str, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ ACTIONS: dict[str, Callable[[World, Table], object]] = {
 
 
 @pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.sampled(3)
 def test_an_interrupt_ends_the_job_and_the_next_action_works(
     world: World, action: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
 
 @pytest.mark.parametrize("kept", [False, True], ids=["plain", "production"])
 @pytest.mark.parametrize("how", ["interruptAll", "cancelAllJobs", "cancelJobGroup", "tag"])
+@pytest.mark.sampled(3)
 def test_a_job_that_is_cancelled_ends_with_sparks_error(world: World, how: str, kept: bool) -> None:
     context = world.spark.sparkContext
     steps: dict[str, Callable[[], object]] = {

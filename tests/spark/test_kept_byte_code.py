@@ -93,6 +93,7 @@ def test_nothing_is_written_where_python_may_not(
     assert asked == []
 
 
+@pytest.mark.soak
 def test_the_next_program_compiles_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -106,6 +106,7 @@ ATOMICS = {
 
 
 @pytest.mark.parametrize("query", ATOMICS.values(), ids=ATOMICS.keys())
+@pytest.mark.sampled(2)
 def test_a_type_survives(spark: SparkSession, env: Environment, query: str) -> None:
     assert_survives(env, spark.sql(query))
 
@@ -183,6 +184,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("query", NESTED.values(), ids=NESTED.keys())
+@pytest.mark.sampled(2)
 def test_nested_types_survive(
     spark: SparkSession, env: Environment, settings: Any, query: str
 ) -> None:
@@ -371,6 +373,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("query", EMPTY.values(), ids=EMPTY.keys())
+@pytest.mark.sampled(3)
 def test_no_rows_survive(spark: SparkSession, env: Environment, query: str) -> None:
     hot = assert_survives(env, spark.sql(query))
     assert hot.isEmpty()
@@ -493,6 +496,7 @@ MIXED = """
 
 
 @pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS.keys())
+@pytest.mark.sampled(2)
 def test_no_setting_spoils_what_is_kept(
     spark: SparkSession, env: Environment, settings: Any, values: dict[str, str]
 ) -> None:

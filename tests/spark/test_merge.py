@@ -87,6 +87,7 @@ COMMANDS = {
     ("name", "is_kept"),
     [*((name, True) for name in COMMANDS), ("MERGE", False), ("UPDATE", False)],
 )
+@pytest.mark.sampled(2)
 def test_what_changes_rows_reads_and_keeps(
     session: TableSession, tmp_path: Path, name: str, is_kept: bool
 ) -> None:
@@ -167,6 +168,7 @@ WRITES: dict[str, Callable[[TableSession], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.sampled(2)
 def test_what_is_kept_of_a_table_that_is_written_is_not_read(
     session: TableSession, write: Callable[[TableSession], object]
 ) -> None:

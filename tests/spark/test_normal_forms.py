@@ -197,6 +197,7 @@ def _first(frames: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kept", "asked"), SAME.values(), ids=SAME.keys())
+@pytest.mark.sampled(2)
 def test_another_way_to_write_it_is_read(probe: Any, kept: Any, asked: Any) -> None:
     probe.keep(kept)
     probe.assert_reads(asked)

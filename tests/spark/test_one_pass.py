@@ -105,6 +105,7 @@ def numbers(env: Environment, parts: int = 3) -> Table:
 
 @pytest.mark.parametrize("query", ODD.values(), ids=ODD)
 @pytest.mark.usefixtures("tables")
+@pytest.mark.sampled(2)
 def test_rows_are_plain_spark_s_whether_they_flow_or_are_read(
     env: Environment, passes: list[OnePass], query: str
 ) -> None:
@@ -480,6 +481,7 @@ assert not list(home.glob("kept/application-*/staging/*"))
 
 
 @pytest.mark.parametrize("where", ["below", "above"])
+@pytest.mark.sampled(2)
 def test_of_a_task_that_is_tried_again_the_attempt_that_succeeds_counts(
     tmp_path: Path, where: str
 ) -> None:

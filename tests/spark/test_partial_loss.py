@@ -183,6 +183,7 @@ def link_elsewhere(file: Path) -> None:
 
 @pytest.mark.parametrize("make", [scanned, joined, grouped])
 @pytest.mark.parametrize("lose", [delete, truncate, overwrite, link_elsewhere])
+@pytest.mark.sampled(3)
 def test_one_partition_is_lost(
     keep: Keep, make: Callable[[Any], DataFrame], lose: Callable[[Path], None]
 ) -> None:
@@ -269,6 +270,7 @@ def test_a_partition_is_lost_while_it_is_read(keep: Keep) -> None:
         (joined, {"spark.sql.autoBroadcastJoinThreshold": str(1 << 30)}),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_setting_changed_that_changes_no_rows(
     keep: Keep,
     settings: Callable[..., Any],
@@ -408,6 +410,7 @@ def _without_its_key(read: Any) -> DataFrame:
         _without_its_key,
     ],
 )
+@pytest.mark.sampled(2)
 def test_what_another_run_may_distribute_otherwise(
     env: Environment, keep: Keep, make: Callable[[Any], DataFrame]
 ) -> None:

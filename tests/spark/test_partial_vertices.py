@@ -55,6 +55,7 @@ def unset_afterwards(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("unset_afterwards")
 @pytest.mark.parametrize("changed", DEALING)
+@pytest.mark.sampled(2)
 def test_the_next_start_runs_what_is_missing_whatever_was_set_since(
     spark: SparkSession, tmp_path: Path, numbers: Path, changed: str
 ) -> None:

@@ -169,6 +169,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@pytest.mark.sampled(3)
 def test_rows_are_those_of_plain_spark(
     spark: SparkSession, shop: Path, applications: Any, settings: Any, query: str
 ) -> None:

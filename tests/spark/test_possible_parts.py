@@ -156,6 +156,7 @@ def _location(env: Environment) -> str:
 
 
 @pytest.mark.parametrize("case", SOURCES)
+@pytest.mark.sampled(3)
 def test_whatever_is_read_without_the_check_is_read_with_it(
     spark: SparkSession,
     env: Environment,

@@ -161,6 +161,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
+@pytest.mark.sampled(2)
 def test_only_what_is_missing_runs(
     spark: SparkSession, starts: Starts, orders: Path, query: Callable[[DataFrame], DataFrame]
 ) -> None:
@@ -442,6 +443,7 @@ def test_tasks_that_collect_are_not_run_again(
 
 
 @pytest.mark.parametrize("way", ["cut short", "other bytes", "empty", "zeros", "a directory"])
+@pytest.mark.sampled(3)
 def test_collected_rows_that_are_damaged_are_collected_again(
     spark: SparkSession, starts: Starts, orders: Path, way: str
 ) -> None:

@@ -142,6 +142,7 @@ MEASURES = (
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.sampled(3)
 def test_functions_of_groups(keeping: Keeping, tables: Path, measure: str) -> None:
     for rest in ("GROUP BY region, kind", "GROUP BY region", "GROUP BY kind HAVING count(*) > 1"):
         keeping.run(asking(tables, f"{measure} AS m, count(*) AS n", rest))
@@ -208,6 +209,7 @@ MANY = (
 
 
 @pytest.mark.parametrize(("compared", "conditions"), MANY)
+@pytest.mark.sampled(2)
 def test_conditions_that_come_back_with_other_literals(
     keeping: Keeping, tables: Path, compared: str, conditions: list[str]
 ) -> None:
@@ -547,6 +549,7 @@ DRILLS = (
 
 
 @pytest.mark.parametrize("drill", DRILLS)
+@pytest.mark.sampled(2)
 def test_a_question_about_an_answer_runs_no_shuffle_of_it(
     keeping: Keeping, tables: Path, drill: str
 ) -> None:

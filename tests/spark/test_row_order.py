@@ -63,6 +63,7 @@ LAYOUTS = {"one file": {}, "a few files": FEW_FILES, "many files": MANY_FILES}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+@pytest.mark.sampled(2)
 def test_every_way_to_get_rows_keeps_the_order(
     spark: SparkSession, env: Environment, settings: Any, layout: dict[str, str]
 ) -> None:
@@ -291,6 +292,7 @@ SHARES = {
 
 @pytest.mark.parametrize("share", SHARES.values(), ids=SHARES.keys())
 @pytest.mark.parametrize("split", [{}, TINY_SPLITS], ids=["packed", "split"])
+@pytest.mark.sampled(2)
 def test_files_of_any_sizes_are_read_in_their_order_by_one_scan(
     spark: SparkSession, env: Environment, settings: Any, share: Any, split: dict[str, str]
 ) -> None:

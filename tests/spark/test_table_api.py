@@ -997,6 +997,7 @@ FORMATS = sorted(
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.sampled(2)
 def test_a_writing_call_is_a_job(
     name: str, t: Table, df: DataFrame, context: RecordingEnvironment, tmp_path: Path
 ) -> None:
@@ -1174,6 +1175,7 @@ def test_a_write_starts_again_when_kept_data_are_lost(
 
 @pytest.mark.parametrize("external", [False, True])
 @pytest.mark.parametrize("mode", ["error", "ignore", "append", "overwrite"])
+@pytest.mark.sampled(3)
 def test_a_table_is_written_again_when_kept_data_are_lost(
     mode: str,
     external: bool,

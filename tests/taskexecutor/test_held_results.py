@@ -165,6 +165,7 @@ def test_what_a_killed_driver_has_kept_is_found_by_the_next_one(site: Site) -> N
     assert site.program().read() == ROWS
 
 
+@pytest.mark.soak
 def test_kills_at_any_time_leave_what_the_catalog_records_and_nothing_else(
     site: Site, tmp_path: Path
 ) -> None:
@@ -355,6 +356,7 @@ def away(file: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [spoiled, newer, away])
+@pytest.mark.sampled(2)
 def test_while_the_catalog_is_away_it_keeps_what_it_has(
     site: Site, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:

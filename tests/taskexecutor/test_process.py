@@ -101,6 +101,7 @@ def test_a_given_token_counts(start: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", [b"", b"short", b"with a space in it", b"\xff" * 20, b"x\0" * 20])
+@pytest.mark.sampled(3)
 def test_what_can_not_be_a_token_is_refused(start: Any, tmp_path: Path, token: bytes) -> None:
     (tmp_path / "given").write_bytes(token)
     code, said = start(tmp_path / "kept", "--token-file", str(tmp_path / "given")).refused()
@@ -178,6 +179,7 @@ def test_a_directory_that_is_read_only_is_refused(start: Any, tmp_path: Path) ->
         *(["--catalog-url", "mysql://x"], ["--catalog-url", ""], ["--catalog-interval", "0"]),
     ],
 )
+@pytest.mark.sampled(4)
 def test_arguments_that_make_no_sense_are_refused(
     start: Any, tmp_path: Path, arguments: list[str]
 ) -> None:
