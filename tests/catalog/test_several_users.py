@@ -117,7 +117,7 @@ def modes(directory: Path) -> dict[str, str]:
     ("lifetime", "umask"),
     [
         (600.0, "077"),
-        (None, "000"),
+        pytest.param(None, "000", marks=pytest.mark.soak),
         pytest.param(600.0, "000", marks=pytest.mark.soak),
         pytest.param(None, "077", marks=pytest.mark.soak),
     ],

@@ -167,6 +167,7 @@ def test_a_task_executor_started_again_empty_has_its_datasets_made_again(
     assert driver("rows(hot) == rows(numbers())")
 
 
+@pytest.mark.soak
 def test_of_a_shuffle_only_the_partitions_of_the_lost_task_executor_are_made_again(
     cluster: LocalCluster, driver: Driver
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_orphans(
         cluster.restart_worker(0)
 
 
+@pytest.mark.soak
 def test_a_stream_is_kept_on_both_nodes_and_made_again_when_one_is_lost(
     cluster: LocalCluster, driver: Driver
 ) -> None:

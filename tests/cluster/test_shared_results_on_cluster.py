@@ -112,6 +112,7 @@ def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -
     assert shared.becomes(lambda: sum(shared.held()) == 0)
 
 
+@pytest.mark.soak
 def test_it_goes_with_its_lifetime_but_not_while_the_catalog_is_of_a_later_version(
     shared: Shared,
 ) -> None:

@@ -217,6 +217,7 @@ def test_an_input_that_was_replaced_is_in_no_output(nights: Nights) -> None:
     nights.check(["day 3"])
 
 
+@pytest.mark.soak
 def test_rows_that_can_t_be_told_from_others_keep_the_run_at_its_inputs(
     nights: Nights, spark: SparkSession
 ) -> None:

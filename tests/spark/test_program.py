@@ -76,6 +76,7 @@ def test_a_program_prints_what_it_prints_without_holdfast(program: Path, tmp_pat
     assert "read from cache" not in plain.stderr
 
 
+@pytest.mark.soak
 def test_a_module_runs_and_its_exit_code_is_the_commands(program: Path) -> None:
     result = ran(
         *("-m", "holdfast.cli.main", "run", "-c", f"storage={program.parent / 'kept'}"),

@@ -65,6 +65,7 @@ def same(found: DataFrame, expected: DataFrame) -> bool:
     return sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect()))
 
 
+@pytest.mark.soak
 def test_one_executor_is_read_whole(spark: SparkSession, two: list[Any]) -> None:
     assert same(spark.read.parquet(two[0].url), rows(spark, 0, ROWS // 2, 3))
 
