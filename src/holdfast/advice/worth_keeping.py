@@ -163,13 +163,13 @@ def _by_template(query: PastQuery, templates: Collection[str | None]) -> PastQue
 def _extra_seconds(
     queries: Sequence[PastQuery], keys: Collection[str | None]
 ) -> dict[str | None, float]:
-    """What computing all rows of parts takes more: the first time, all was slow."""
+    """What computing all rows of parts takes more: of two times one was slow for other reasons."""
     found: dict[str | None, list[float]] = defaultdict(list)
     for query in queries:
         for part in query.root.walk():
             if part.key in keys:
                 found[part.key].append(part.extra_seconds)
-    return {key: statistics.median(times) for key, times in found.items()}
+    return {key: statistics.median_low(times) for key, times in found.items()}
 
 
 def _sizes(queries: Sequence[PastQuery], forms: Mapping[str, KeptForm]) -> dict[str | None, float]:
