@@ -22,7 +22,7 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.sampled(2, 1)
+@pytest.mark.sampled(2)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
     script = case(name, 2)
     found = player.play(script)

@@ -34,7 +34,7 @@ def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 1)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
     script = case(name, 1)
     assert_nothing(player.play(script), snippet(script))
