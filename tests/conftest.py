@@ -45,7 +45,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves the variants of a sampled test that aren't in its sample to the soak tests."""
+    """Leaves the variants of a sampled test that aren't in its sample to the soak tests.
+
+    Of several parameters the first varies fastest: where `every` is a multiple of how many values
+    it has, the sample has but one of them.
+    """
     seen: Counter[str] = Counter()
     for item in items:
         sampled = item.get_closest_marker("sampled")

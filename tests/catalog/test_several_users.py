@@ -113,15 +113,9 @@ def modes(directory: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("lifetime", "umask"),
-    [
-        (600.0, "077"),
-        pytest.param(None, "000", marks=pytest.mark.soak),
-        pytest.param(600.0, "000", marks=pytest.mark.soak),
-        pytest.param(None, "077", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize("umask", ["000", "077"])
+@pytest.mark.parametrize("lifetime", [600.0, None])
+@pytest.mark.sampled(3, 1)
 def test_the_group_reads_what_one_of_it_has_kept(
     start: Start, root: Path, umask: str, lifetime: float | None
 ) -> None:

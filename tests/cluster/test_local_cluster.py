@@ -196,12 +196,10 @@ def test_secrets_are_for_the_owner_alone(cluster: LocalCluster) -> None:
     ("number", "what", "programs"),
     [
         (signal.SIGKILL, "session", ("Master", "Worker", "taskexecutor", "ExecutorBackend")),
-        pytest.param(
-            *(signal.SIGINT, "cluster", ("Master", "Worker", "taskexecutor")),
-            marks=pytest.mark.soak,
-        ),
+        (signal.SIGINT, "cluster", ("Master", "Worker", "taskexecutor")),
     ],
 )
+@pytest.mark.sampled(2)
 def test_nothing_outlives_its_owner(
     tmp_path: Path, number: signal.Signals, what: str, programs: tuple[str, ...]
 ) -> None:

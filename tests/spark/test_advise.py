@@ -121,12 +121,13 @@ def advised(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
     [
         [],
         ["spark.eventLog.compress=false", "spark.eventLog.rolling.enabled=false"],
-        pytest.param(["spark.eventLog.rolling.enabled=false"], marks=pytest.mark.soak),
-        pytest.param(["spark.sql.adaptive.enabled=false"], marks=pytest.mark.soak),
+        ["spark.eventLog.rolling.enabled=false"],
+        ["spark.sql.adaptive.enabled=false"],
         ["killed"],
     ],
     ids=["defaults", "one plain file", "one file", "not adaptive", "killed"],
 )
+@pytest.mark.sampled(2)
 def test_what_a_program_computes_several_times_is_proposed(
     reports: Reports,
     sales: Path,

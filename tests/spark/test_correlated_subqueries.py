@@ -48,7 +48,8 @@ def answers(spark: SparkSession, views: None) -> dict[str, list[str]]:
     return {query: sorted(map(repr, spark.sql(query).collect())) for query in QUERIES}
 
 
-@pytest.mark.parametrize("cached", ["r", pytest.param("s", marks=pytest.mark.soak), "rs"])
+@pytest.mark.parametrize("cached", ["r", "s", "rs"])
+@pytest.mark.sampled(2)
 def test_what_is_kept_is_read(
     env: Environment,
     answers: dict[str, list[str]],

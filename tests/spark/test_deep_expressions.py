@@ -39,13 +39,8 @@ def either_of_many() -> Column:
 DEEP = {"sum": sum_of_many, "when": nested_when, "or": either_of_many}
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        pytest.param(make, id=name, marks=() if name in ("when", "or") else pytest.mark.soak)
-        for name, make in DEEP.items()
-    ],
-)
+@pytest.mark.parametrize("expression", DEEP.values(), ids=DEEP.keys())
+@pytest.mark.sampled(2)
 def test_a_deep_expression_is_kept_and_read(probe: Any, expression: Callable[[], Column]) -> None:
     def query(p: Any) -> Any:
         return p.spark.range(10).select("id", expression().alias("x"))

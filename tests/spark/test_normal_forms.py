@@ -204,13 +204,8 @@ def test_another_way_to_write_it_is_read(probe: Any, kept: Any, asked: Any) -> N
 
 
 # One identity is the same from both sides: that what is read has its columns is all there is to it.
-@pytest.mark.parametrize(
-    ("kept", "asked"),
-    [
-        pytest.param(*pair, id=name, marks=pytest.mark.soak if number % 4 else ())
-        for number, (name, pair) in enumerate(SAME.items())
-    ],
-)
+@pytest.mark.parametrize(("kept", "asked"), SAME.values(), ids=SAME.keys())
+@pytest.mark.sampled(4)
 def test_and_the_other_way_round(probe: Any, kept: Any, asked: Any) -> None:
     probe.keep(asked)
     probe.assert_reads(kept)

@@ -37,7 +37,7 @@ def rows(spark: SparkSession, source: str) -> list[int]:
         lambda writer, path: writer.format("parquet").option("path", path).save(),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_the_source_is_replaced(
     env: Environment, spark: SparkSession, source: str, kept: bool, write: Callable[..., Any]
 ) -> None:

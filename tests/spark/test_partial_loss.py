@@ -183,7 +183,7 @@ def link_elsewhere(file: Path) -> None:
 
 @pytest.mark.parametrize("make", [scanned, joined, grouped])
 @pytest.mark.parametrize("lose", [delete, truncate, overwrite, link_elsewhere])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_one_partition_is_lost(
     keep: Keep, make: Callable[[Any], DataFrame], lose: Callable[[Path], None]
 ) -> None:

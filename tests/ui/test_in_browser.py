@@ -67,17 +67,9 @@ def shot(looking: Looking, name: str) -> None:
         looking.page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")
 
 
-@pytest.mark.parametrize(
-    ("catalog", "width", "scheme"),
-    [
-        ("empty", 1600, "light"),
-        ("large", 360, "dark"),
-        pytest.param("empty", 360, "dark", marks=pytest.mark.soak),
-        pytest.param("small", 360, "dark", marks=pytest.mark.soak),
-        pytest.param("small", 1600, "light", marks=pytest.mark.soak),
-        pytest.param("large", 1600, "light", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize("catalog", ["empty", "small", "large"])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1600, "light")])
+@pytest.mark.sampled(5)
 def test_each_page(
     serve: Serve, look: Look, catalogs: dict[str, Path], catalog: str, width: int, scheme: str
 ) -> None:

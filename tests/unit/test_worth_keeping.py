@@ -88,6 +88,11 @@ def test_rows_that_no_query_computes_cost_what_they_take() -> None:
     assert forms([query(0, selective)], query(1, selective)) == []
 
 
+def test_what_was_slow_once_is_not_what_all_rows_cost() -> None:
+    assert forms([query(0, join(extra=50.0))], query(1, join(extra=1.0))) != []
+    assert forms([query(0, join(extra=1.0))], query(1, join(extra=50.0))) != []
+
+
 def test_what_serves_all_columns_is_no_reason_to_keep_more() -> None:
     kept = KeptForm("join", frozenset("ab"))
     history = [query(n, join("a")) for n in range(5)]

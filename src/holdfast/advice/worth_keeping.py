@@ -163,7 +163,7 @@ def _by_template(query: PastQuery, templates: Collection[str | None]) -> PastQue
 def _extra_seconds(
     queries: Sequence[PastQuery], keys: Collection[str | None]
 ) -> dict[str | None, float]:
-    """What computing all rows of parts takes more: of two times one was slow for other reasons."""
+    """What computing all rows of parts takes more: the lesser of two, as one was slow."""
     found: dict[str | None, list[float]] = defaultdict(list)
     for query in queries:
         for part in query.root.walk():
