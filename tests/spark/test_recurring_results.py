@@ -591,11 +591,15 @@ def test_commands_tell_what_was_kept_and_why(
     assert asked[0]["parts"][0]["why"] == "asked for once"
     assert asked[0]["bytes_read"] > 0 and asked[0]["shuffle_bytes"] > 0
     assert asked[0]["task_seconds"] > 0
+    # A condition leaves out some of the rows until all of them are kept.
+    rows = [[part["rows"] for part in each["parts"]] for each in asked]
+    assert rows == [[5, None], [20_000, None], [20_000, 5]]
+    assert all(part["bytes"] > 0 for each in asked for part in each["parts"])
     assert re.match(
         "kept before; took .* s to read, and takes .* s to", asked[2]["parts"][0]["why"]
     )
     assert main(["why", asked[1]["digest"][:8], *where]) == 0
-    assert "  kept: " in capsys.readouterr().out
+    assert re.search(r"  kept: Join .* \(20,000 rows, .*\)\n", capsys.readouterr().out)
     assert main(["advise", "--min-saved", "0", "--json", *where]) == 0
     advice = json.loads(capsys.readouterr().out)
     assert advice["proposals"][0]["reads"] == 2

@@ -44,6 +44,9 @@ trees = st.recursive(
         st.lists(inputs, max_size=3).map(tuple),
         st.lists(words).map(tuple),
         seconds,
+        st.none() | words,
+        st.just(""),
+        st.none() | st.integers(0, 2**50),
     ),
     max_leaves=6,
 )
@@ -74,6 +77,13 @@ def test_what_is_written_is_read(ran: RanQuery) -> None:
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_what_is_damaged_is_nothing(content: bytes) -> None:
     assert read(content) is None
+
+
+def test_parts_that_were_recorded_without_their_rows_are_read() -> None:
+    ran = RanQuery(PastQuery("a", "p", 1, "count", 0.0, 1.0, PlanPart(None, "Join", 1.0, 1)))
+    document = json.loads(written(ran))
+    document["root"].pop()
+    assert read(json.dumps(document).encode()) == ran
 
 
 def test_what_is_of_a_later_version_is_nothing() -> None:

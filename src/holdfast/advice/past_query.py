@@ -24,6 +24,7 @@ class PlanPart:
         extra_seconds: of tasks, that computing all of its rows would have taken more, where the
             query uses some alone.
         generation: of which parts with the same key are; what is kept of one serves no other one.
+        rows: how many it has; None where no query has told.
         seconds: of its tasks and of all below it: what it cost to compute.
     """
 
@@ -36,6 +37,7 @@ class PlanPart:
     extra_seconds: float = 0.0
     template: str | None = None
     generation: str = ""
+    rows: int | None = None
     seconds: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -101,6 +101,16 @@ class QueryHistory:
         with self._lock:
             return self._times[key]
 
+    def rows_of(self, key: str) -> int | None:
+        """How many rows a part has; None where no query has told.
+
+        Args:
+            key: see `PlanPart`.
+        """
+        with self._lock:
+            known = self._known.get(key, ())
+            return next((each.rows for each in reversed(known) if each.rows is not None), None)
+
     def is_like_others(self, part: AskedPart) -> bool:
         """Whether a part has been asked for, with whatever literals, over whatever files."""
         return bool(self._known_of(part))

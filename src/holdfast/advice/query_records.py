@@ -108,11 +108,12 @@ def _part(part: PlanPart) -> list[Any]:
         round(part.extra_seconds, 3),
         part.template,
         [_part(each) for each in part.inputs],
+        part.rows,
     ]
 
 
 def _read_part(document: list[Any]) -> PlanPart:
-    key, what, own, size, columns, extra, template, inputs = document
+    key, what, own, size, columns, extra, template, inputs, *rows = document
     return PlanPart(
         key,
         str(what),
@@ -122,6 +123,7 @@ def _read_part(document: list[Any]) -> PlanPart:
         tuple(map(str, columns)),
         float(extra),
         template,
+        rows=next((int(each) for each in rows if each is not None), None),
     )
 
 

@@ -90,7 +90,7 @@ from holdfast.spark.failures import is_cancelled, reason
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
-from holdfast.spark.live_shuffles import ReusedExchanges
+from holdfast.spark.live_shuffles import WatchedQueries
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.plan_reader import PlanReader
@@ -319,7 +319,7 @@ class Environment(StreamEnvironment):
             return None
         return Verification(fraction, SparkResultVerifier(self._plain, self._bridge))
 
-    def _ended(self, result: JobExecutionResult, reused: ReusedExchanges | None = None) -> None:
+    def _ended(self, result: JobExecutionResult, reused: WatchedQueries | None = None) -> None:
         if reused is not None:
             result = replace(result, reused_exchanges=reused.number, reused_seconds=reused.seconds)
         self._last_job_result = result

@@ -27,7 +27,7 @@ from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.job_master import JobRequest
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.live_shuffles import LiveShuffles, ReusedExchanges
+from holdfast.spark.live_shuffles import LiveShuffles, WatchedQueries
 from holdfast.spark.plans.live_aggregates import LiveAggregates
 
 logger = logging.getLogger(__name__)
@@ -142,10 +142,10 @@ class ImplicitCache:
             yield
 
     @contextmanager
-    def reusing(self) -> Iterator[ReusedExchanges]:
+    def reusing(self) -> Iterator[WatchedQueries]:
         """Counts which shuffles of earlier queries the actions of this thread read meanwhile."""
         if self.live is None:
-            yield ReusedExchanges()
+            yield WatchedQueries()
             return
         with self.live.watched() as reused:
             yield reused
@@ -193,7 +193,7 @@ class ImplicitCache:
         what: str,
         started: float,
         elapsed: float,
-        reused: ReusedExchanges,
+        reused: WatchedQueries,
     ) -> None:
         """A query has ended well, and this thread is still in its block.
 

@@ -14,6 +14,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart, asked_parts
+from holdfast.advice.counted_rows import RanStep, counted_rows
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_history import QueryHistory
@@ -35,7 +36,7 @@ from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.live_shuffles import ReusedExchanges
+from holdfast.spark.live_shuffles import WatchedQueries
 from holdfast.spark.plans.early_projection import EarlyProjections, part_with
 from holdfast.spark.plans.explicit_joins import ExplicitJoins
 from holdfast.spark.plans.measured_parts import QueryCost, measured_parts
@@ -87,7 +88,7 @@ class _Ran:
     what: str
     started: float
     elapsed: float
-    reused: ReusedExchanges
+    reused: WatchedQueries
     cost: Callable[[], TaskCost | None]
 
 
@@ -426,7 +427,7 @@ class RecurringResults:
         what: str,
         started: float,
         elapsed: float,
-        reused: ReusedExchanges,
+        reused: WatchedQueries,
     ) -> None:
         """A query has ended well; what that tells is found out in the background.
 
@@ -490,7 +491,9 @@ class RecurringResults:
         spent = ran.elapsed * self._cores if cost is None else cost.seconds
         # What is there already costs nothing now, and as much as ever when it is gone.
         in_all = QueryCost(spent + ran.reused.task_seconds, known, kept)
-        measured = measured_parts(self._spark, asked.query, asked.parts, in_all)
+        measured = measured_parts(
+            self._spark, asked.query, asked.parts, in_all, self._counted(asked, ran)
+        )
         query = self._history.past(measured.root, ran.what, ran.started, ran.elapsed)
         if cost is not None:
             query = replace(query, bytes_read=cost.bytes_read, shuffle_bytes=cost.shuffle_bytes)
@@ -503,6 +506,27 @@ class RecurringResults:
             self._live.left(asked)
         if not asked.is_made_of_others:
             self._offer(asked)
+
+    def _counted(self, asked: AskedQuery, ran: _Ran) -> Mapping[int, int]:
+        """How many rows nodes of a query have, by their handles, as far as that is known."""
+        parts = [each for top in asked.parts for each in top.walk()]
+        told = {each.node.handle: self._history.rows_of(each.key) for each in parts}
+        known = {handle: rows for handle, rows in told.items() if rows is not None}
+        kept = {
+            _dataset(each, asked.forms[each.key], asked.inputs): each.node.handle
+            for each in parts
+            if each.key in asked.forms and each.node.handle not in known
+        }
+        if kept:
+            found = self._manager.results.find(list(kept))
+            known |= {kept[each.dataset_id]: each.kept.rows for each in found.values()}
+        if asked.is_made_of_others:
+            return known
+        steps = map(RanStep.read, ran.reused.steps)
+        return {
+            **known,
+            **counted_rows(asked.query.root, asked.query.reading.operators, steps),
+        }
 
     def _asked_of_joins(self, asked: AskedQuery) -> tuple[Rollup, ...]:
         if self._rollups is None:

@@ -62,6 +62,7 @@ class LiveShuffles:
             PlanReader.of(spark).settings,
             FreshPlans.of(spark).copies,
             versions.changes(),
+            new_object(spark, "RanSteps"),
         )
         outlives_lost_outputs(spark)
         self.start()
@@ -77,20 +78,22 @@ class LiveShuffles:
         return int(self._in_jvm.uses())
 
     @contextmanager
-    def watched(self) -> Iterator[ReusedExchanges]:
-        """Counts what queries that this thread plans meanwhile have reused, once they have ended.
+    def watched(self) -> Iterator[WatchedQueries]:
+        """Tells of queries that this thread plans meanwhile, once they have ended.
 
         Yields:
             empty, until the end.
         """
-        reused = ReusedExchanges()
+        reused = WatchedQueries()
         self._in_jvm.watch()
         try:
             yield reused
         finally:
             # A session that has been stopped has no JVM to ask any more.
             with suppress(Py4JError, OSError):
-                read, took, spent = map(int, str(self._in_jvm.watched()).split(" "))
+                counts, *steps = str(self._in_jvm.watched()).splitlines()
+                read, took, spent = map(int, counts.split(" "))
+                reused.steps = steps
                 reused.number, reused.seconds = read, took / _MILLISECONDS
                 reused.task_seconds = spent / _MILLISECONDS
 
@@ -184,18 +187,20 @@ class ExchangeOutlook:
 
 
 @dataclass
-class ReusedExchanges:
-    """What queries have read of earlier ones.
+class WatchedQueries:
+    """What queries have read of earlier ones, and how many rows they had.
 
     Attributes:
         number: how many shuffles and broadcasts.
         seconds: how long these had taken to run.
         task_seconds: how long their tasks had, added up.
+        steps: of the last one, see `holdfast.advice.counted_rows.RanStep`.
     """
 
     number: int = 0
     seconds: float = 0.0
     task_seconds: float = 0.0
+    steps: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

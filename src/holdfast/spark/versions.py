@@ -91,6 +91,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "LocalExecutor": "recovering and reusing shuffles",
     "StageInputs": "reusing shuffles of earlier queries",
     "LiveShuffles": "reusing shuffles of earlier queries",
+    "RanSteps": "reusing shuffles of earlier queries",
     "Rollups": "answering aggregates from finer ones that are kept unasked",
     "RowTee": "keeping results in the Spark job that answers",
     "PlannedWrites": "retrying and recovering writes (Spark 4.0)",

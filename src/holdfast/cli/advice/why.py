@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,7 +15,7 @@ from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.storage_use import StorageUse
 from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
-from holdfast.cli.amounts import size
+from holdfast.cli.amounts import count, size
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.number_argument import number_argument
 from holdfast.cli.terminal import as_text, output, printing, show
@@ -106,10 +107,11 @@ def _show(queries: Sequence[RanQuery]) -> None:
             f"{query.elapsed:,.1f} s{_tasks(query)}: {query.root.what}"
         )
         show(console, as_text(title))
-        for outcome, what, why in outcomes(ran):
-            show(console, as_text(f"  {outcome}: {what}"))
-            if why:
-                show(console, as_text(f"    {why}"))
+        for each in outcomes(ran):
+            extent = f" ({each.extent})" if each.extent else ""
+            show(console, as_text(f"  {each.outcome}: {each.what}{extent}"))
+            if each.why:
+                show(console, as_text(f"    {each.why}"))
 
 
 def _tasks(query: PastQuery) -> str:
@@ -120,14 +122,49 @@ def _tasks(query: PastQuery) -> str:
     return f" (tasks: {query.root.seconds:,.1f} s, {read} read, {shuffled} shuffled)"
 
 
-def outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
-    """What became of each part of a query: in a word, what it is, and why.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a part of a query.
+
+    Attributes:
+        outcome: in a word.
+        what: the part is.
+        why: it was so.
+        rows: how many it has; None where no query has told.
+        bytes: of the columns that the query uses, as files hold them, as is estimated; None where
+            nothing is known.
+    """
+
+    outcome: str
+    what: str
+    why: str
+    rows: int | None
+    bytes: int | None
+
+    @property
+    def extent(self) -> str:
+        """How much it is, for people; empty where unknown."""
+        if self.bytes is None:
+            return ""
+        rows = "" if self.rows is None else f"{count(self.rows, 'row')}, "
+        return f"{rows}about {size(self.bytes)}"
+
+
+def outcomes(ran: RanQuery) -> Iterator[Outcome]:
+    """What became of each part of a query.
 
     Args:
         ran: the query.
     """
+    parts = {part.key: part for part in ran.query.root.walk()}
+
+    def outcome_of(key: str, outcome: str, what: str, why: str) -> Outcome:
+        part = parts.get(key)
+        if part is None:
+            return Outcome(outcome, what, why, None, None)
+        return Outcome(outcome, part.what, why, part.rows, part.bytes)
+
     verdicts = {verdict.key: verdict for verdict in ran.verdicts}
-    names = {part.key: part.what for part in ran.query.root.walk()}
     uses = {use.key: use for use in ran.uses}
     # Those with a dataset say of what others can be made, and aren't parts themselves.
     for form in (each for each in ran.forms if not each.dataset):
@@ -135,11 +172,12 @@ def outcomes(ran: RanQuery) -> Iterator[tuple[str, str, str]]:
         is_new = verdict is not None and verdict.form == form
         outcome = "kept" if is_new else "read"
         why = verdict.why if is_new and verdict is not None else _took(uses.get(form.key))
-        yield outcome, names.get(form.key, form.key), why
+        yield outcome_of(form.key, outcome, form.key, why)
     taken = {form.key for form in ran.forms}
     for verdict in ran.verdicts:
         if verdict.key not in taken:
-            yield "not read" if verdict.is_kept else "not kept", verdict.what, verdict.why
+            outcome = "not read" if verdict.is_kept else "not kept"
+            yield outcome_of(verdict.key, outcome, verdict.what, verdict.why)
 
 
 def _took(use: StorageUse | None) -> str:
@@ -168,9 +206,7 @@ def described(ran: RanQuery) -> dict[str, Any]:
         "task_seconds": query.root.seconds,
         "bytes_read": query.bytes_read,
         "shuffle_bytes": query.shuffle_bytes,
-        "parts": [
-            {"outcome": outcome, "what": what, "why": why} for outcome, what, why in outcomes(ran)
-        ],
+        "parts": [asdict(each) for each in outcomes(ran)],
     }
 
 

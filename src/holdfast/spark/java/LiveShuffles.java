@@ -63,13 +63,15 @@ public final class LiveShuffles {
     final Function settings;
     final BiFunction copied;
     final BiFunction changed;
+    final Function steps;
     final Fresh fresh = new Fresh(this);
     final Hook hook = new Hook(new Planned(this));
     final Times times = new Times();
     final LinkedHashMap held = new LinkedHashMap();
     final ArrayList queries = new ArrayList();
     final ThreadLocal alone = new ThreadLocal();
-    final ThreadLocal watched = new ThreadLocal();
+    /** Spark plans what Arrow or pandas is given in a thread of its own. */
+    final ThreadLocal watched = new InheritableThreadLocal();
     long numbers = 0;
     long uses = 0;
     boolean isChanged = false;
@@ -82,18 +84,21 @@ public final class LiveShuffles {
      * @param settings gives a text that changes with a session's settings
      * @param copied gives a copy of a plan, with nothing made of settings yet, for a session
      * @param changed gives the first of listed files that isn't as listed, for a configuration
+     * @param steps gives how many rows the steps of a plan had that has run, see `RanSteps`
      */
     public LiveShuffles(
             SparkSession session,
             BiFunction inputs,
             Function settings,
             BiFunction copied,
-            BiFunction changed) {
+            BiFunction changed,
+            Function steps) {
         this.session = session;
         this.inputs = inputs;
         this.settings = settings;
         this.copied = copied;
         this.changed = changed;
+        this.steps = steps;
     }
 
     /** From now on the session's queries are looked at, as all other rules leave them. */
@@ -162,28 +167,36 @@ public final class LiveShuffles {
 
     /** From now on it is counted what queries that this thread plans read. */
     public void watch() {
-        watched.set(new ArrayList());
+        watched.set(new Watch());
     }
 
     /**
      * What queries that have ended have read since this thread has called `watch`: how many
      * exchanges, how many milliseconds they took, with all that is below them, and their tasks.
+     * Then how many rows the steps of the last one had, a line each.
      */
     public String watched() {
-        List all = (List) watched.get();
+        Watch watch = (Watch) watched.get();
         watched.remove();
         long read = 0;
         long took = 0;
         long spent = 0;
+        AdaptiveSparkPlanExec last = null;
         synchronized (this) {
             gather();
-            for (int index = 0; all != null && index < all.size(); index++) {
+            List all = watch == null ? new ArrayList() : watch.ended();
+            for (int index = 0; index < all.size(); index++) {
+                last = ((Query) all.get(index)).plan;
                 read += ((Query) all.get(index)).read;
                 took += ((Query) all.get(index)).took;
                 spent += ((Query) all.get(index)).spent;
             }
         }
-        return read + " " + took + " " + spent;
+        return read + " " + took + " " + spent + "\n" + steps(last);
+    }
+
+    String steps(AdaptiveSparkPlanExec plan) {
+        return plan != null && plan.isFinalPlan() ? (String) steps.apply(plan) : "";
     }
 
     /** Queries that this thread plans are not looked at, or are again. */
@@ -294,7 +307,7 @@ public final class LiveShuffles {
             if (!plan.isSubquery()) {
                 query.plan = plan;
                 if (watched.get() != null) {
-                    ((List) watched.get()).add(query);
+                    ((Watch) watched.get()).add(query);
                 }
                 if (query.isSteady) {
                     offer(query);
@@ -475,6 +488,23 @@ public final class LiveShuffles {
         }
         push(node.children(), waiting);
         push(node.subqueries(), waiting);
+    }
+
+    /** Queries that are watched; threads may have it for longer than it is watched. */
+    static final class Watch {
+        List queries = new ArrayList();
+
+        synchronized void add(Query query) {
+            if (queries != null) {
+                queries.add(query);
+            }
+        }
+
+        synchronized List ended() {
+            List all = queries;
+            queries = null;
+            return all;
+        }
     }
 
     /** A query whose stages are looked for. */

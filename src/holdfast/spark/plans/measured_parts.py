@@ -49,7 +49,11 @@ class MeasuredQuery:
 
 
 def measured_parts(
-    spark: SparkSession, query: Query, parts: Iterable[AskedPart], cost: QueryCost
+    spark: SparkSession,
+    query: Query,
+    parts: Iterable[AskedPart],
+    cost: QueryCost,
+    counted: Mapping[int, int],
 ) -> MeasuredQuery:
     """The whole of a query, made of the parts that could be kept.
 
@@ -60,6 +64,7 @@ def measured_parts(
         query: over its analyzed plan.
         parts: the topmost ones that could be kept.
         cost: what it has taken.
+        counted: how many rows nodes of it have, by their handles, as far as that is known.
     """
     estimates = SizeEstimates(spark, query)
     effort = _Effort(query, estimates)
@@ -83,7 +88,15 @@ def measured_parts(
         extra = max(0.0, own) * part.extra
         own = max(0.0, seconds - sum(each.seconds for each in inputs))
         return PlanPart(
-            part.key, what, own, size_of(part), inputs, part.columns, extra, part.template
+            part.key,
+            what,
+            own,
+            size_of(part),
+            inputs,
+            part.columns,
+            extra,
+            part.template,
+            rows=counted.get(part.node.handle),
         )
 
     inputs = tuple(measured(each) for each in parts)
