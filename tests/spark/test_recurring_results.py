@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -554,6 +555,21 @@ def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     keeping.run(by(tables, "region"))
     # Alone it would take 100 s.
     assert time.monotonic() - begun < 60
+
+
+def test_what_is_produced_while_the_program_is_idle_is_in_a_pool_of_its_own(
+    keeping: Keeping,
+) -> None:
+    pool = F.udf(lambda _: TaskContext.get().getLocalProperty("spark.scheduler.pool"))
+
+    def of_tasks() -> list[str]:
+        return [row[0] for row in keeping.env.spark.range(1).select(pool("id")).collect()]
+
+    found: list[str] = []
+    keeping.recurring.behind.offer("pool", lambda: found.extend(of_tasks()))
+    keeping.is_idle()
+    assert keeping.recurring.behind.settle(60)
+    assert (found, of_tasks()) == (["holdfast"], [None])
 
 
 def test_what_was_to_be_kept_while_the_program_is_idle_is_not_kept_by_an_action(

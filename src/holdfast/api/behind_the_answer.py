@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from py4j.clientserver import ClientServer
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.spark.failures import is_cancelled
@@ -18,6 +20,8 @@ from holdfast.spark.interruptible import Interruptible
 _PAUSE_SECONDS = 0.5
 _MOST_WAITING = 16
 _MOST_TRIES = 3
+# Where Spark shares its cores fairly, jobs of one pool wait for those that came before.
+_POOL = "holdfast"
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +119,7 @@ class BehindTheAnswer:
             thread.join()
 
     def _run(self) -> None:
+        self._enter_pool()
         while True:
             found = self._next()
             if found is None:
@@ -133,6 +138,16 @@ class BehindTheAnswer:
                     self._is_producing = False
                     self._running = None
                     self._changed.notify_all()
+
+    def _enter_pool(self) -> None:
+        """This thread's jobs hold up none of the program's, until they are stopped."""
+        context = self._spark.sparkContext
+        # Otherwise other threads' jobs are submitted by the JVM's same thread.
+        if isinstance(context._gateway, ClientServer):
+            try:
+                context.setLocalProperty("spark.scheduler.pool", _POOL)
+            except Py4JError as error:
+                logger.debug("what is produced shares the program's pool: %s", error)
 
     def _next(self) -> tuple[str, Callable[[], None]] | None:
         """What is produced now, once the program has been idle for a while; None at the end."""
