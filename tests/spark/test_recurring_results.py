@@ -292,6 +292,55 @@ def test_a_cache_is_an_order(keeping: Keeping, tables: Path) -> None:
     assert [each.computes.startswith("recurring") for each in keeping.env.list_cached()] == [False]
 
 
+IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "random": (
+        lambda sales: sales.select("v", F.rand().alias("r")).groupBy("v").agg(F.max("r")),
+        "Aggregate over sales\n"
+        "  in doubt: the rows of Project depend on how rows are dealt to tasks",
+    ),
+    "time": (
+        lambda sales: sales.select("v", F.current_timestamp().alias("t")).distinct(),
+        "Distinct over sales\n  in doubt: there is CurrentTimestamp, which depends on when or "
+        "where it is computed",
+    ),
+    "code": (
+        lambda sales: sales.select(F.udf(lambda v: v, "long")("v").alias("v")).distinct(),
+        "Distinct over sales\n  in doubt: Project runs functions that aren't Spark's",
+    ),
+    "session": (
+        lambda sales: sales.join(
+            sales.sparkSession.sparkContext.parallelize([(1,)]).toDF(["v"]), "v"
+        ),
+        "Join over sales, rows in memory\n  in doubt: LogicalRDD is known in this session alone",
+    ),
+    "pairs": (
+        lambda sales: sales.alias("a").join(sales.alias("b"), F.col("a.id") * 999 < F.col("b.id")),
+        "Join over sales\n  it joins by no equality, so that rows multiply",
+    ),
+    "first": (
+        lambda sales: sales.groupBy("v").agg(F.first("id")),
+        "Aggregate over sales\n"
+        "  in doubt: the rows of Aggregate depend on how rows are dealt to tasks",
+    ),
+}
+
+
+@pytest.mark.parametrize("doubt", IN_DOUBT)
+def test_it_is_told_which_part_is_in_doubt(
+    keeping: Keeping, tables: Path, doubt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, expected = IN_DOUBT[doubt]
+    asked = make(keeping.env.read.parquet(str(tables / "sales")))
+    told = keeping.env.explain_kept(asked)
+    assert f"not kept unasked: {expected}" in told
+    asked.collect()
+    keeping.learned()
+    assert main(["why", "--directory", str(tmp_path / "kept")]) == 0
+    assert f"not kept: {expected}".split("\n  ") == [
+        line.strip() for line in capsys.readouterr().out.splitlines()[-2:]
+    ]
+
+
 @pytest.mark.parametrize("is_leaf", [False, True])
 def test_what_spark_has_persisted_is_left_to_it(
     keeping: Keeping, tables: Path, is_leaf: bool

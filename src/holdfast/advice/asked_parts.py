@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.advice.refusals import refusal
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.needed_columns import NeededColumns, joins_by_equality
-from holdfast.plan.own_code import runs_others_code
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.size_guess import kept_part
-from holdfast.plan.validity import Validity
 
 _FILTER = LOGICAL + "Filter"
+_JOIN = LOGICAL + "Join"
 # What costs something to compute, and has few rows for that.
 _GATHERS = frozenset(LOGICAL + name for name in ("Aggregate", "Distinct", "Deduplicate"))
 # They leave rows as they are.
@@ -83,7 +83,22 @@ def asked_parts(
 
     Source: FLIP-36, "Implementation Details", phase 3: at shuffle boundaries.
     """
-    return _Search(root, operators, inputs, template).below(root)
+    return parts_and_refusals(root, operators, inputs, template)[0]
+
+
+def parts_and_refusals(
+    root: CanonicalNode,
+    operators: Sequence[OperatorDocument],
+    inputs: SessionInputs,
+    template: Callable[[], CanonicalNode],
+) -> tuple[tuple[AskedPart, ...], Mapping[str, CanonicalNode]]:
+    """The parts, see `asked_parts`; and joins and what gathers rows that are none.
+
+    Returns:
+        of the latter, the topmost one for each reason why it is never kept unasked.
+    """
+    search = _Search(root, operators, inputs, template)
+    return search.below(root), search.refused
 
 
 class _Search:
@@ -100,6 +115,7 @@ class _Search:
         self._needed = NeededColumns(operators)
         self._inputs = inputs
         self._operators = {each["i"]: each for each in all_operators([*operators])}
+        self.refused: dict[str, CanonicalNode] = {}
 
     def below(self, root: CanonicalNode) -> tuple[AskedPart, ...]:
         """The topmost parts from a node on."""
@@ -118,12 +134,12 @@ class _Search:
         operator = self._operators[node.handle]
         left = node.children[0].output if node.children else ()
         if operator["c"] not in _GATHERS and not joins_by_equality(operator, left):
+            if operator["c"] == _JOIN:
+                self.refused.setdefault("it joins by no equality, so that rows multiply", node)
             return None
-        if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
-            return None
-        if node.validity() is not Validity.ANYWHERE:
-            return None
-        if any(runs_others_code(self._operators[each.handle]) for each in node.walk()):
+        why = refusal(node, self._operators)
+        if why is not None:
+            self.refused.setdefault(why, node)
             return None
         ids = dict(zip(node.output, range(len(node.output)), strict=True))
         top = self._top(node)

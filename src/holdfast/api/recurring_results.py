@@ -13,7 +13,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from holdfast.advice.asked_parts import AskedPart, asked_parts
+from holdfast.advice.asked_parts import AskedPart, asked_parts, parts_and_refusals
 from holdfast.advice.counted_rows import RanStep, counted_rows
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -174,8 +174,13 @@ class RecurringResults:
             verdict = Verdict(query.root.digest, summarize(query.root), None, why)
             return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
         as_asked, query = query, self._joins.of(query)
-        parts = self._parts_of(query, inputs)
-        asked = AskedQuery(query, inputs, parts, as_asked)
+        parts, refused = parts_and_refusals(
+            query.root, query.reading.operators, inputs, lambda: template(self._bridge, query)
+        )
+        doubts = tuple(
+            Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
+        )
+        asked = AskedQuery(query, inputs, parts, as_asked, verdicts=doubts)
         if not parts:
             return asked
         self._load_history()
@@ -199,7 +204,7 @@ class RecurringResults:
         verdicts = self._settled(asked, verdicts, forms, keeps=keeps)
         verdicts += tuple(self._unread(asked, kept, forms))
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
-        return replace(self._running_as(asked, forms), verdicts=verdicts)
+        return replace(self._running_as(asked, forms), verdicts=verdicts + doubts)
 
     def _parts_of(self, query: Query, inputs: SessionInputs) -> tuple[AskedPart, ...]:
         return asked_parts(
@@ -448,7 +453,7 @@ class RecurringResults:
                     target=self._learn, name="holdfast-history", daemon=True
                 )
                 self._thread.start()
-        if asked.parts:
+        if asked.parts or asked.verdicts:
             ran = _Ran(what, started, elapsed, reused, cost_of_block())
             self._to_learn.put(partial(self._learn_of, asked, ran))
 

@@ -1,0 +1,38 @@
+"""Why a part of a query is never kept unasked, whatever it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.document import OperatorDocument
+from holdfast.plan.own_code import runs_others_code
+from holdfast.plan.validity import Validity
+
+
+def refusal(node: CanonicalNode, operators: Mapping[int, OperatorDocument]) -> str | None:
+    """Why a part of a query is never kept unasked; None where it may be.
+
+    Args:
+        node: a join, or what gathers rows.
+        operators: those that the plan was made of, by their handles.
+    """
+    if node.reach:
+        return "it is in a subquery for each row of what is around it"
+    if not node.replaceable:
+        return "the plan defines it for other parts of its own"
+    doubts = node.all_doubts()
+    if doubts:
+        return f"in doubt: there is {'; '.join(doubts)}"
+    if node.layout_sensitive:
+        *_, lowest = (each for each in node.walk() if each.layout_sensitive)
+        return f"in doubt: the rows of {lowest.operator} depend on how rows are dealt to tasks"
+    if node.ordered:
+        return "its rows have an order"
+    if node.validity() is not Validity.ANYWHERE:
+        own = next((each for each in node.walk() if each.of_session), node)
+        return f"in doubt: {own.operator} is known in this session alone"
+    for each in node.walk():
+        if runs_others_code(operators[each.handle]):
+            return f"in doubt: {each.operator} runs functions that aren't Spark's"
+    return None
