@@ -671,6 +671,13 @@ def test_commands_tell_what_was_kept_and_why(
     assert (advice["reads"], advice["wrong_reads"] <= 1) == (1, True)
     assert main(["advise", "--min-saved", "0", *where]) == 0
     assert "What was kept unasked was read 1 times" in " ".join(capsys.readouterr().out.split())
+    assert asked[0]["reused"] == 0
+    keeping.run(by(tables, "name", 1))
+    keeping.run(by(tables, "name", 1))
+    assert main(["why", *where]) == 0
+    assert re.search(
+        r"  reused: \d exchanges? of earlier queries, whose tasks took ", capsys.readouterr().out
+    )
 
 
 def test_an_attached_session_keeps_what_recurs(

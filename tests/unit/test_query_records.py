@@ -57,6 +57,7 @@ queries = st.builds(
         PastQuery,
         *(words, words, st.integers(), words, seconds, seconds, trees),
         *(st.integers(0, 2**50), st.integers(0, 2**50)),
+        *(st.integers(0, 2**20), seconds),
     ),
     words,
     st.lists(kept).map(tuple),

@@ -67,6 +67,8 @@ class PastQuery:
         root: the whole query.
         bytes_read: of files; 0 where unknown.
         shuffle_bytes: that its tasks have written for others; 0 where unknown.
+        reused: how many shuffles and broadcasts of earlier queries it has read.
+        reused_seconds: that the tasks of these had taken.
     """
 
     application: str
@@ -78,3 +80,5 @@ class PastQuery:
     root: PlanPart
     bytes_read: int = 0
     shuffle_bytes: int = 0
+    reused: int = 0
+    reused_seconds: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from holdfast.advice import question_records
@@ -34,6 +35,7 @@ def written(ran: RanQuery) -> bytes:
         "elapsed": query.elapsed,
         "root": _part(query.root),
         "bytes": [query.bytes_read, query.shuffle_bytes],
+        "reused": [query.reused, round(query.reused_seconds, 3)],
         "forms": [_form(each) for each in ran.forms],
         "verdicts": [
             [
@@ -82,6 +84,8 @@ def read(content: bytes) -> RanQuery | None:
             _read_part(document["root"]),
             *map(int, document.get("bytes", ())),
         )
+        reused, seconds = document.get("reused", (0, 0.0))
+        query = replace(query, reused=int(reused), reused_seconds=float(seconds))
         verdicts = [
             Verdict(key, what, None if form is None else _read_form(form), why, *rest)
             for key, what, why, form, *rest in document["verdicts"]

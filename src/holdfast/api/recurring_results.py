@@ -500,6 +500,7 @@ class RecurringResults:
             self._spark, asked.query, asked.parts, in_all, self._counted(asked, ran)
         )
         query = self._history.past(measured.root, ran.what, ran.started, ran.elapsed)
+        query = replace(query, reused=ran.reused.number, reused_seconds=ran.reused.task_seconds)
         if cost is not None:
             query = replace(query, bytes_read=cost.bytes_read, shuffle_bytes=cost.shuffle_bytes)
         forms = tuple(asked.forms.values())

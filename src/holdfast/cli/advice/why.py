@@ -107,11 +107,19 @@ def _show(queries: Sequence[RanQuery]) -> None:
             f"{query.elapsed:,.1f} s{_tasks(query)}: {query.root.what}"
         )
         show(console, as_text(title))
+        if query.reused:
+            show(console, as_text(f"  reused: {reused(query)}"))
         for each in outcomes(ran):
             extent = f" ({each.extent})" if each.extent else ""
             show(console, as_text(f"  {each.outcome}: {each.what}{extent}"))
             if each.why:
                 show(console, as_text(f"    {each.why}"))
+
+
+def reused(query: PastQuery) -> str:
+    """What a query has read of what earlier ones have left, for people."""
+    exchanges = count(query.reused, "exchange")
+    return f"{exchanges} of earlier queries, whose tasks took {query.reused_seconds:,.1f} s"
 
 
 def _tasks(query: PastQuery) -> str:
@@ -206,6 +214,8 @@ def described(ran: RanQuery) -> dict[str, Any]:
         "task_seconds": query.root.seconds,
         "bytes_read": query.bytes_read,
         "shuffle_bytes": query.shuffle_bytes,
+        "reused": query.reused,
+        "reused_task_seconds": query.reused_seconds,
         "parts": [asdict(each) for each in outcomes(ran)],
     }
 

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
-from holdfast.cli.advice.why import described, outcomes
+from holdfast.cli.advice.why import described, outcomes, reused
 from holdfast.cli.ui.exports import exported
 from holdfast.cli.ui.site import Site
 
@@ -32,7 +32,7 @@ class WhyPage:
         values = {
             "asked": asked,
             "last": last,
-            "chosen": [(each, list(outcomes(each))) for each in chosen],
+            "chosen": [(each, reused(each.query), list(outcomes(each))) for each in chosen],
             "is_short": 0 < len(asked) < _SHORTEST,
         }
         return self._site.page(request, "why", values)
