@@ -131,7 +131,7 @@ def _tasks(query: PastQuery) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PartOutcome:
     """What became of a part of a query.
 
     Attributes:
@@ -158,7 +158,7 @@ class Outcome:
         return f"{rows}about {size(self.bytes)}"
 
 
-def outcomes(ran: RanQuery) -> Iterator[Outcome]:
+def outcomes(ran: RanQuery) -> Iterator[PartOutcome]:
     """What became of each part of a query.
 
     Args:
@@ -166,11 +166,11 @@ def outcomes(ran: RanQuery) -> Iterator[Outcome]:
     """
     parts = {part.key: part for part in ran.query.root.walk()}
 
-    def outcome_of(key: str, outcome: str, what: str, why: str) -> Outcome:
+    def outcome_of(key: str, outcome: str, what: str, why: str) -> PartOutcome:
         part = parts.get(key)
         if part is None:
-            return Outcome(outcome, what, why, None, None)
-        return Outcome(outcome, part.what, why, part.rows, part.bytes)
+            return PartOutcome(outcome, what, why, None, None)
+        return PartOutcome(outcome, part.what, why, part.rows, part.bytes)
 
     verdicts = {verdict.key: verdict for verdict in ran.verdicts}
     uses = {use.key: use for use in ran.uses}
