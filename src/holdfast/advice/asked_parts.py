@@ -16,7 +16,8 @@ from holdfast.plan.size_guess import kept_part
 _FILTER = LOGICAL + "Filter"
 _JOIN = LOGICAL + "Join"
 # What costs something to compute, and has few rows for that.
-_GATHERS = frozenset(LOGICAL + name for name in ("Aggregate", "Distinct", "Deduplicate"))
+GATHERS = frozenset(LOGICAL + name for name in ("Aggregate", "Distinct", "Deduplicate"))
+"""Operators that gather rows."""
 # They leave rows as they are.
 _ONE_ROW_EACH = frozenset(LOGICAL + name for name in ("Project", "SubqueryAlias", "View"))
 # Computing all of a part's rows takes more in joins and shuffles, but reads the same files.
@@ -133,7 +134,7 @@ class _Search:
     def _part(self, node: CanonicalNode) -> AskedPart | None:
         operator = self._operators[node.handle]
         left = node.children[0].output if node.children else ()
-        if operator["c"] not in _GATHERS and not joins_by_equality(operator, left):
+        if operator["c"] not in GATHERS and not joins_by_equality(operator, left):
             if operator["c"] == _JOIN:
                 self.refused.setdefault("it joins by no equality, so that rows multiply", node)
             return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.advice.asked_parts import GATHERS
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators
 
 _JOIN = LOGICAL + "Join"
-_GATHERS = frozenset(LOGICAL + name for name in ("Aggregate", "Deduplicate", "Distinct"))
 # Nothing that is below them has fewer rows because of them.
 _TAKES_ALL = frozenset(
     LOGICAL + name
@@ -77,7 +77,7 @@ def counted_rows(
     while waiting:
         kind = classes[node.handle]
         columns.update(node.output)
-        if kind in _GATHERS or kind == _JOIN:
+        if kind in GATHERS or kind == _JOIN:
             step = waiting.pop(0)
             joins = _joins(node, classes) if kind == _JOIN else 0
             if step.joins != joins or not step.columns <= columns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from holdfast.advice import question_records
@@ -74,6 +73,8 @@ def read(content: bytes) -> RanQuery | None:
         document = json.loads(content)
         if document["version"] != _VERSION:
             return None
+        bytes_read, shuffled = document.get("bytes", (0, 0))
+        reused, seconds = document.get("reused", (0, 0.0))
         query = PastQuery(
             str(document["application"]),
             str(document["program"]),
@@ -82,10 +83,11 @@ def read(content: bytes) -> RanQuery | None:
             float(document["started"]),
             float(document["elapsed"]),
             _read_part(document["root"]),
-            *map(int, document.get("bytes", ())),
+            int(bytes_read),
+            int(shuffled),
+            int(reused),
+            float(seconds),
         )
-        reused, seconds = document.get("reused", (0, 0.0))
-        query = replace(query, reused=int(reused), reused_seconds=float(seconds))
         verdicts = [
             Verdict(key, what, None if form is None else _read_form(form), why, *rest)
             for key, what, why, form, *rest in document["verdicts"]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.own_code import runs_others_code
-from holdfast.plan.validity import Validity
 
 
 def refusal(node: CanonicalNode, operators: Mapping[int, OperatorDocument]) -> str | None:
@@ -29,9 +28,9 @@ def refusal(node: CanonicalNode, operators: Mapping[int, OperatorDocument]) -> s
         return f"in doubt: the rows of {lowest.operator} depend on how rows are dealt to tasks"
     if node.ordered:
         return "its rows have an order"
-    if node.validity() is not Validity.ANYWHERE:
-        own = next((each for each in node.walk() if each.of_session), node)
-        return f"in doubt: {own.operator} is known in this session alone"
+    for each in node.walk():
+        if each.of_session:
+            return f"in doubt: {each.operator} is known in this session alone"
     for each in node.walk():
         if runs_others_code(operators[each.handle]):
             return f"in doubt: {each.operator} runs functions that aren't Spark's"

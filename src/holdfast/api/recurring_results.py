@@ -13,7 +13,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from holdfast.advice.asked_parts import AskedPart, asked_parts, parts_and_refusals
+from holdfast.advice.asked_parts import AskedPart, parts_and_refusals
 from holdfast.advice.counted_rows import RanStep, counted_rows
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -174,9 +174,7 @@ class RecurringResults:
             verdict = Verdict(query.root.digest, summarize(query.root), None, why)
             return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
         as_asked, query = query, self._joins.of(query)
-        parts, refused = parts_and_refusals(
-            query.root, query.reading.operators, inputs, lambda: template(self._bridge, query)
-        )
+        parts, refused = self._parts_of(query, inputs)
         doubts = tuple(
             Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
         )
@@ -206,8 +204,10 @@ class RecurringResults:
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts + doubts)
 
-    def _parts_of(self, query: Query, inputs: SessionInputs) -> tuple[AskedPart, ...]:
-        return asked_parts(
+    def _parts_of(
+        self, query: Query, inputs: SessionInputs
+    ) -> tuple[tuple[AskedPart, ...], Mapping[str, CanonicalNode]]:
+        return parts_and_refusals(
             query.root,
             query.reading.operators,
             inputs,
@@ -224,7 +224,7 @@ class RecurringResults:
             return None
         try:
             return self._rollups.of(
-                asked, lambda query: self._parts_of(query, asked.inputs), keeps=keeps
+                asked, lambda query: self._parts_of(query, asked.inputs)[0], keeps=keeps
             )
         except Exception:
             logger.debug("a query is not made of finer groups", exc_info=True)
