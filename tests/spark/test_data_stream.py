@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -87,6 +88,19 @@ def test_functions_with_open_and_close(env: Environment, tmp_path: Path) -> None
     assert {index for _, index, _, _ in records} <= {0, 1}
     assert {(of, name) for _, _, of, name in records} == {(2, "shift")}
     assert sorted((tmp_path / "log").read_text()) == ["c", "c", "o", "o"]
+
+
+def test_records_keep_their_order_where_the_first_subtask_is_late(env: Environment) -> None:
+    class Late(MapFunction):
+        def open(self, runtime_context: Any) -> None:
+            if not runtime_context.get_index_of_this_subtask():
+                time.sleep(3)
+
+        def map(self, value: int) -> int:
+            return value
+
+    env.set_parallelism(2)
+    assert collected(env.from_collection(range(5)).map(Late())) == [0, 1, 2, 3, 4]
 
 
 def test_side_outputs(env: Environment) -> None:

@@ -86,7 +86,7 @@ def test_it_is_what_spark_has_recorded(spark: SparkSession, directory: Path) -> 
 
 
 def test_tasks_that_outlive_their_failed_job_are_waited_for(spark: SparkSession) -> None:
-    slow = "aggregate(sequence(0, 9000000 + id), 0, (sum, each) -> sum + length(hex(each)))"
+    slow = "aggregate(sequence(0, 2000000 + id), 0, (sum, each) -> sum + length(hex(each)))"
     rows = spark.range(0, 2, 1, 2).selectExpr(f"if(id = 0, raise_error('zero'), {slow}) AS root")
     with measured_cpu(spark):
         with pytest.raises(PySparkException, match="zero"), over_before_clearing():

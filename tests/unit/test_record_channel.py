@@ -46,6 +46,9 @@ class Tasks:
     def are_over(self) -> bool:
         return not any(thread.is_alive() for thread in self._threads)
 
+    def running(self) -> int:
+        return sum(thread.is_alive() for thread in self._threads)
+
     def join(self) -> None:
         for thread in self._threads:
             thread.join(10)
@@ -73,7 +76,39 @@ def test_records_come_in_the_order_of_the_subtasks(open_channel: Any, eager: boo
     receiver, tasks = open_channel(eager=eager)
     for subtask in (2, 0, 1):
         tasks.start(subtask, range(subtask * 30_000, (subtask + 1) * 30_000))
-    assert list(receiver.records(tasks.are_over)) == list(range(90_000))
+    assert list(receiver.records(tasks.are_over, tasks.running)) == list(range(90_000))
+
+
+def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: Any) -> None:
+    receiver, tasks = open_channel()
+    late = threading.Timer(2.5, tasks.start, [0, ["first"]])
+    late.start()
+    tasks.start(1, ["second", "third"])
+    records = receiver.records(lambda: late.finished.is_set() and tasks.are_over(), lambda: 2)
+    assert list(records) == ["first", "second", "third"]
+
+
+def test_a_subtask_that_has_ended_keeps_no_other_from_coming(open_channel: Any) -> None:
+    receiver, tasks = open_channel(eager=True)
+    late = threading.Timer(2.5, tasks.start, [0, ["first"]])
+    tasks.start(1, ["second"])
+    taken = receiver.records(lambda: late.finished.is_set() and tasks.are_over(), lambda: 0)
+    late.start()
+    assert list(taken) == ["first", "second"]
+
+
+def test_subtasks_that_leave_no_core_to_an_earlier_one_are_taken_first(open_channel: Any) -> None:
+    receiver, tasks = open_channel()
+    tasks.start(1, range(10, 20))
+
+    def when_the_core_is_free() -> None:
+        tasks.join()
+        tasks.start(0, range(10))
+
+    freed = threading.Thread(target=when_the_core_is_free)
+    freed.start()
+    records = receiver.records(lambda: not freed.is_alive() and tasks.are_over(), tasks.running)
+    assert list(records) == [*range(10, 20), *range(10)]
 
 
 def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
@@ -87,7 +122,7 @@ def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
 
     tasks.start(0, endless(0))
     tasks.start(1, endless(1))
-    records = receiver.records(tasks.are_over)
+    records = receiver.records(tasks.are_over, tasks.running)
     for taken in (1, 9, 190):
         assert len(list(itertools.islice(records, taken))) == taken
         total = {1: 1, 9: 10, 190: 200}[taken]
@@ -111,7 +146,7 @@ def test_whoever_does_not_know_the_key_is_not_heard(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     tasks.start(0, ["forged"], key=SealKey.new())
     tasks.start(0, ["true"])
-    assert list(receiver.records(tasks.are_over)) == ["true"]
+    assert list(receiver.records(tasks.are_over, tasks.running)) == ["true"]
     assert len(tasks.errors) == 1
 
 
@@ -126,7 +161,7 @@ def test_a_task_may_start_again_only_as_long_as_nothing_of_it_was_taken(open_cha
 
     tasks.start(0, slowly())
     tasks.start(1, [3])
-    records = receiver.records(tasks.are_over)
+    records = receiver.records(tasks.are_over, tasks.running)
     assert next(records) == 1
     tasks.start(1, [3], attempt=1)
     tasks.start(0, [1, 2], attempt=1)
@@ -145,10 +180,10 @@ def test_a_record_without_a_pickle_ends_the_task(open_channel: Any) -> None:
         return False
 
     with pytest.raises(RecordNotSerializableError, match="'Source' emitted a record of type"):
-        list(receiver.records(failed))
+        list(receiver.records(failed, tasks.running))
 
 
 def test_huge_records_pass(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     tasks.start(0, (bytes([number]) * (20 << 20) for number in range(4)))
-    assert [record[0] for record in receiver.records(tasks.are_over)] == [0, 1, 2, 3]
+    assert [record[0] for record in receiver.records(tasks.are_over, tasks.running)] == [0, 1, 2, 3]

@@ -35,6 +35,7 @@ from holdfast.spark.per_context import PerContext
 # What a thread sets goes with all its jobs, and with those of the threads that Spark starts for it.
 LABEL = "holdfast.label"
 _STOP_MS = 10_000
+_TOLD_MS = 2_000
 # A Python worker has two seconds to end after its task was killed.
 _TASKS_END_MS = 5_000
 # A function of the user's may take long for one row, which nothing ends before.
@@ -160,6 +161,16 @@ class Interruptible:
     def is_busy(self) -> bool:
         """Whether Spark runs any job, whoever has started it; not where that isn't known."""
         return self.label is not None and bool(self._jobs.isBusy())
+
+    def running_tasks(self) -> int:
+        """The number of tasks of the block's jobs that run; 0 where that isn't known."""
+        if self.label is None:
+            return 0
+        try:
+            return int(self._jobs.runningTasks(self.label, _TOLD_MS))
+        except Py4JError as error:
+            logger.debug("it isn't known how many tasks run: %s", error)
+            return 0
 
     def close(self) -> None:
         """It is not entered again."""

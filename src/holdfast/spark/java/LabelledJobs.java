@@ -95,6 +95,15 @@ public final class LabelledJobs extends SparkListener {
         return isOver((Work) known(label), System.nanoTime(), patienceMs, false);
     }
 
+    /** How many of the label's tasks run, once Spark has told of all that has happened by now. */
+    public long runningTasks(String label, long patienceMs) throws InterruptedException {
+        isTold(patienceMs);
+        synchronized (this) {
+            Work work = (Work) labels.get(label);
+            return work == null ? 0 : work.tasks;
+        }
+    }
+
     /** Cancels all jobs of the label and of those inside of it, and later ones when they start. */
     public synchronized void cancel(String label) {
         Work stopped = (Work) labels.get(label);

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from holdfast.spark.interruptible import current_block
 from holdfast.spark.session_settings import tags_of_jobs
 
 __all__ = ["BackgroundAction"]
@@ -33,6 +34,7 @@ class BackgroundAction:
         self._tags = [self._tag, *tags_of_jobs(spark)]
         self._action = action
         self._on_end = on_end
+        self._block = current_block()
         self._error: BaseException | None = None
         self._over = False
         self._thread = InheritableThread(target=self._run, name="holdfast-stream", daemon=True)
@@ -47,6 +49,10 @@ class BackgroundAction:
         if self._error is not None:
             raise self._error
         return self._over
+
+    def running_tasks(self) -> int:
+        """The number of tasks that run of what this thread's block has started; 0 if unknown."""
+        return 0 if self._block is None else self._block.running_tasks()
 
     def end(self) -> None:
         """Cancels the Spark jobs of the action if it has not ended, and waits for its end."""

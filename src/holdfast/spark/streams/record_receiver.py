@@ -34,7 +34,8 @@ _READ = 1 << 20
 _MOST_AHEAD_BYTES = 8 << 20
 _MOST_AHEAD = 1 << 20
 _POLL_S = 0.05
-# Spark starts tasks in their order, as a rule; whoever keeps to it waits this long for the next.
+# Spark starts tasks in their order, as a rule; after this long it is asked whether all that run
+# have come.
 _PATIENCE_S = 2.0
 
 
@@ -100,23 +101,32 @@ class RecordReceiver:
         self._taken = 0
         self._next = 0
         self._waiting_since: float | None = None
+        self._early: _Sender | None = None
 
-    def records(self, is_over: Callable[[], bool]) -> Iterator[Any]:
-        """The records of all subtasks, one after the other.
+    def records(
+        self, is_over: Callable[[], bool], running_tasks: Callable[[], int]
+    ) -> Iterator[Any]:
+        """The records of all subtasks, one after the other, in the order of the subtasks.
+
+        Only where subtasks that have come leave no core to one whose turn is before theirs, they
+        are taken first.
 
         Args:
             is_over: whether the job has ended, in which case no more will come; raises what it has
                 failed with.
+            running_tasks: how many tasks of the job run, be it that they have not come yet.
 
         Raises:
             RecordsRepeatedError: when Spark runs a task again of which records have been taken.
         """
         while True:
             current = self._current()
+            over = is_over()
+            if current is None:
+                current = self._early = self._out_of_turn(over, running_tasks)
             if current is not None and current.frames:
                 yield from self._take(current)
                 continue
-            over = is_over()
             done = over and self._is_drained()
             if not self._pump(current, wait=not done) and done:
                 return
@@ -143,6 +153,7 @@ class RecordReceiver:
         self._taken = 0
         self._next = 0
         self._waiting_since = None
+        self._early = None
 
     def close(self) -> None:
         """Tells all tasks that nothing more is wanted. Does nothing the second time."""
@@ -152,17 +163,20 @@ class RecordReceiver:
             end.close()
 
     def _current(self) -> _Sender | None:
-        """The subtask whose turn it is; None while it has not come yet."""
+        """The subtask whose turn it is, or that was begun; None while there is none."""
+        if self._early is not None and (self._early.frames or not self._early.ended):
+            return self._early
         while True:
             sender = self._senders.get(self._next)
             if sender is None:
-                return self._out_of_turn()
+                return None
             self._waiting_since = None
             if not sender.ended or sender.frames:
                 return sender
             self._next += 1
 
-    def _out_of_turn(self) -> _Sender | None:
+    def _out_of_turn(self, over: bool, running_tasks: Callable[[], int]) -> _Sender | None:
+        """A subtask that has come, where the one whose turn it is can't come before it is taken."""
         waiting = [sender for sender in self._senders.values() if sender.frames or not sender.ended]
         if not waiting:
             self._waiting_since = None
@@ -171,6 +185,10 @@ class RecordReceiver:
         if self._waiting_since is None:
             self._waiting_since = now
         if now - self._waiting_since < _PATIENCE_S:
+            return None
+        holding_cores = sum(not sender.ended for sender in waiting)
+        if not over and (not holding_cores or running_tasks() > holding_cores):
+            self._waiting_since = now
             return None
         return min(waiting, key=lambda sender: sender.hello or Hello(0, 0))
 

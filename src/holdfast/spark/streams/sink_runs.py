@@ -87,7 +87,7 @@ class CollectRun:
     def started_records(self) -> Iterator[Any]:
         """The records of the Spark job that was started, as they are taken."""
         try:
-            yield from self._receiver.records(self.is_over)
+            yield from self._receiver.records(self.is_over, self._running_tasks)
         finally:
             self.stop()
 
@@ -113,6 +113,9 @@ class CollectRun:
         self._receiver.dismiss()
         if action is not None:
             action.end()
+
+    def _running_tasks(self) -> int:
+        return 0 if self._action is None else self._action.running_tasks()
 
     def close(self) -> None:
         """Ends the Spark job, and closes the channel. Does nothing the second time."""
