@@ -141,6 +141,7 @@ JOINED = "orders JOIN customers USING (c)"
         ),
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_ran_by_itself_is_counted(
     counting: Counting, files: Path, text: str, expected: list[tuple[str, int]]
 ) -> None:
@@ -159,6 +160,7 @@ def test_what_ran_by_itself_is_counted(
         (lambda df: (df.collect(), df.sparkSession.range(9).groupBy("id").count().collect()), 0),
     ],
 )
+@pytest.mark.sampled(3)
 def test_whatever_action_runs_it(
     counting: Counting, files: Path, action: Callable[[DataFrame], Any], number: int
 ) -> None:

@@ -86,6 +86,7 @@ def here(spark: SparkSession, tmp_path: Path) -> Path:
     [(True, "the job"), (True, "the program"), (True, "close"), (False, "the job")],
 )
 @pytest.mark.timeout(600)
+@pytest.mark.sampled(3)
 def test_a_program_that_has_raised_goes_on(
     spark: SparkSession, here: Path, after_errors: bool, how: str
 ) -> None:

@@ -314,8 +314,10 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
         "Join over sales, rows in memory\n  in doubt: LogicalRDD is known in this session alone",
     ),
     "pairs": (
-        lambda sales: sales.alias("a").join(sales.alias("b"), F.col("a.id") * 999 < F.col("b.id")),
-        "Join over sales\n  it joins by no equality, so that rows multiply",
+        lambda sales: sales.alias("a").join(
+            sales.where("id < 9").alias("b"), F.expr("a.id < b.id - 9")
+        ),
+        "Join, Filter over sales\n  it joins by no equality, so that rows multiply",
     ),
     "first": (
         lambda sales: sales.groupBy("v").agg(F.first("id")),
