@@ -111,6 +111,28 @@ def test_subtasks_that_leave_no_core_to_an_earlier_one_are_taken_first(open_chan
     assert list(records) == [*range(10, 20), *range(10)]
 
 
+def test_a_subtask_that_was_begun_early_may_start_again(open_channel: Any) -> None:
+    receiver, tasks = open_channel()
+    begun, started = threading.Event(), threading.Event()
+
+    def lost() -> Iterator[int]:
+        begun.wait(10)
+        raise OSError("its executor is lost")
+        yield
+
+    def again() -> None:
+        begun.set()
+        tasks.join()
+        tasks.start(1, [1], attempt=1)
+        tasks.start(0, [0])
+        started.set()
+
+    tasks.start(1, lost())
+    threading.Timer(2.5, again).start()
+    records = receiver.records(lambda: started.is_set() and tasks.are_over(), lambda: 1)
+    assert sorted(records) == [0, 1]
+
+
 def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     made = [0, 0]

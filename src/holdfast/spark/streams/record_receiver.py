@@ -101,7 +101,7 @@ class RecordReceiver:
         self._taken = 0
         self._next = 0
         self._waiting_since: float | None = None
-        self._early: _Sender | None = None
+        self._early: int | None = None
 
     def records(
         self, is_over: Callable[[], bool], running_tasks: Callable[[], int]
@@ -120,13 +120,11 @@ class RecordReceiver:
             RecordsRepeatedError: when Spark runs a task again of which records have been taken.
         """
         while True:
-            current = self._current()
-            over = is_over()
-            if current is None:
-                current = self._early = self._out_of_turn(over, running_tasks)
+            current = self._current() or self._out_of_turn(is_over, running_tasks)
             if current is not None and current.frames:
                 yield from self._take(current)
                 continue
+            over = is_over()
             done = over and self._is_drained()
             if not self._pump(current, wait=not done) and done:
                 return
@@ -164,8 +162,9 @@ class RecordReceiver:
 
     def _current(self) -> _Sender | None:
         """The subtask whose turn it is, or that was begun; None while there is none."""
-        if self._early is not None and (self._early.frames or not self._early.ended):
-            return self._early
+        early = None if self._early is None else self._senders.get(self._early)
+        if early is not None and (early.frames or not early.ended):
+            return early
         while True:
             sender = self._senders.get(self._next)
             if sender is None:
@@ -175,9 +174,15 @@ class RecordReceiver:
                 return sender
             self._next += 1
 
-    def _out_of_turn(self, over: bool, running_tasks: Callable[[], int]) -> _Sender | None:
+    def _out_of_turn(
+        self, is_over: Callable[[], bool], running_tasks: Callable[[], int]
+    ) -> _Sender | None:
         """A subtask that has come, where the one whose turn it is can't come before it is taken."""
-        waiting = [sender for sender in self._senders.values() if sender.frames or not sender.ended]
+        waiting = {
+            subtask: sender
+            for subtask, sender in self._senders.items()
+            if sender.frames or not sender.ended
+        }
         if not waiting:
             self._waiting_since = None
             return None
@@ -186,11 +191,12 @@ class RecordReceiver:
             self._waiting_since = now
         if now - self._waiting_since < _PATIENCE_S:
             return None
-        holding_cores = sum(not sender.ended for sender in waiting)
-        if not over and (not holding_cores or running_tasks() > holding_cores):
+        holding_cores = sum(not sender.ended for sender in waiting.values())
+        if not is_over() and (not holding_cores or running_tasks() > holding_cores):
             self._waiting_since = now
             return None
-        return min(waiting, key=lambda sender: sender.hello or Hello(0, 0))
+        self._early = min(waiting)
+        return waiting[self._early]
 
     def _take(self, sender: _Sender) -> Iterator[Any]:
         frame = sender.frames.popleft()
