@@ -83,6 +83,17 @@ def _spark_lives() -> Iterator[None]:
         pytest.fail(f"the JVM of the suite's Spark session has ended with {code}")
 
 
+@pytest.fixture(autouse=True)
+def _active_session() -> Iterator[None]:
+    """Makes the suite's session the active one again: `createDataFrame` of another one stays so."""
+    yield
+    session, context = SparkSession._instantiatedSession, SparkContext._active_spark_context
+    if session is not None and context is not None:
+        classes = SparkSession._get_j_spark_session_class(context._jvm)
+        classes.setActiveSession(session._jsparkSession)
+        SparkSession._activeSession = session
+
+
 @pytest.fixture
 def env(spark: SparkSession, tmp_path: Path) -> Iterator[Environment]:
     """A fresh environment that keeps its results in a directory of its own."""

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.cli.catalog_access import catalog_in
+from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.plan.outline import PlanStep
 from holdfast.storage.column_statistics import ColumnStatistics
@@ -296,6 +297,26 @@ def test_a_task_executor_that_is_killed_is_seen(serve: Serve, look: Look, tmp_pa
     finally:
         executor.kill()
         executor.wait()
+
+
+def test_what_happens_while_a_page_is_opened_is_seen(
+    serve: Serve, look: Look, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    served = serve("--directory", tmp_path, "--storage-dir", jobs)
+    page = look().page
+    recorded: list[HighAvailabilityStorage] = []
+
+    def connect(route: Route) -> None:
+        recorded.append(record_jobs(jobs))
+        route.continue_()
+
+    page.route("**/events", connect)
+    page.goto(served.url + "/jobs")
+    expect(page.get_by_role("status")).to_contain_text("2 jobs")
+    for storage in recorded:
+        storage.close()
 
 
 def test_a_job_that_is_killed_and_goes_on(serve: Serve, look: Look, tmp_path: Path) -> None:

@@ -41,18 +41,23 @@ class Live:
         self._listeners: set[asyncio.Queue[tuple[str, dict[str, Any]]]] = set()
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
+        self._has_looked = asyncio.Event()
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Sends what happens until the other side has enough."""
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
-        await response.prepare(request)
         queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(_MOST * 4)
         self._listeners.add(queue)
         if self._task is None or self._task.done():
+            self._has_looked.clear()
             self._task = asyncio.create_task(self._look())
         try:
+            # All that differs from what was seen so far is told to who sees an open connection.
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._has_looked.wait(), _BEAT_SECONDS)
+            await response.prepare(request)
             await response.write(b"retry: 1000\n\n")
             while True:
                 try:
@@ -87,6 +92,7 @@ class Live:
             if turn % _EXECUTORS_EACH == 0:
                 executors = await self._executors(executors)
             is_first, turn = False, turn + 1
+            self._has_looked.set()
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _lately(self) -> list[Happening]:

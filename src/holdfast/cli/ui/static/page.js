@@ -113,15 +113,28 @@ function show(kind, name, href, text) {
   while (list.children.length > 100) list.lastElementChild.remove();
 }
 
+// What the server last sent of a part, by its id: the same again leaves it, and its focus, alone.
+const served = new Map();
+for (const part of document.querySelectorAll("[data-refresh]")) served.set(part.id, part.innerHTML);
+document.addEventListener("htmx:beforeSwap", (event) => served.delete(event.detail.target.id));
+
+async function fetchAgain(id) {
+  const response = await fetch(location.href);
+  if (!response.ok) return;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
+  if (!fresh || !document.getElementById(id) || served.get(id) === fresh.innerHTML) return;
+  served.set(id, fresh.innerHTML);
+  htmx.swap(`#${id}`, fresh.outerHTML, { swapStyle: "outerHTML" });
+}
+
 const waiting = new Set();
-function refresh(kind) {
+function refresh(...kinds) {
   for (const part of document.querySelectorAll("[data-refresh]")) {
-    if (!part.dataset.refresh.split(" ").includes(kind) || waiting.has(part.id)) continue;
+    if (waiting.has(part.id) || !part.dataset.refresh.split(" ").some((each) => kinds.includes(each))) continue;
     waiting.add(part.id);
     setTimeout(() => {
       waiting.delete(part.id);
-      const selector = `#${part.id}`;
-      htmx.ajax("GET", location.href, { target: selector, select: selector, swap: "outerHTML" });
+      fetchAgain(part.id);
     }, 500);
   }
 }
@@ -129,7 +142,11 @@ function refresh(kind) {
 if (document.querySelector("#happenings, [data-refresh]")) {
   const events = new EventSource("/events");
   const live = document.getElementById("live");
-  events.addEventListener("open", () => { if (live) live.hidden = false; });
+  events.addEventListener("open", () => {
+    if (live) live.hidden = false;
+    // Nobody has told of what happened since the page was made, or the connection broke.
+    refresh("happening", "job", "executor");
+  });
   events.addEventListener("error", () => { if (live) live.hidden = true; });
   events.addEventListener("happening", (event) => {
     const told = JSON.parse(event.data);
