@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import tpch
 from benchmarks.figure import Figure
 from benchmarks.recovery.overhead import MEDIAN_TARGET, WORST_TARGET
 from benchmarks.recovery.session import Where
@@ -26,11 +27,13 @@ HEAVY = tuple(_HEAVY.split())
 """Queries that take long enough to be killed in."""
 
 _SECONDS = 900
+_LITTLE = 0.01
 
 
 @dataclass(frozen=True)
 class _Place:
     data: Path
+    little: Path
     home: Path
     where: Where
 
@@ -38,7 +41,8 @@ class _Place:
         """Runs a program; returns what it told, or None where it has killed itself."""
         command = [
             *(sys.executable, "-m", "benchmarks.recovery.killed_program", query),
-            *("--data", str(self.data), "--home", str(self.home), "--way", way),
+            *("--data", str(self.data), "--little", str(self.little)),
+            *("--home", str(self.home), "--way", way),
             *("--where", str(self.where)),
             *(() if dying is None else ("--die-after", str(dying))),
         ]
@@ -70,8 +74,8 @@ def measure(
     """Kills jobs when a fraction of their task time is done, and starts them a second time.
 
     Times are from the making of the environment to the rows, so that waiting counts. Each process
-    has run the query before, on plain Spark and in its own way, so that none is slower for being
-    the first.
+    has run the query before, several times over little data and then over all of it, so that it
+    plans and reads as one does that has run for hours.
 
     Args:
         data: the directory of TPC-H's tables.
@@ -93,12 +97,13 @@ def measure(
     figures: list[Figure] = []
     over_all: dict[float, list[float]] = {fraction: [] for fraction in fractions}
     overheads: list[float] = []
+    little = tpch.generate(home, _LITTLE)
     for query in queries:
         ratios: dict[float, list[float]] = {fraction: [] for fraction in fractions}
         sides: dict[float, str] = {}
         overhead: list[float] = []
         for number in range(rounds):
-            place = _Place(data, home / f"{query}-{number}", where)
+            place = _Place(data, little, home / f"{query}-{number}", where)
             place.home.mkdir(parents=True)
             plain = place.run(query, "plain")
             full = place.run(query, "recovery")
