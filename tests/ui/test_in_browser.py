@@ -319,6 +319,33 @@ def test_what_happens_while_a_page_is_opened_is_seen(
         storage.close()
 
 
+def test_a_search_is_not_undone_by_what_was_asked_for_before_it(
+    serve: Serve, look: Look, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    storage = record_jobs(jobs)
+    served = serve("--directory", tmp_path, "--storage-dir", jobs)
+    page = look().page
+    late: list[Route] = []
+    page.route(
+        served.url + "/jobs",
+        lambda route: (
+            late.append(route) if route.request.resource_type == "fetch" else route.continue_()
+        ),
+    )
+    with page.expect_request(lambda request: request.resource_type == "fetch"):
+        page.goto(served.url + "/jobs")
+    page.get_by_label("State").select_option("recoverable")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.wait_for_url("**/jobs?*state=recoverable*")
+    with page.expect_response(lambda response: response.request.resource_type == "fetch"):
+        late[0].continue_()
+    page.wait_for_timeout(500)
+    expect(page.locator("tbody tr")).to_have_count(1)
+    storage.close()
+
+
 def test_a_job_that_is_killed_and_goes_on(serve: Serve, look: Look, tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
     jobs.mkdir()

@@ -119,9 +119,12 @@ for (const part of document.querySelectorAll("[data-refresh]")) served.set(part.
 document.addEventListener("htmx:beforeSwap", (event) => served.delete(event.detail.target.id));
 
 async function fetchAgain(id) {
-  const response = await fetch(location.href);
+  const asked = location.href;
+  const response = await fetch(asked);
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
+  // A search that was answered meanwhile shows something else.
+  if (location.href !== asked) return;
   if (!fresh || !document.getElementById(id) || served.get(id) === fresh.innerHTML) return;
   served.set(id, fresh.innerHTML);
   htmx.swap(`#${id}`, fresh.outerHTML, { swapStyle: "outerHTML" });
