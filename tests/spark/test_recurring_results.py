@@ -101,6 +101,10 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     yield session
 
 
+# Of what reuses most of a join nothing is kept, and how much that is, is a matter of time.
+NOTHING_REUSED = {"implicit-cache.live-shuffles.max-size": "1 b"}
+
+
 def like(session: SparkSession) -> SparkSession:
     """Another session with the same settings."""
     other = session.newSession()
@@ -114,8 +118,6 @@ def config(home: Path, **more: Any) -> dict[str, Any]:
         "intermediate-result-storage.directory": str(home / "kept"),
         "implicit-cache.enabled": True,
         "implicit-cache.results.min-saved-time": "0 s",
-        # Of what reuses most of a join nothing is kept, and how much that is, is a matter of time.
-        "implicit-cache.live-shuffles.max-size": "1 b",
         **more,
     }
 
@@ -129,7 +131,7 @@ def keeping(
     plain = like(session)
     with (
         caplog.at_level(logging.WARNING, logger="holdfast"),
-        Environment(session, config=config(tmp_path)) as env,
+        Environment(session, config=config(tmp_path, **NOTHING_REUSED)) as env,
     ):
         yield Keeping(env, plain)
     assert "runs without what was kept unasked" not in caplog.text
@@ -484,11 +486,11 @@ def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping, tables: Path) 
 def test_another_program_reads_what_was_kept(
     session: SparkSession, tables: Path, tmp_path: Path
 ) -> None:
-    with Environment(session, config=config(tmp_path)) as env:
+    with Environment(session, config=config(tmp_path, **NOTHING_REUSED)) as env:
         first = Keeping(env, session.newSession())
         assert first.run(by(tables, "region", 1)) == []
         assert first.run(by(tables, "region", 2)) == ["produced"]
-    with Environment(session, config=config(tmp_path)) as env:
+    with Environment(session, config=config(tmp_path, **NOTHING_REUSED)) as env:
         second = Keeping(env, session.newSession())
         assert second.run(by(tables, "region", 3)) == ["read from cache"]
         told = env.explain_kept(by(tables, "region", 4)(env))
@@ -509,9 +511,9 @@ def test_what_is_kept_unasked_makes_room_for_what_is_cached(
         assert kept.bytes is not None
         return keeping, kept.bytes
 
-    with Environment(session, config=config(tmp_path / "large")) as env:
+    with Environment(session, config=config(tmp_path / "large", **NOTHING_REUSED)) as env:
         _, size = kept_of_the_join(env)
-    most = {"intermediate-result-storage.max-size": f"{size + 10} b"}
+    most = {**NOTHING_REUSED, "intermediate-result-storage.max-size": f"{size + 10} b"}
     with Environment(session, config=config(tmp_path / "small", **most)) as env:
         keeping, _ = kept_of_the_join(env)
         assert keeping.run(by(tables, "region", 3)) == ["read from cache"]
@@ -583,13 +585,13 @@ def test_a_program_may_wait_at_its_end_for_what_is_kept_while_it_is_idle(
     session: SparkSession, tables: Path, tmp_path: Path
 ) -> None:
     for seconds in (0, 60):
-        patient = {"implicit-cache.results.close-timeout": f"{seconds} s"}
+        patient = {**NOTHING_REUSED, "implicit-cache.results.close-timeout": f"{seconds} s"}
         home = tmp_path / str(seconds)
         with Environment(session, config=config(home, **patient)) as env:
             keeping = Keeping(env, session.newSession())
             ask_what_is_worth_more_than_the_answer(keeping, tables)
             keeping.is_idle()
-        with Environment(session, config=config(home)) as env:
+        with Environment(session, config=config(home, **NOTHING_REUSED)) as env:
             ran = Keeping(env, session.newSession()).run(selective(tables, 2))
         assert (ran == ["read from cache"]) == (seconds > 0)
 
@@ -687,8 +689,7 @@ def test_commands_tell_what_was_kept_and_why(
 def test_commands_tell_what_was_reused(
     session: SparkSession, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = {"implicit-cache.live-shuffles.max-size": "1 gb"}
-    with Environment(session, config=config(tmp_path, **more)) as env:
+    with Environment(session, config=config(tmp_path)) as env:
         for _ in range(2):
             by(tables, "name", 1)(env).collect()
     assert main(["why", "--directory", str(tmp_path / "kept")]) == 0
@@ -700,7 +701,7 @@ def test_commands_tell_what_was_reused(
 def test_an_attached_session_keeps_what_recurs(
     session: SparkSession, tables: Path, tmp_path: Path
 ) -> None:
-    attached = holdfast.attach(like(session), config(tmp_path))
+    attached = holdfast.attach(like(session), config(tmp_path, **NOTHING_REUSED))
     recurring = attached.holdfast._implicit.recurring
     try:
         joined(attached, tables).createOrReplaceTempView("joined")
