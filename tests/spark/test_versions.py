@@ -113,7 +113,6 @@ def test_an_environment_looks(
 _ALL = {"PlanReader", "FileVersions", "WrittenTables"}
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", sorted(NEEDED_FOR.keys() - _ALL))
 def test_jobs_answer_without(
     probe: Probe, without: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
