@@ -23,6 +23,7 @@ from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
 from holdfast.taskexecutor.calls.gateway import TaskExecutorGateway
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
+from tests.free_ports import free_ports
 
 
 @dataclass
@@ -163,8 +164,7 @@ def leave() -> Callable[..., None]:
 @pytest.fixture
 def free_port() -> int:
     """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    return free_ports(1)[0]
 
 
 @pytest.fixture

@@ -270,7 +270,11 @@ def test_an_invalidation_everywhere_takes_it_away_at_once(site: Site) -> None:
     assert len(site.files()) == 2
 
 
-def test_what_could_not_be_taken_away_is_once_the_executor_is_back(site: Site) -> None:
+def test_what_could_not_be_taken_away_is_once_the_executor_is_back(
+    site: Site, free_port: int
+) -> None:
+    site.stop()
+    site.run("--port", str(free_port))
     site.keep()
     program = site.program()
     assert program.read() == ROWS

@@ -213,10 +213,15 @@ def test_readers_that_hang_up_are_no_news(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_is_whole_is_served_again(
-    start: Any, make_caller: Any, leave: Any, tmp_path: Path, number: signal.Signals
+    start: Any,
+    make_caller: Any,
+    leave: Any,
+    tmp_path: Path,
+    free_port: int,
+    number: signal.Signals,
 ) -> None:
     root = tmp_path / "kept"
-    first = start(root).serving()
+    first = start(root, "--port", str(free_port)).serving()
     app = make_caller(first.gateway()).connect()
     whole, damaged, half = app.keep("1"), app.keep("2"), app.keep("3")
     leave(app.open(output_of("4")), 0)

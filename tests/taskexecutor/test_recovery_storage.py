@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
+from tests.free_ports import free_ports
 
 JOB = JobID("ab" * 16)
 OTHER_JOB = JobID("cd" * 16)
@@ -164,11 +164,7 @@ def cluster(tmp_path: Path, leave: Callable[..., None]) -> Iterator[Cluster]:
 @pytest.fixture
 def ports() -> list[int]:
     """Ports that nobody listens on."""
-    listening = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    free = [int(each.getsockname()[1]) for each in listening]
-    for each in listening:
-        each.close()
-    return free
+    return free_ports(2)
 
 
 @pytest.fixture
