@@ -305,7 +305,7 @@ def test_a_lease_that_lapses_leaves_no_orphan(
 ) -> None:
     root = tmp_path / "kept"
     executor = start(root).serving()
-    app = make_caller(executor.gateway()).connect(lease_seconds=1)
+    app = make_caller(executor.gateway()).connect(lease_seconds=2)
     app.keep("1")
     finished = output_of("2")
     leave(app.open(finished), 0)
@@ -313,7 +313,7 @@ def test_a_lease_that_lapses_leaves_no_orphan(
     in_progress = app.open(output_of("3"))
     attempt = in_progress / "_temporary" / "0"
     leave(attempt, 0)
-    for _ in range(4):
+    for _ in range(5):
         time.sleep(0.5)
         app.gateway.heartbeat(app.application, {})
     assert len(parquet_below(root)) == 4
