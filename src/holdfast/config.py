@@ -373,8 +373,8 @@ JOB_RECOVERY_TASK_TIME = ConfigOption[timedelta](
     lambda: timedelta(seconds=1),
     "`1 s`",
     "How long a task of a recoverable job is expected to take at most, or a twentieth of the job's "
-    "expected time, if that is longer; it is given less data accordingly. With 0, tasks are those "
-    "of Spark.",
+    "expected time (a tenth where rows are grouped as they are read), if that is longer; it is "
+    "given less data accordingly. With 0, tasks are those of Spark.",
 )
 EVENT_STORE_WRITE_BUFFER_SIZE = ConfigOption[int](
     "job-event.store.write-buffer.size",

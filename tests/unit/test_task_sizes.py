@@ -36,9 +36,10 @@ def node(
 
 def efforts() -> st.SearchStrategy[PlanEffort]:
     return st.builds(
-        lambda read, more, shows: PlanEffort(read, read + more, shows),
+        lambda read, more, *told: PlanEffort(read, read + more, *told),
         st.integers(1, 1 << 50),
         BYTES,
+        st.booleans(),
         st.booleans(),
     )
 
@@ -46,7 +47,7 @@ def efforts() -> st.SearchStrategy[PlanEffort]:
 @given(efforts(), SECONDS, CORES)
 def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float, cores: int) -> None:
     sizes = task_sizes(effort, seconds, cores)
-    may = max(seconds, LONGEST_SHARE * effort.work / WORK_RATE / cores) * 1.000001
+    may = max(seconds, effort.longest_share * effort.work / WORK_RATE / cores) * 1.000001
     if sizes.files > LEAST_TASK:
         work = sizes.files * effort.work / max(1, effort.read)
         assert work / WORK_RATE <= may
@@ -105,6 +106,37 @@ def test_files_show_in_partitions_where_no_shuffle_lies_between(
 
     root = node("Project", node("Join", node("Below", node("Files")), node("More files")))
     assert plan_effort(root, facts).files_make_partitions is shows
+
+
+@pytest.mark.parametrize(
+    ("root", "aggregates"),
+    [
+        (node("Group", node("Filter", node("Files"))), True),
+        (node("Join", node("Group", node("Files")), node("Files")), True),
+        (node("Group", node("Join", node("Files"), node("More files"))), False),
+        (node("Sort", node("Files")), False),
+        (node("Group", node("Rows")), False),
+    ],
+    ids=str,
+)
+def test_rows_are_aggregated_where_files_are_read(root: CanonicalNode, aggregates: bool) -> None:
+    def facts(each: CanonicalNode) -> NodeFacts:
+        shuffles = each.operator in ("Group", "Join", "Sort")
+        work = 1 if "iles" in each.operator else 0
+        return NodeFacts(
+            1, work=work, shuffles=shuffles, partial_aggregation=each.operator == "Group"
+        )
+
+    assert plan_effort(root, facts).partial_aggregation is aggregates
+
+
+def test_tasks_of_a_long_job_that_aggregate_what_they_read_are_fewer() -> None:
+    aggregating = PlanEffort(4 << 30, 8 << 30, False, partial_aggregation=True)
+    other = replace(aggregating, partial_aggregation=False)
+    assert task_sizes(aggregating, 1, 2).files == 2 * task_sizes(other, 1, 2).files
+    # In one that doesn't take long, a task takes no longer than it may.
+    short = replace(aggregating, read=64 * MIB, work=128 * MIB)
+    assert task_sizes(short, 1, 2) == task_sizes(replace(short, partial_aggregation=False), 1, 2)
 
 
 def test_rows_that_tell_their_tasks_are_left_in_them() -> None:

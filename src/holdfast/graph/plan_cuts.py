@@ -28,11 +28,13 @@ class NodeFacts:
         work: estimated effort of the node itself: the bytes that it goes through, weighted by what
             it does with them. Reading a byte of a file is 1.
         shuffles: its inputs are dealt anew to tasks.
+        partial_aggregation: its tasks aggregate by keys what they have before it is dealt anew.
     """
 
     size: int
     work: int = 0
     shuffles: bool = False
+    partial_aggregation: bool = False
 
 
 Facts = Callable[[CanonicalNode], NodeFacts]

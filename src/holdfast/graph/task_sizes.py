@@ -16,8 +16,10 @@ WORK_RATE = 64 * MIB
 SHUFFLED_RATE = 16 * MIB
 """Of what shuffles have written, in bytes: what one core goes through in a second."""
 LONGEST_SHARE = 0.05
-"""Of a job's expected time, what a task may take in any case. More tasks are no gain: partial
-aggregates gather fewer rows in each, so that more are shuffled."""
+"""Of a job's expected time, what a task may take in any case: more tasks are no gain."""
+LONGEST_SHARE_AGGREGATING = 0.1
+"""The same where what files hold is aggregated before it is shuffled: the more tasks, the less each
+of them can put together, and the more is shuffled."""
 LEAST_TASK = 4 * MIB
 """Bytes below which no task is made smaller: to start one costs milliseconds."""
 
@@ -33,11 +35,18 @@ class PlanEffort:
         work: all of its work, to which a byte that is read adds at least 1.
         files_make_partitions: how its files are split shows in its result's partitions, as no
             shuffle lies between.
+        partial_aggregation: tasks that read files aggregate by keys before they shuffle.
     """
 
     read: int
     work: int
     files_make_partitions: bool
+    partial_aggregation: bool = False
+
+    @property
+    def longest_share(self) -> float:
+        """Of the job's expected time, what a task may take in any case."""
+        return LONGEST_SHARE_AGGREGATING if self.partial_aggregation else LONGEST_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +69,17 @@ def plan_effort(root: CanonicalNode, facts: Facts) -> PlanEffort:
         root: a canonical plan, as the engine is about to run it.
         facts: sizes and efforts; the work of a node without inputs is the bytes that it reads.
     """
-    nodes = {node.digest: node for node in root.walk()}.values()
+    nodes = list({node.digest: node for node in root.walk()}.values())
     read = sum(facts(node).work for node in nodes if not node.children)
     return PlanEffort(
         read=read,
         work=max(read, sum(facts(node).work for node in nodes)),
-        files_make_partitions=_files_make_partitions(root, facts),
+        files_make_partitions=_reads_unshuffled(root, facts),
+        partial_aggregation=any(
+            facts(node).partial_aggregation
+            and any(_reads_unshuffled(each, facts) for each in node.children)
+            for node in nodes
+        ),
     )
 
 
@@ -81,7 +95,7 @@ def task_sizes(effort: PlanEffort, seconds: float, cores: int) -> TaskSizes:
     TaskSizes(files=33554432, shuffled=16777216)
     """
     expected = effort.work / WORK_RATE / max(cores, 1)
-    seconds = max(seconds, expected * LONGEST_SHARE)
+    seconds = max(seconds, expected * effort.longest_share)
     part = effort.read / effort.work if effort.work else 1.0
     return TaskSizes(
         files=max(LEAST_TASK, int(seconds * WORK_RATE * part)),
@@ -103,7 +117,7 @@ def may_be_split_anew(root: CanonicalNode) -> bool:
     return not root.layout_sensitive
 
 
-def _files_make_partitions(root: CanonicalNode, facts: Facts) -> bool:
+def _reads_unshuffled(root: CanonicalNode, facts: Facts) -> bool:
     waiting = [root]
     while waiting:
         node = waiting.pop()

@@ -42,6 +42,7 @@ _WEIGHTS = {
     LOGICAL + "MapInArrow": 20,
     LOGICAL + "MapInPandas": 20,
 }
+_AGGREGATING = frozenset(LOGICAL + name for name in ("Aggregate", "Deduplicate", "Distinct"))
 # Where `_SHUFFLING` says what an operator deals its rows by, and needn't if there is nothing.
 _KEYS = {LOGICAL + "Aggregate": 0, LOGICAL + "Window": 1}
 _GLOBAL = {LOGICAL + "Sort": 1}
@@ -90,6 +91,7 @@ class SizeEstimates:
                 size=int(self._guess(node).rows * self._measured[node.handle].width),
                 work=int(self._work(operator, node, shuffles)),
                 shuffles=shuffles,
+                partial_aggregation=shuffles and operator["c"] in _AGGREGATING,
             )
         return found
 
