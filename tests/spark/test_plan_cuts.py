@@ -195,6 +195,31 @@ def test_another_application_finds_the_same_cuts(
         assert [cut.node.digest for cut in two.cuts(spark.sql(query))] == found
 
 
+@pytest.mark.parametrize(
+    ("query", "aggregates"),
+    [
+        ("grouped", False),
+        ("ordered", True),
+        ("correlated subquery", True),
+        ("distinct", True),
+        ("join", False),
+        ("window", False),
+    ],
+)
+def test_what_is_aggregated_as_it_is_read_is_known(
+    spark: SparkSession,
+    shop: Path,
+    applications: Any,
+    settings: Any,
+    query: str,
+    aggregates: bool,
+) -> None:
+    with settings(NO_BROADCAST):
+        analyzed = spark.sql(QUERIES[query])._jdf.queryExecution().analyzed()
+        cut = applications("one").queries.cut(analyzed, session_inputs(spark), EVERYWHERE)
+    assert cut is not None and cut.effort.partial_aggregation is aggregates
+
+
 def test_functions_called_by_row_are_cut(
     spark: SparkSession, shop: Path, applications: Any
 ) -> None:
