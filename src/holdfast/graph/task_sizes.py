@@ -69,7 +69,7 @@ def plan_effort(root: CanonicalNode, facts: Facts) -> PlanEffort:
         root: a canonical plan, as the engine is about to run it.
         facts: sizes and efforts; the work of a node without inputs is the bytes that it reads.
     """
-    nodes = list({node.digest: node for node in root.walk()}.values())
+    nodes = {node.digest: node for node in root.walk()}.values()
     read = sum(facts(node).work for node in nodes if not node.children)
     return PlanEffort(
         read=read,
