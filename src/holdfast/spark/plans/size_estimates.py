@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.advice.asked_parts import GATHERS
 from holdfast.graph.plan_cuts import NodeFacts
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
@@ -42,7 +43,6 @@ _WEIGHTS = {
     LOGICAL + "MapInArrow": 20,
     LOGICAL + "MapInPandas": 20,
 }
-_AGGREGATING = frozenset(LOGICAL + name for name in ("Aggregate", "Deduplicate", "Distinct"))
 # Where `_SHUFFLING` says what an operator deals its rows by, and needn't if there is nothing.
 _KEYS = {LOGICAL + "Aggregate": 0, LOGICAL + "Window": 1}
 _GLOBAL = {LOGICAL + "Sort": 1}
@@ -91,7 +91,7 @@ class SizeEstimates:
                 size=int(self._guess(node).rows * self._measured[node.handle].width),
                 work=int(self._work(operator, node, shuffles)),
                 shuffles=shuffles,
-                partial_aggregation=shuffles and operator["c"] in _AGGREGATING,
+                partial_aggregation=shuffles and operator["c"] in GATHERS,
             )
         return found
 
