@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from holdfast.spark.java_classes import object_of
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles, is_retainable
 from holdfast.spark.session_settings import session_inputs
@@ -638,6 +639,51 @@ def test_a_start_that_has_lost_its_directory_keeps_nothing_and_answers(
     assert "could not be retained" in caplog.text
     taken.rename(starts.directory)
     assert starts.run(query)[1] > 0
+
+
+SLOW_LISTENER = """
+package holdfast;
+
+import java.util.concurrent.CountDownLatch;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+
+public final class SlowListener extends SparkListener {
+    private final CountDownLatch end = new CountDownLatch(1);
+
+    public SlowListener() {}
+
+    public void onTaskEnd(SparkListenerTaskEnd event) {
+        try {
+            end.await();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    public void end() {
+        end.countDown();
+    }
+}
+"""
+
+
+def test_other_listeners_hold_up_nothing(spark: SparkSession, starts: Starts, orders: Path) -> None:
+    query = grouped(spark.read.parquet(str(orders)))
+    context = spark.sparkContext._jsc.sc()
+    slow = object_of(spark, "SlowListener", SLOW_LISTENER)
+    shuffles = RetainedShuffles(spark, starts.directory)
+    context.addSparkListener(slow)
+    try:
+        shuffles.over(query, shuffles.query(SCOPE), session_inputs(spark)).collect()
+        limit = time.monotonic() + 20
+        while len(starts.outputs()) < 7 and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert len(starts.outputs()) == 7
+    finally:
+        slow.end()
+        context.removeSparkListener(slow)
+        shuffles.close()
 
 
 def test_the_person_s_session_is_as_it_was(

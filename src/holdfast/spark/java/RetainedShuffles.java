@@ -182,7 +182,8 @@ public final class RetainedShuffles {
         Job job = new Job(this, new File(directory).toPath(), nodes);
         jobs.put(id, job);
         if (context.isLocal()) {
-            context.addSparkListener(job);
+            // A queue of its own: what other listeners hold up would be lost with the driver.
+            context.listenerBus().addToQueue(job, "holdfast-shuffles");
         }
         return job;
     }
