@@ -112,6 +112,21 @@ def application_of_start(job_id: JobID, epoch: int) -> ApplicationID:
     return ApplicationID(hashlib.sha256(f"{job_id.hex}:{epoch}".encode()).hexdigest()[:32])
 
 
+def job_of_application(application: ApplicationID, job_id: JobID) -> JobID:
+    """What task executors know a job by: the same job of two applications is two jobs there.
+
+    Args:
+        application: which runs the job.
+        job_id: the job.
+
+    >>> job_id, first, second = JobID("00ff"), ApplicationID("a1" * 16), ApplicationID("a2" * 16)
+    >>> job_of_application(first, job_id) == job_of_application(second, job_id)
+    False
+    """
+    text = f"{application.hex}:{job_id.hex}"
+    return JobID(hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
 class JobVertexID(_Id):
     """Identifies a vertex within its job."""
 

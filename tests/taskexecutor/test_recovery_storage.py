@@ -122,12 +122,17 @@ class Cluster:
         return self.nodes[-1]
 
     def begin(
-        self, epoch: int, *, timeout: float = SECONDS, wait_for: list[str] | None = None
+        self,
+        epoch: int,
+        *,
+        timeout: float = SECONDS,
+        wait_for: list[str] | None = None,
+        claimed: JobID = JOB,
     ) -> RecoveryStorage:
         addresses = [node.address for node in self.nodes]
         storage = RecoveryStorage(
             {node.address: node.gateway() for node in self.nodes},
-            RecoveryClaim(JOB, epoch),
+            RecoveryClaim(claimed, epoch),
             retention_seconds=600,
             heartbeat_seconds=0.1,
             version=__version__,
@@ -193,6 +198,23 @@ def test_a_dataset_on_two_nodes_is_found_by_the_next_start(pair: Cluster) -> Non
         first.damage(kept)
     second.remove(found.kept)
     assert [node.files() for node in pair.nodes] == [[], []]
+
+
+def test_the_same_job_recorded_elsewhere_keeps_and_finds_its_own(pair: Cluster) -> None:
+    here, elsewhere = pair.begin(1), pair.begin(1, claimed=OTHER_JOB)
+    kept = [pair.keep(each, "1", (0, 0), (1, 1)) for each in (here, elsewhere)]
+    half_done = elsewhere.stage(JOB, dataset("2"))
+    pair.write(half_done.directory, (0, 0))
+    here.end_job(JOB)
+    found = [
+        {each.kept for each in pair.begin(2, claimed=job).recovered_outputs().values()}
+        for job in (JOB, OTHER_JOB)
+    ]
+    assert [len(each) for each in found] == [1, 2]
+    assert all(
+        each.manifest.partitions in [it.manifest.partitions for it in left if it is not None]
+        for each, left in zip(kept, found, strict=True)
+    )
 
 
 def test_what_was_half_done_on_two_nodes_is_completed_over_them(pair: Cluster) -> None:

@@ -54,9 +54,12 @@ class Side:
         timeouts = Timeouts(sign_of_life_seconds=1)
         self.gateway = RemoteTaskExecutor(self.executor.address, self.executor.token, timeouts)
         self.application = ApplicationID.random()
-        self.storage = TaskExecutorStorage(
+        self.storage = self.storage_of(self.application)
+
+    def storage_of(self, application: ApplicationID) -> TaskExecutorStorage:
+        return TaskExecutorStorage(
             {self.executor.address: self.gateway},
-            self.application,
+            application,
             lease_seconds=30,
             heartbeat_seconds=0.1,
             version=__version__,
@@ -114,6 +117,20 @@ def test_what_is_kept_is_whole_until_it_is_removed(side: Side) -> None:
     side.storage.remove(kept)
     assert side.storage.damage(kept) == "it has been released"
     assert side.files() == []
+
+
+def test_two_programs_that_run_the_same_job_both_keep_its_results(side: Side) -> None:
+    kept = side.keep()
+    other = side.storage_of(ApplicationID.random())
+    try:
+        staged = other.stage(JOB, IntermediateDataSetID("2" * 64))
+        side.storage.end_job(JOB)
+        side.leave(staged.directory, 0, rows=ROWS)
+        other.discard(staged)
+        other.end_job(JOB)
+        assert side.storage.damage(kept) is None
+    finally:
+        other.close()
 
 
 def test_a_removal_that_can_not_be_told_is_told_when_the_executor_is_back(side: Side) -> None:

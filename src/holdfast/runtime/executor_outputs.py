@@ -15,7 +15,7 @@ from holdfast.errors import (
     TaskExecutorError,
     UnknownDataSetError,
 )
-from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
+from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID, job_of_application
 from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.runtime.task_executor_connection import TaskExecutorConnection
 from holdfast.storage.intact_partitions import intact_partitions
@@ -89,6 +89,7 @@ class ExecutorOutputs(Generic[Connection]):
         Raises:
             StorageError: when it can't be made.
         """
+        job_id = self.job_there(job_id)
         output = OutputID(dataset_id, uuid.uuid4().hex[:8])
         directories: dict[str, str] = {}
         failures: list[Exception] = []
@@ -333,8 +334,17 @@ class ExecutorOutputs(Generic[Connection]):
                     "%s: can't release %s before the job ends: %s", connection.name, output, error
                 )
 
+    def job_there(self, job_id: JobID) -> JobID:
+        """What executors know a job of this application by.
+
+        Args:
+            job_id: the job. The ids of recoverable jobs are the same in each program.
+        """
+        return job_of_application(self.application, job_id)
+
     def end_job(self, job_id: JobID) -> None:
         """A job has ended: what it has not promoted goes. Nothing for an unknown one."""
+        job_id = self.job_there(job_id)
         for connection in self.connections:
             connection.end_job(job_id)
         with self.lock:

@@ -18,7 +18,7 @@ class StagedDataSet:
     """A dataset that is being written.
 
     Attributes:
-        job_id: the job that writes it.
+        job_id: the job that writes it, as the storage knows it.
         dataset_id: what it is the result of.
         name: of this production of it, `<dataset>-<attempt>`.
         location: where Spark's tasks write their partitions: a path, each on its own machine.

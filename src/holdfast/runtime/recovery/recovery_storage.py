@@ -258,7 +258,8 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
         for connection in self._outputs.connections:
             connection.look_again()
         production = self._production(salvaged)
-        return self._publish_together(job_id, production, description, number_of_partitions)
+        job_there = self._outputs.job_there(job_id)
+        return self._publish_together(job_there, production, description, number_of_partitions)
 
     def link_into(self, kept: KeptDataSet, into: TaskExecutorStorage, job_id: JobID) -> KeptDataSet:
         """Publishes a dataset of this storage in another one too, without a copy of its rows.
