@@ -113,11 +113,25 @@ def slowly_joined(name, path, seconds):
     return rows(slowly(globals()[name], seconds).join(counted, "k"))
 
 
-def summed_slowly(path, seconds):
-    """A job that shuffles what takes a map task a while for each file."""
+def every_file_alone():
+    """From now on, each file is read by a task of its own."""
     for each in ("maxPartitionBytes", "openCostInBytes"):
         spark.conf.set(f"spark.sql.files.{each}", "64k")
+
+
+def summed_slowly(path, seconds):
+    """A job that shuffles what takes a map task a while for each file."""
+    every_file_alone()
     df = slowly(spark.read.parquet(path), seconds).groupBy("k")
+    return rows(env.from_dataframe(df.agg(F.sum("id").alias("s"), F.count("w").alias("n"))))
+
+
+def broadcast_slowly(path, seconds):
+    """The same rows, from a join with what each task collects for a while."""
+    every_file_alone()
+    read = spark.read.parquet(path)
+    few = F.broadcast(slowly(read.select("id"), seconds))
+    df = slowly(read, seconds).join(few, "id").groupBy("k")
     return rows(env.from_dataframe(df.agg(F.sum("id").alias("s"), F.count("w").alias("n"))))
 
 

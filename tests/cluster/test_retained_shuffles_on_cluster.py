@@ -34,6 +34,17 @@ def left(cluster: LocalCluster) -> list[set[str]]:
     ]
 
 
+def collected(cluster: LocalCluster) -> list[dict[str, int]]:
+    """For each node the tasks whose rows it keeps for a broadcast, and when it was given them."""
+    return [
+        {
+            file.stem: file.stat().st_mtime_ns
+            for file in node.directory.glob("recoverable-*/shuffles/*/*.rows")
+        }
+        for node in cluster.workers
+    ]
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return {
@@ -89,6 +100,33 @@ def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
     finally:
         cluster.restart_worker(0)
     second.end()
+
+
+def test_what_was_collected_for_a_broadcast_is_not_collected_again(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
+) -> None:
+    data = str(tmp_path / "data")
+    job = f"broadcast_slowly({data!r}, 1)"
+    first = start_driver(cluster, settings)
+    assert first(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
+    first.tell(job)
+    assert wait_for(lambda: True if all(collected(cluster)) else None, SECONDS)
+    first.program.kill_all()
+    of_first = collected(cluster)
+    assert sum(map(len, of_first)) < FILES
+    second = start_driver(cluster, settings)
+    second.tell(job)
+    assert wait_for(lambda: True if all(left(cluster)) else None, SECONDS)
+    second.program.kill_all()
+    of_both = collected(cluster)
+    assert sum(map(len, of_both)) == FILES
+    assert all(kept.items() <= now.items() for kept, now in zip(of_first, of_both, strict=True))
+    done = set.union(*left(cluster))
+    third = start_driver(cluster, settings)
+    assert third(job) == EXPECTED
+    assert recovered(third) == FILES + len(done)
+    assert left(cluster) == [set(), set()] and not any(collected(cluster))
+    third.end()
 
 
 @pytest.mark.soak

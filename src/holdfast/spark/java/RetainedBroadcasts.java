@@ -4,6 +4,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.File;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
@@ -16,6 +17,7 @@ import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.Map;
 import java.util.UUID;
 import java.util.function.BiFunction;
 import java.util.function.Predicate;
@@ -31,6 +33,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.UnaryExecNode;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+import org.apache.spark.util.CollectionAccumulator;
 import scala.Tuple2;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
@@ -42,8 +45,9 @@ import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction2;
 
 /**
- * What tasks give the driver for a broadcast is kept in its files, and read where a later driver
- * collects the same: it runs the other tasks only.
+ * What tasks give the driver for a broadcast is kept, and read where a later driver collects the
+ * same: it runs the other tasks only. Where tasks run in the driver's process, it keeps what it is
+ * given; on a cluster tasks leave it on their machines.
  */
 public final class RetainedBroadcasts implements BiFunction, Predicate {
     // In bytes, of a task's rows: what is larger is broadcast as it is without us.
@@ -59,7 +63,9 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
      *
      * @param broadcast one that is about to run, whose session's tasks know this class
      * @param place gives a plan and its RDD the directory for their rows, the same in each driver,
-     *     or null; without a plan it is told what has gone wrong, or how many tasks aren't run
+     *     or null; without a plan it is told what has gone wrong, or how many tasks aren't run, and
+     *     gives for a directory of the machines of a cluster the files there, by their names, and
+     *     who is told what goes wrong in tasks; null for one of the driver's
      */
     public Object apply(Object broadcast, Object place) {
         BroadcastExchangeExec plain = (BroadcastExchangeExec) broadcast;
@@ -107,8 +113,10 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         private byte[][] collected(RDD rows, final Path directory) {
             final byte[][] parts = new byte[rows.getNumPartitions()][];
             final ArrayList missing = new ArrayList();
+            final Tuple2 elsewhere = (Tuple2) place.apply(null, directory);
             for (int index = 0; index < parts.length; index++) {
-                parts[index] = left(directory.resolve(index + ROWS));
+                parts[index] = elsewhere == null ? left(directory.resolve(index + ROWS))
+                    : whole((byte[]) ((Map) elsewhere._1()).get(index + ROWS));
                 if (parts[index] == null) {
                     missing.add(Integer.valueOf(index));
                 }
@@ -116,11 +124,20 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
             place.apply(null, Integer.valueOf(parts.length - missing.size()));
             if (!missing.isEmpty()) {
                 Seq wanted = CollectionConverters.asScala(missing).toSeq();
-                rows.context().runJob(rows, new Packing(), wanted, new AbstractFunction2() {
+                Packing packing = elsewhere == null ? new Packing(null, null)
+                    : new Packing(directory.toString(), (CollectionAccumulator) elsewhere._2());
+                rows.context().runJob(rows, packing, wanted, new AbstractFunction2() {
                     public Object apply(Object number, Object part) {
                         int index = ((Integer) missing.get(((Integer) number).intValue())).intValue();
                         parts[index] = (byte[]) part;
-                        keep(directory.resolve(index + ROWS), parts[index]);
+                        if (elsewhere == null) {
+                            try {
+                                keep(directory, index, parts[index]);
+                            } catch (IOException trouble) {
+                                // It is collected again.
+                                place.apply(null, trouble);
+                            }
+                        }
                         return scala.runtime.BoxedUnit.UNIT;
                     }
                 }, ClassTag$.MODULE$.apply(byte[].class));
@@ -136,34 +153,12 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         /** What an earlier driver has kept; null where that is nothing, or isn't whole. */
         private byte[] left(Path file) {
             try {
-                ByteBuffer kept = ByteBuffer.wrap(Files.readAllBytes(file));
-                if (kept.remaining() > Long.BYTES) {
-                    long checksum = kept.getLong();
-                    byte[] part = new byte[kept.remaining()];
-                    kept.get(part);
-                    return checksum == checksum(part) ? part : null;
-                }
+                return whole(Files.readAllBytes(file));
             } catch (NoSuchFileException none) {
                 return null;
             } catch (IOException trouble) {
                 place.apply(null, trouble);
-            }
-            return null;
-        }
-
-        private void keep(Path file, byte[] part) {
-            if (part.length == 0) {
-                return;
-            }
-            Path written = file.resolveSibling(UUID.randomUUID().toString());
-            try {
-                ByteBuffer kept = ByteBuffer.allocate(Long.BYTES + part.length);
-                kept.putLong(checksum(part)).put(part);
-                Files.write(written, kept.array());
-                Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
-            } catch (IOException trouble) {
-                // It is collected again.
-                place.apply(null, trouble);
+                return null;
             }
         }
 
@@ -173,12 +168,6 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
             } catch (NoSuchAlgorithmException impossible) {
                 throw new IllegalStateException(impossible);
             }
-        }
-
-        private static long checksum(byte[] part) {
-            CRC32 sum = new CRC32();
-            sum.update(part);
-            return sum.getValue();
         }
 
         public TreeNode child() {
@@ -243,12 +232,71 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         }
     }
 
+    /** The rows of a file that has been kept; null where it isn't as it was written. */
+    static byte[] whole(byte[] file) {
+        if (file == null || file.length <= Long.BYTES) {
+            return null;
+        }
+        ByteBuffer kept = ByteBuffer.wrap(file);
+        long checksum = kept.getLong();
+        byte[] part = new byte[kept.remaining()];
+        kept.get(part);
+        return checksum == checksum(part) ? part : null;
+    }
+
+    static void keep(Path directory, int index, byte[] part) throws IOException {
+        if (part.length == 0) {
+            return;
+        }
+        Path written = directory.resolve(UUID.randomUUID().toString());
+        DataOutputStream out = new DataOutputStream(Files.newOutputStream(written));
+        try {
+            out.writeLong(checksum(part));
+            out.write(part);
+        } finally {
+            out.close();
+        }
+        Files.move(written, directory.resolve(index + ROWS), StandardCopyOption.ATOMIC_MOVE);
+    }
+
+    static long checksum(byte[] part) {
+        CRC32 sum = new CRC32();
+        sum.update(part);
+        return sum.getValue();
+    }
+
     /** In a task: its rows as bytes, after their count; no bytes where they are too many. */
     public static final class Packing extends AbstractFunction2 implements Serializable {
+        private final String directory;
+        private final CollectionAccumulator troubles;
+
+        /** The directory is that of each machine, where tasks leave them; null for none. */
+        Packing(String directory, CollectionAccumulator troubles) {
+            this.directory = directory;
+            this.troubles = troubles;
+        }
+
         public Object apply(Object task, Object all) {
-            Iterator rows = (Iterator) all;
+            byte[] part = packed((Iterator) all);
+            if (directory != null) {
+                try {
+                    Path home = new File(directory).toPath();
+                    // Not with what is above it: that goes when another start has taken over.
+                    home.toFile().mkdir();
+                    keep(home, ((TaskContext) task).partitionId(), part);
+                } catch (IOException trouble) {
+                    // It is collected again.
+                    troubles.add(String.valueOf(trouble));
+                }
+            }
+            return part;
+        }
+
+        private static byte[] packed(Iterator rows) {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             try {
+                // Their count is known in the end.
+                bytes.write(new byte[Long.BYTES]);
                 DataOutputStream out =
                     new DataOutputStream(codec().compressedOutputStream(bytes));
                 byte[] buffer = new byte[4096];
@@ -263,8 +311,9 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
                     }
                 }
                 out.close();
-                ByteBuffer part = ByteBuffer.allocate(Long.BYTES + bytes.size());
-                return part.putLong(count).put(bytes.toByteArray()).array();
+                byte[] part = bytes.toByteArray();
+                ByteBuffer.wrap(part).putLong(count);
+                return part;
             } catch (IOException impossible) {
                 throw new UncheckedIOException(impossible);
             }

@@ -125,6 +125,10 @@ public final class RetainedShuffles {
     static final int REGISTERED_WITHIN = 100;
     static final String DATA = ".data";
     static final String INDEX = ".index";
+    // See `RetainedBroadcasts`.
+    static final String ROWS = ".rows";
+    // In bytes, of such rows on a machine: a task there has them in its memory.
+    static final long MOST_ROWS = 1L << 27;
     /** On what was collected for a broadcast, see `RetainedBroadcasts`. */
     static final TreeNodeTag COLLECTED = new TreeNodeTag("holdfast.collected");
     static final Pattern NUMBER = Pattern.compile("(#|plan_id=)(\\d+)");
@@ -370,11 +374,6 @@ public final class RetainedShuffles {
             }
         }
 
-        /** Whether rows can be kept that are given to the driver: it is where tasks run. */
-        boolean keepsCollected() {
-            return nodes == null;
-        }
-
         /** The directory for the rows of a plan, whichever driver collects them; null for none. */
         Path directoryOf(Query query, SparkPlan plan, RDD rows) {
             try {
@@ -383,12 +382,33 @@ public final class RetainedShuffles {
                     return null;
                 }
                 Path directory = home.resolve(name);
-                make(directory);
+                if (nodes == null) {
+                    make(directory);
+                }
                 return directory;
             } catch (Exception trouble) {
                 note(trouble);
                 return null;
             }
+        }
+
+        /** What machines have in a directory, see `RetainedBroadcasts`; null where it is here. */
+        Tuple2 rowsOnNodes(Path directory) {
+            if (nodes == null) {
+                return null;
+            }
+            Map files = new HashMap();
+            try {
+                Object[] found = nodes.onEach(
+                    new RowsLeft(directory.toString(), nodes.troubles), Tuple2.class);
+                for (int number = 0; number < found.length; number++) {
+                    files.put(((Tuple2) found[number])._1(), ((Tuple2) found[number])._2());
+                }
+            } catch (Exception trouble) {
+                // Tasks run again.
+                note(trouble);
+            }
+            return new Tuple2(files, nodes.troubles);
         }
 
         /** The name of a shuffle of this job; null for others. */
@@ -649,6 +669,38 @@ public final class RetainedShuffles {
         }
     }
 
+    /** In a task: the files with rows in a directory on its machine, with their names. */
+    public static final class RowsLeft extends AbstractFunction1 implements Serializable {
+        private final String directory;
+        private final CollectionAccumulator troubles;
+
+        RowsLeft(String directory, CollectionAccumulator troubles) {
+            this.directory = directory;
+            this.troubles = troubles;
+        }
+
+        public Object apply(Object nothing) {
+            ArrayList found = new ArrayList();
+            long room = MOST_ROWS;
+            File[] files = new File(directory).listFiles();
+            for (int number = 0; files != null && number < files.length; number++) {
+                String name = files[number].getName();
+                long size = files[number].length();
+                if (!name.endsWith(ROWS) || size > room) {
+                    continue;
+                }
+                try {
+                    found.add(new Tuple2(name, Files.readAllBytes(files[number].toPath())));
+                    room -= size;
+                } catch (IOException trouble) {
+                    // It is as if it weren't there.
+                    troubles.add(said(trouble));
+                }
+            }
+            return CollectionConverters.asScala(found.iterator());
+        }
+    }
+
     /** The machines of a cluster. */
     static final class Nodes {
         // In milliseconds: executors come up with the driver, one a little later than another.
@@ -674,6 +726,19 @@ public final class RetainedShuffles {
 
         /** What is left of a shuffle, linked to where an executor of each machine has its files. */
         List left(ShuffleDependency shuffle, Path directory) throws InterruptedException {
+            Adopting adopting = new Adopting(
+                directory.toString(), shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
+                shuffle.partitioner().numPartitions(), troubles);
+            Object[] lines = onEach(adopting, String.class);
+            ArrayList found = new ArrayList();
+            for (int number = 0; number < lines.length; number++) {
+                found.add(new Adopted((String) lines[number]));
+            }
+            return found;
+        }
+
+        /** What a function of partitions gives in a task on each machine that may have something. */
+        Object[] onEach(AbstractFunction1 task, Class kind) throws InterruptedException {
             ArrayList places = new ArrayList();
             java.util.Iterator executors = executors().values().iterator();
             while (executors.hasNext()) {
@@ -682,20 +747,12 @@ public final class RetainedShuffles {
                 String place = "executor_" + each.host() + "_" + each.executorId();
                 places.add(new Tuple2(place, Nil$.MODULE$.$colon$colon(place)));
             }
-            ArrayList found = new ArrayList();
-            if (!places.isEmpty()) {
-                Seq wanted = CollectionConverters.asScala(places).toSeq();
-                ClassTag text = ClassTag$.MODULE$.apply(String.class);
-                Adopting adopting = new Adopting(
-                    directory.toString(), shuffle.shuffleId(), shuffle.rdd().getNumPartitions(),
-                    shuffle.partitioner().numPartitions(), troubles);
-                Object[] lines = (Object[]) context.makeRDD(wanted, text)
-                    .mapPartitions(adopting, false, text).collect();
-                for (int number = 0; number < lines.length; number++) {
-                    found.add(new Adopted((String) lines[number]));
-                }
+            if (places.isEmpty()) {
+                return new Object[0];
             }
-            return found;
+            Seq wanted = CollectionConverters.asScala(places).toSeq();
+            return (Object[]) context.makeRDD(wanted, ClassTag$.MODULE$.apply(String.class))
+                .mapPartitions(task, false, ClassTag$.MODULE$.apply(kind)).collect();
         }
 
         /** One of each machine that may have something, by its name. */
@@ -1169,7 +1226,7 @@ public final class RetainedShuffles {
             this.query = query;
         }
 
-        /** For a plan and its RDD a directory, see `Job.directoryOf`; else what is told is noted. */
+        /** For a plan and its RDD a directory, and what is there; else what is told is noted. */
         public Object apply(Object plan, Object what) {
             if (what instanceof Throwable) {
                 query.job.note((Throwable) what);
@@ -1178,6 +1235,9 @@ public final class RetainedShuffles {
             if (what instanceof Integer) {
                 query.adopted.addAndGet(((Integer) what).intValue());
                 return null;
+            }
+            if (what instanceof Path) {
+                return query.job.rowsOnNodes((Path) what);
             }
             return query.job.directoryOf(query, (SparkPlan) plan, (RDD) what);
         }
@@ -1203,8 +1263,7 @@ public final class RetainedShuffles {
                         return plan;
                     }
                     if (broadcasts) {
-                        return query.job.keepsCollected()
-                            ? (TreeNode) asked.broadcasts.apply(plan, new Places(query)) : plan;
+                        return (TreeNode) asked.broadcasts.apply(plan, new Places(query));
                     }
                     ShuffleExchangeExec plain = (ShuffleExchangeExec) plan;
                     // Its rows are read while they are written, and don't stay.

@@ -86,8 +86,7 @@ class RetainedShuffles:
     Spark has given it, and where its rows are dealt to map tasks in the same way. Shuffles by range
     aren't kept, nor those whose rows would be others if a task ran twice, nor what reads them.
 
-    The same holds for the rows of broadcasts and the tasks that collect them, where these run in
-    the driver's process.
+    The same holds for the rows of broadcasts and the tasks that collect them.
 
     On a cluster each map task leaves its files on its machine. The next start gives them to a
     Spark executor there, which serves them like its own; should that be lost, they are run again.
@@ -115,9 +114,8 @@ class RetainedShuffles:
         self._in_jvm: Any = _in_jvm.of(spark)
         self._in_jvm.extend(spark._jsparkSession)
         self._settings: Mapping[str, str] = {}
-        if _is_local(spark):
-            ship(spark, _BROADCASTS)
-        else:
+        ship(spark, _BROADCASTS)
+        if not _is_local(spark):
             ship(spark, _JAVA_CLASS)
             self._settings = _SETTINGS_ON_CLUSTER
         self._job: Any = self._in_jvm.open(self._id, str(directory), " ".join(hosts))
