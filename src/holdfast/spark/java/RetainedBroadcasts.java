@@ -10,6 +10,7 @@ import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -253,10 +254,13 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         try {
             out.writeLong(checksum(part));
             out.write(part);
-        } finally {
             out.close();
+            Files.move(written, directory.resolve(index + ROWS), StandardCopyOption.ATOMIC_MOVE);
+        } catch (IOException full) {
+            Files.deleteIfExists(written);
+            out.close();
+            throw full;
         }
-        Files.move(written, directory.resolve(index + ROWS), StandardCopyOption.ATOMIC_MOVE);
     }
 
     static long checksum(byte[] part) {
@@ -286,10 +290,19 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
                     keep(home, ((TaskContext) task).partitionId(), part);
                 } catch (IOException trouble) {
                     // It is collected again.
-                    troubles.add(String.valueOf(trouble));
+                    troubles.add(said(trouble));
                 }
             }
             return part;
+        }
+
+        // Without the names of the files, of which there may be thousands.
+        private static String said(IOException trouble) {
+            if (!(trouble instanceof FileSystemException)) {
+                return String.valueOf(trouble);
+            }
+            String reason = ((FileSystemException) trouble).getReason();
+            return reason == null ? trouble.getClass().getSimpleName() : reason;
         }
 
         private static byte[] packed(Iterator rows) {
