@@ -119,11 +119,15 @@ def every_file_alone():
         spark.conf.set(f"spark.sql.files.{each}", "64k")
 
 
+def summed_by_job(df):
+    grouped = df.groupBy("k").agg(F.sum("id").alias("s"), F.count("w").alias("n"))
+    return rows(env.from_dataframe(grouped))
+
+
 def summed_slowly(path, seconds):
     """A job that shuffles what takes a map task a while for each file."""
     every_file_alone()
-    df = slowly(spark.read.parquet(path), seconds).groupBy("k")
-    return rows(env.from_dataframe(df.agg(F.sum("id").alias("s"), F.count("w").alias("n"))))
+    return summed_by_job(slowly(spark.read.parquet(path), seconds))
 
 
 def broadcast_slowly(path, seconds):
@@ -131,8 +135,7 @@ def broadcast_slowly(path, seconds):
     every_file_alone()
     read = spark.read.parquet(path)
     few = F.broadcast(slowly(read.select("id"), seconds))
-    df = slowly(read, seconds).join(few, "id").groupBy("k")
-    return rows(env.from_dataframe(df.agg(F.sum("id").alias("s"), F.count("w").alias("n"))))
+    return summed_by_job(slowly(read, seconds).join(few, "id"))
 
 
 def remember_stream(name):

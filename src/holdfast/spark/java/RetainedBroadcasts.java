@@ -18,6 +18,7 @@ import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
 import java.util.function.BiFunction;
@@ -43,6 +44,7 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractFunction2;
 
 /**
@@ -53,6 +55,8 @@ import scala.runtime.AbstractFunction2;
 public final class RetainedBroadcasts implements BiFunction, Predicate {
     // In bytes, of a task's rows: what is larger is broadcast as it is without us.
     static final int LARGEST = 1 << 28;
+    // In bytes, of all that is left on a machine: a task there has it in its memory.
+    static final long MOST_READ = 1L << 27;
     // What has been collected, as a digest.
     static final TreeNodeTag CONTENT = new TreeNodeTag("holdfast.collected");
     private static final String ROWS = ".rows";
@@ -64,9 +68,9 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
      *
      * @param broadcast one that is about to run, whose session's tasks know this class
      * @param place gives a plan and its RDD the directory for their rows, the same in each driver,
-     *     or null; without a plan it is told what has gone wrong, or how many tasks aren't run, and
-     *     gives for a directory of the machines of a cluster the files there, by their names, and
-     *     who is told what goes wrong in tasks; null for one of the driver's
+     *     or null; without a plan it is told what has gone wrong, or how many tasks aren't run,
+     *     gives for a directory of the machines of a cluster who is told what goes wrong in tasks
+     *     there, null for one of the driver's, and runs a task on each of these machines
      */
     public Object apply(Object broadcast, Object place) {
         BroadcastExchangeExec plain = (BroadcastExchangeExec) broadcast;
@@ -114,10 +118,13 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         private byte[][] collected(RDD rows, final Path directory) {
             final byte[][] parts = new byte[rows.getNumPartitions()][];
             final ArrayList missing = new ArrayList();
-            final Tuple2 elsewhere = (Tuple2) place.apply(null, directory);
+            CollectionAccumulator troubles = (CollectionAccumulator) place.apply(null, directory);
+            final OnNodes nodes =
+                troubles == null ? null : new OnNodes(directory.toString(), troubles);
+            Map elsewhere = nodes == null ? null : byName((Object[]) place.apply(null, nodes));
             for (int index = 0; index < parts.length; index++) {
                 parts[index] = elsewhere == null ? left(directory.resolve(index + ROWS))
-                    : whole((byte[]) ((Map) elsewhere._1()).get(index + ROWS));
+                    : whole((byte[]) elsewhere.get(index + ROWS));
                 if (parts[index] == null) {
                     missing.add(Integer.valueOf(index));
                 }
@@ -125,13 +132,11 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
             place.apply(null, Integer.valueOf(parts.length - missing.size()));
             if (!missing.isEmpty()) {
                 Seq wanted = CollectionConverters.asScala(missing).toSeq();
-                Packing packing = elsewhere == null ? new Packing(null, null)
-                    : new Packing(directory.toString(), (CollectionAccumulator) elsewhere._2());
-                rows.context().runJob(rows, packing, wanted, new AbstractFunction2() {
+                rows.context().runJob(rows, new Packing(nodes), wanted, new AbstractFunction2() {
                     public Object apply(Object number, Object part) {
                         int index = ((Integer) missing.get(((Integer) number).intValue())).intValue();
                         parts[index] = (byte[]) part;
-                        if (elsewhere == null) {
+                        if (nodes == null) {
                             try {
                                 keep(directory, index, parts[index]);
                             } catch (IOException trouble) {
@@ -149,6 +154,14 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
                 }
             }
             return parts;
+        }
+
+        private static Map byName(Object[] files) {
+            Map named = new HashMap();
+            for (int number = 0; number < files.length; number++) {
+                named.put(((Tuple2) files[number])._1(), ((Tuple2) files[number])._2());
+            }
+            return named;
         }
 
         /** What an earlier driver has kept; null where that is nothing, or isn't whole. */
@@ -269,31 +282,48 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
         return sum.getValue();
     }
 
-    /** In a task: its rows as bytes, after their count; no bytes where they are too many. */
-    public static final class Packing extends AbstractFunction2 implements Serializable {
+    /** In a task: the files with rows in a directory of its machine, with their names. */
+    public static final class OnNodes extends AbstractFunction1 implements Serializable {
         private final String directory;
         private final CollectionAccumulator troubles;
 
-        /** The directory is that of each machine, where tasks leave them; null for none. */
-        Packing(String directory, CollectionAccumulator troubles) {
+        OnNodes(String directory, CollectionAccumulator troubles) {
             this.directory = directory;
             this.troubles = troubles;
         }
 
-        public Object apply(Object task, Object all) {
-            byte[] part = packed((Iterator) all);
-            if (directory != null) {
+        public Object apply(Object nothing) {
+            ArrayList found = new ArrayList();
+            long room = MOST_READ;
+            File[] files = new File(directory).listFiles();
+            for (int number = 0; files != null && number < files.length; number++) {
+                String name = files[number].getName();
+                long size = files[number].length();
+                if (!name.endsWith(ROWS) || size > room) {
+                    continue;
+                }
                 try {
-                    Path home = new File(directory).toPath();
-                    // Not with what is above it: that goes when another start has taken over.
-                    home.toFile().mkdir();
-                    keep(home, ((TaskContext) task).partitionId(), part);
+                    found.add(new Tuple2(name, Files.readAllBytes(files[number].toPath())));
+                    room -= size;
                 } catch (IOException trouble) {
-                    // It is collected again.
+                    // It is as if it weren't there.
                     troubles.add(said(trouble));
                 }
             }
-            return part;
+            return CollectionConverters.asScala(found.iterator());
+        }
+
+        /** A task leaves its rows there. */
+        void leave(int index, byte[] part) {
+            try {
+                File home = new File(directory);
+                // Not with what is above it: that goes when another start has taken over.
+                home.mkdir();
+                keep(home.toPath(), index, part);
+            } catch (IOException trouble) {
+                // It is collected again.
+                troubles.add(said(trouble));
+            }
         }
 
         // Without the names of the files, of which there may be thousands.
@@ -303,6 +333,24 @@ public final class RetainedBroadcasts implements BiFunction, Predicate {
             }
             String reason = ((FileSystemException) trouble).getReason();
             return reason == null ? trouble.getClass().getSimpleName() : reason;
+        }
+    }
+
+    /** In a task: its rows as bytes, after their count; no bytes where they are too many. */
+    public static final class Packing extends AbstractFunction2 implements Serializable {
+        private final OnNodes nodes;
+
+        /** Where tasks leave their rows; null where the driver does. */
+        Packing(OnNodes nodes) {
+            this.nodes = nodes;
+        }
+
+        public Object apply(Object task, Object all) {
+            byte[] part = packed((Iterator) all);
+            if (nodes != null) {
+                nodes.leave(((TaskContext) task).partitionId(), part);
+            }
+            return part;
         }
 
         private static byte[] packed(Iterator rows) {

@@ -125,10 +125,6 @@ public final class RetainedShuffles {
     static final int REGISTERED_WITHIN = 100;
     static final String DATA = ".data";
     static final String INDEX = ".index";
-    // See `RetainedBroadcasts`.
-    static final String ROWS = ".rows";
-    // In bytes, of such rows on a machine: a task there has them in its memory.
-    static final long MOST_ROWS = 1L << 27;
     /** On what was collected for a broadcast, see `RetainedBroadcasts`. */
     static final TreeNodeTag COLLECTED = new TreeNodeTag("holdfast.collected");
     static final Pattern NUMBER = Pattern.compile("(#|plan_id=)(\\d+)");
@@ -392,23 +388,20 @@ public final class RetainedShuffles {
             }
         }
 
-        /** What machines have in a directory, see `RetainedBroadcasts`; null where it is here. */
-        Tuple2 rowsOnNodes(Path directory) {
-            if (nodes == null) {
-                return null;
-            }
-            Map files = new HashMap();
+        /** What goes wrong in tasks is told there; null where they run in this process. */
+        CollectionAccumulator troublesOnNodes() {
+            return nodes == null ? null : nodes.troubles;
+        }
+
+        /** What a task gives on each machine that may have something. */
+        Object[] onNodes(AbstractFunction1 task) {
             try {
-                Object[] found = nodes.onEach(
-                    new RowsLeft(directory.toString(), nodes.troubles), Tuple2.class);
-                for (int number = 0; number < found.length; number++) {
-                    files.put(((Tuple2) found[number])._1(), ((Tuple2) found[number])._2());
-                }
+                return nodes.onEach(task, Tuple2.class);
             } catch (Exception trouble) {
-                // Tasks run again.
+                // It is as if there were nothing.
                 note(trouble);
+                return new Object[0];
             }
-            return new Tuple2(files, nodes.troubles);
         }
 
         /** The name of a shuffle of this job; null for others. */
@@ -666,38 +659,6 @@ public final class RetainedShuffles {
                 Files.createLink(place(shuffle, id, DATA), output.data.toPath());
             }
             Files.createLink(place(shuffle, id, INDEX), output.index.toPath());
-        }
-    }
-
-    /** In a task: the files with rows in a directory on its machine, with their names. */
-    public static final class RowsLeft extends AbstractFunction1 implements Serializable {
-        private final String directory;
-        private final CollectionAccumulator troubles;
-
-        RowsLeft(String directory, CollectionAccumulator troubles) {
-            this.directory = directory;
-            this.troubles = troubles;
-        }
-
-        public Object apply(Object nothing) {
-            ArrayList found = new ArrayList();
-            long room = MOST_ROWS;
-            File[] files = new File(directory).listFiles();
-            for (int number = 0; files != null && number < files.length; number++) {
-                String name = files[number].getName();
-                long size = files[number].length();
-                if (!name.endsWith(ROWS) || size > room) {
-                    continue;
-                }
-                try {
-                    found.add(new Tuple2(name, Files.readAllBytes(files[number].toPath())));
-                    room -= size;
-                } catch (IOException trouble) {
-                    // It is as if it weren't there.
-                    troubles.add(said(trouble));
-                }
-            }
-            return CollectionConverters.asScala(found.iterator());
         }
     }
 
@@ -1226,7 +1187,7 @@ public final class RetainedShuffles {
             this.query = query;
         }
 
-        /** For a plan and its RDD a directory, and what is there; else what is told is noted. */
+        /** What `RetainedBroadcasts` asks, and is told. */
         public Object apply(Object plan, Object what) {
             if (what instanceof Throwable) {
                 query.job.note((Throwable) what);
@@ -1237,7 +1198,10 @@ public final class RetainedShuffles {
                 return null;
             }
             if (what instanceof Path) {
-                return query.job.rowsOnNodes((Path) what);
+                return query.job.troublesOnNodes();
+            }
+            if (what instanceof AbstractFunction1) {
+                return query.job.onNodes((AbstractFunction1) what);
             }
             return query.job.directoryOf(query, (SparkPlan) plan, (RDD) what);
         }
