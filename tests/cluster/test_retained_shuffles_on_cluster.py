@@ -129,6 +129,19 @@ def test_what_was_collected_for_a_broadcast_is_not_collected_again(
     third.end()
 
 
+def test_what_shuffle_files_hold_is_not_kept_beside_them(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
+) -> None:
+    data = str(tmp_path / "data")
+    driver = start_driver(cluster, settings)
+    assert driver(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
+    few = f"spark.read.parquet({data!r}).where('id < 40')"
+    query = f"{few}.groupBy('w').count().groupBy('count').agg(F.count('*'))"
+    assert driver(f"rows(env.from_dataframe({query}))") == driver(f"rows({query})")
+    assert driver("len(env.last_job_result.vertices)") == 1
+    driver.end()
+
+
 @pytest.mark.soak
 def test_what_one_node_has_lost_runs_again(
     cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str

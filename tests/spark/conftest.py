@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,17 @@ _VIEWS = {
         SELECT * FROM VALUES (1L, 10L, 'x'), (2L, 20L, 'Z'), (2L, 30L, NULL), (NULL, 20L, 'y'),
                              (4L, 40L, 'x') AS raw(a, e, c)""",
 }
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than Spark's own files."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    path = memory / tmp_path.name
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,26 @@ def test_a_second_start_runs_no_map_task_that_the_first_has_run(
     held.close()  # type: ignore[attr-defined]
 
 
+def test_where_shuffle_files_can_t_be_kept_more_is_cut(
+    start: Start, orders: Path, elsewhere: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def query(env: Environment) -> DataFrame:
+        some = env.read.parquet(str(orders)).where("k < 9")
+        return some.groupBy("w").agg(F.max("id").alias("id")).groupBy("id").count()
+
+    usual = start()
+    expected = rows_of(query(usual).collect())
+    assert not caplog.text
+    first, second = (start(**{DIRECTORY: str(elsewhere)}) for _ in range(2))
+    held = left_in_the_middle(query(first))
+    assert rows_of(taken(query(second))) == expected
+    cut, usually = (outcomes(each).total() for each in (second, usual))
+    assert cut > usually
+    assert outcomes(second)[VertexOutcome.RECOVERED] == cut - 1
+    held.close()  # type: ignore[attr-defined]
+    assert "must be on the same file system as spark.local.dir" in caplog.text
+
+
 def test_a_second_start_reads_what_the_first_has_finished(start: Start, orders: Path) -> None:
     first, second = start(), start()
     held = left_in_the_middle(totals(first, orders))

@@ -581,17 +581,6 @@ def test_what_is_no_output_is_passed_over(
     assert not caplog.text
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A directory on another file system than Spark's own files."""
-    memory = Path("/dev/shm")
-    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is one file system only")
-    path = memory / tmp_path.name
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def test_what_lies_on_another_file_system_is_not_read(
     spark: SparkSession,
     starts: Starts,
@@ -607,6 +596,26 @@ def test_what_lies_on_another_file_system_is_not_read(
     assert starts.run(query) == (expected, 0)
     assert "must be on the same file system as spark.local.dir" in caplog.text
     assert len(starts.outputs()) == len(kept)
+
+
+def test_whether_files_can_be_kept_is_known_before_they_are_written(
+    spark: SparkSession, starts: Starts, elsewhere: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shuffles = RetainedShuffles(spark, starts.directory)
+    assert shuffles.keeps_all
+    shuffles.close()
+    assert not caplog.text
+    elsewhere.mkdir()
+    for directory in (elsewhere, starts.directory / "missing"):
+        shuffles = RetainedShuffles(spark, directory)
+        assert not shuffles.keeps_all
+        shuffles.close()
+        assert f"could not be retained in {directory}" in caplog.text
+    # What was tried out is gone, here as among Spark's own files.
+    assert [*starts.directory.iterdir(), *elsewhere.iterdir()] == []
+    own = [*Path(str(spark.conf.get("spark.local.dir"))).glob("blockmgr-*")]
+    assert own
+    assert [left for each in own for left in each.glob("holdfast-*")] == []
 
 
 def test_a_write_and_a_count_have_their_shuffles_kept(

@@ -97,20 +97,30 @@ def test_what_leaves_little_of_its_files_is_kept() -> None:
 
 def test_what_the_files_of_a_kept_shuffle_hold_is_not_kept_beside_them() -> None:
     plan, root = below_a_shuffle("join")
-    assert plan.cuts(root, CutLimits(before_shuffles=False)) == []
+    assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == []
     plan, root = below_a_shuffle("join", doubts=("so that no shuffle is kept",))
-    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
-    little = CutLimits(before_shuffles=False, least_retained=10_000 * MIB)
+    assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == ["filter"]
+    little = CutLimits(keeps_shuffles=True, least_retained=10_000 * MIB)
     plan, root = below_a_shuffle("join")
     assert plan.cuts(root, little) == ["filter"]
     plan, root = below_a_shuffle("Sort")
-    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["filter"]
+    assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == ["filter"]
+
+
+def test_cuts_cost_less_beside_the_files_of_kept_shuffles() -> None:
+    plan = Plan()
+    root = finished(plan, heavy(plan, size=80))
+    assert plan.cuts(root) == ["group"]
+    assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == []
+    # Of a plan that does less no shuffle is kept.
+    little = CutLimits(keeps_shuffles=True, least_retained=10_000 * MIB)
+    assert plan.cuts(root, little) == ["group"]
 
 
 def test_what_is_computed_by_a_shuffle_is_kept_beside_its_files() -> None:
     plan = Plan()
     root = finished(plan, heavy(plan))
-    assert plan.cuts(root, CutLimits(before_shuffles=False)) == ["group"]
+    assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == ["group"]
 
 
 def test_lower_cuts_come_first() -> None:

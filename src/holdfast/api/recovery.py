@@ -52,15 +52,9 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
     return HighAvailabilityStorage(directory)
 
 
-# What shuffles write saves the same program more than cuts do, which are left to a changed one.
-_MOST_COST_BESIDE_SHUFFLES = 0.08
-
-
-def _limits(least_saved: int, *, keeps_shuffles: bool) -> CutLimits:
+def _limits(least_saved: int) -> CutLimits:
     """When cuts are worth it; who wants them over small data does not mind what they cost."""
     usual = CutLimits()
-    if keeps_shuffles:
-        usual = replace(usual, most_cost=_MOST_COST_BESIDE_SHUFFLES, before_shuffles=False)
     part = min(1.0, least_saved / usual.least_saved)
     return replace(
         usual,
@@ -91,11 +85,7 @@ def recoverable_jobs(
 
     settings = RecoverySettings(
         name=configuration.get(PIPELINE_NAME),
-        limits=_limits(
-            configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT),
-            # On a cluster it turns out with the first of them whether files can be linked.
-            keeps_shuffles=engine.keeps_shuffles and not engine.storage.spans_machines,
-        ),
+        limits=_limits(configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         after_errors=configuration.get(JOB_RECOVERY_AFTER_ERRORS),

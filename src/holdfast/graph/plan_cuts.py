@@ -49,22 +49,26 @@ class CutLimits:
         least_saved: the work that a cut must save, beside what cuts below it save.
         least_left: which part of the plan's work must be left above a cut.
         most_cost: which part of the plan's work all cuts together may cost.
+        most_cost_beside_shuffles: which part they may cost where what shuffles write is kept, which
+            saves the same program more: cuts are left to a changed one.
         cost_of_byte: the work of writing and reading a byte of a cut.
         cost_of_cut: the work that each cut costs beside that: a further Spark job.
         most_cuts: how many cuts a plan gets.
         least_retained: the work of a plan of which nothing but its shuffles is kept.
-        before_shuffles: a plan may be cut below its lowest shuffles too. Where shuffles' files are
-            kept, these hold the same rows, other than those of shuffles by range.
+        keeps_shuffles: what shuffles write is kept, other than those by range, where a plan does
+            enough and there are no doubts about it. Then it isn't cut below its lowest shuffles:
+            their files hold the same rows.
     """
 
     least_saved: int = 64 * MIB
     least_left: float = 0.1
     most_cost: float = 0.15
+    most_cost_beside_shuffles: float = 0.08
     cost_of_byte: float = 8
     cost_of_cut: int = 16 * MIB
     most_cuts: int = 8
     least_retained: int = 256 * MIB
-    before_shuffles: bool = True
+    keeps_shuffles: bool = False
 
 
 def choose_cuts(
@@ -124,13 +128,18 @@ class _Choice:
         self._counted: dict[str, Counter[str]] = {}
         self._below: dict[str, dict[str, CanonicalNode]] = {}
         self.whole = self._work(root)
+        self._keeps_shuffles = (
+            limits.keeps_shuffles and self.whole >= limits.least_retained and not root.all_doubts()
+        )
 
     def run(self) -> tuple[CanonicalNode, ...]:
         limits = self._limits
         if self.whole < limits.least_saved:
             return ()
         candidates = {each.digest: each for each in self._candidates()}
-        affordable = self.whole * limits.most_cost
+        affordable = self.whole * (
+            limits.most_cost_beside_shuffles if self._keeps_shuffles else limits.most_cost
+        )
         while len(self._chosen) < limits.most_cuts:
             gains = {
                 digest: self._gain(node)
@@ -164,11 +173,8 @@ class _Choice:
     def _is_input(self, node: CanonicalNode, shuffling: CanonicalNode) -> bool:
         """Whether a shuffle's input may be a cut."""
         return (
-            self._limits.before_shuffles
+            not self._keeps_shuffles
             or shuffling.operator in _BY_RANGE
-            # Nobody keeps the shuffles of a plan that does little, or is in doubt.
-            or self.whole < self._limits.least_retained
-            or bool(self._root.all_doubts())
             or any(self._facts(each).shuffles for each in node.walk())
         )
 

@@ -14,6 +14,7 @@ import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
 import java.security.DigestOutputStream;
 import java.security.MessageDigest;
 import java.util.ArrayList;
@@ -26,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
@@ -177,9 +179,9 @@ public final class RetainedShuffles {
             Set names = new HashSet(Arrays.asList(hosts.split(" ")));
             names.remove("");
             nodes = new Nodes(context, names);
-            nodes.tryOut();
         }
         Job job = new Job(this, new File(directory).toPath(), nodes);
+        job.tryOut(new Trial(directory));
         jobs.put(id, job);
         if (context.isLocal()) {
             // A queue of its own: what other listeners hold up would be lost with the driver.
@@ -271,12 +273,27 @@ public final class RetainedShuffles {
         private final ConcurrentHashMap stages = new ConcurrentHashMap();
         private final ConcurrentHashMap contents = new ConcurrentHashMap();
         private final List troubles = new ArrayList();
+        private boolean keepsAll;
 
         /** The nodes are null where tasks run in this process. */
         Job(RetainedShuffles owner, Path home, Nodes nodes) {
             this.owner = owner;
             this.home = home;
             this.nodes = nodes;
+        }
+
+        /** Fails where tasks can't have our classes. */
+        void tryOut(Trial trial) {
+            List said = nodes == null ? trial.said() : nodes.saidBy(trial);
+            for (int number = 0; number < said.size(); number++) {
+                note((String) said.get(number));
+            }
+            keepsAll = said.isEmpty();
+        }
+
+        /** Whether what tasks write could be kept wherever that was tried out. */
+        public boolean keepsAll() {
+            return keepsAll;
         }
 
         /** What is written of these rows is kept, once it is known as what; null for others. */
@@ -662,6 +679,46 @@ public final class RetainedShuffles {
         }
     }
 
+    /** Links files from where Spark has its own to where they are to be kept. */
+    public static final class Trial extends AbstractFunction1 implements Serializable {
+        private final String directory;
+
+        Trial(String directory) {
+            this.directory = directory;
+        }
+
+        /** In a task: what is in the way. */
+        public Object apply(Object nothing) {
+            return CollectionConverters.asScala(said().iterator());
+        }
+
+        /** What is in the way in this process, which may have its files on several disks. */
+        List said() {
+            ArrayList said = new ArrayList();
+            File[] disks = blocks().diskBlockManager().localDirs();
+            for (int number = 0; number < disks.length; number++) {
+                try {
+                    link(disks[number].toPath());
+                } catch (IOException trouble) {
+                    said.add(RetainedShuffles.said(trouble));
+                }
+            }
+            return said;
+        }
+
+        private void link(Path disk) throws IOException {
+            String name = "holdfast-" + UUID.randomUUID();
+            Path file = Files.createFile(disk.resolve(name), new FileAttribute[0]);
+            Path kept = new File(directory).toPath().resolve(name);
+            try {
+                Files.createLink(kept, file);
+            } finally {
+                Files.deleteIfExists(kept);
+                Files.delete(file);
+            }
+        }
+    }
+
     /** The machines of a cluster. */
     static final class Nodes {
         // In milliseconds: executors come up with the driver, one a little later than another.
@@ -678,11 +735,10 @@ public final class RetainedShuffles {
             this.troubles = context.collectionAccumulator();
         }
 
-        /** Has a task do nothing, which fails where tasks can't have our classes. */
-        void tryOut() {
-            ClassTag text = ClassTag$.MODULE$.apply(String.class);
-            context.makeRDD((Seq) Nil$.MODULE$.$colon$colon(""), 1, text)
-                .mapPartitions(new Adopting("", -1, 0, 0, troubles), false, text).collect();
+        /** What is in the way where executors are by now, or on one node, if none is up yet. */
+        List saidBy(Trial trial) {
+            Object[] said = on(known(false), trial, String.class);
+            return Arrays.asList(said);
         }
 
         /** What is left of a shuffle, linked to where an executor of each machine has its files. */
@@ -700,16 +756,22 @@ public final class RetainedShuffles {
 
         /** What a function of partitions gives in a task on each machine that may have something. */
         Object[] onEach(AbstractFunction1 task, Class kind) throws InterruptedException {
+            Map executors = executors();
+            return executors.isEmpty() ? new Object[0] : on(executors, task, kind);
+        }
+
+        /** The same in a task on each of these executors; anywhere, if there are none. */
+        private Object[] on(Map executors, AbstractFunction1 task, Class kind) {
             ArrayList places = new ArrayList();
-            java.util.Iterator executors = executors().values().iterator();
-            while (executors.hasNext()) {
-                BlockManagerId each = (BlockManagerId) executors.next();
+            java.util.Iterator each = executors.values().iterator();
+            while (each.hasNext()) {
+                BlockManagerId executor = (BlockManagerId) each.next();
                 // As Spark calls the place of what an executor has in its memory.
-                String place = "executor_" + each.host() + "_" + each.executorId();
+                String place = "executor_" + executor.host() + "_" + executor.executorId();
                 places.add(new Tuple2(place, Nil$.MODULE$.$colon$colon(place)));
             }
             if (places.isEmpty()) {
-                return new Object[0];
+                places.add(new Tuple2("", Nil$.MODULE$));
             }
             Seq wanted = CollectionConverters.asScala(places).toSeq();
             return (Object[]) context.makeRDD(wanted, ClassTag$.MODULE$.apply(String.class))
@@ -718,22 +780,23 @@ public final class RetainedShuffles {
 
         /** One of each machine that may have something, by its name. */
         private synchronized Map executors() throws InterruptedException {
-            Map found = known();
+            Map found = known(true);
             for (int waited = 0; !haveWaited && waited < EXECUTORS_WITHIN
                     && found.size() < hosts.size(); waited += 50) {
                 Thread.sleep(50L);
-                found = known();
+                found = known(true);
             }
             haveWaited = true;
             return found;
         }
 
-        private Map known() {
+        /** One of each machine, or of those that may have something. */
+        private Map known(boolean onlyHosts) {
             TreeMap found = new TreeMap();
             Iterator peers = blocks().master().getPeers(blocks().blockManagerId()).iterator();
             while (peers.hasNext()) {
                 BlockManagerId each = (BlockManagerId) peers.next();
-                if (hosts.contains(each.host())) {
+                if (!onlyHosts || hosts.contains(each.host())) {
                     found.putIfAbsent(each.host(), each);
                 }
             }

@@ -233,8 +233,9 @@ class RecoverableJobs:
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
         assert self._settings.limits is not None
-        cut = self._queries.cut(request.query.plan, request.inputs, self._settings.limits)
-        return None if cut is None else PlannedCuts(request.query, cut)
+        limits = replace(self._settings.limits, keeps_shuffles=self._engine.keeps_shuffles)
+        cut = self._queries.cut(request.query.plan, request.inputs, limits)
+        return None if cut is None else PlannedCuts(request.query, cut, limits)
 
     def _vertices(self, request: JobRequest[Query], planned: PlannedCuts | None) -> tuple[str, ...]:
         """The datasets that a table's job is cut at, and those that it is to leave behind."""

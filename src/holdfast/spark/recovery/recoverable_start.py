@@ -18,6 +18,7 @@ from holdfast.errors import (
     StorageError,
 )
 from holdfast.eventstore.events import JobStatus
+from holdfast.graph.plan_cuts import CutLimits
 from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import JobID
 from holdfast.runtime.job_master import JobRequest
@@ -177,6 +178,9 @@ class RecoverableStart:
             )
             return None
         self._shuffles = self._retained(engine.spark, self._storage)
+        limits = self._limits()
+        if planned is not None and limits is not None:
+            planned = planned.by(limits, queries)
         dealing = self._dealing(engine, request, planned)
         self.start.update(
             dealing=dealing.settings,
@@ -212,7 +216,7 @@ class RecoverableStart:
             vertices,
             self._shuffles,
             request.inputs,
-            self._settings.limits,
+            limits,
             planned,
             dealing,
             written,
@@ -227,6 +231,14 @@ class RecoverableStart:
         # A job's first start has nothing to look for.
         hosts = () if self.start.previous is None else storage.hosts
         return RetainedShuffles.of(spark, directory, hosts)
+
+    def _limits(self) -> CutLimits | None:
+        """Where plans are worth cutting, by what is kept beside the cuts."""
+        limits = self._settings.limits
+        if limits is None:
+            return None
+        keeps = self._shuffles is not None and self._shuffles.keeps_all
+        return replace(limits, keeps_shuffles=keeps)
 
     def _dealing(
         self, engine: JobEngine, request: JobRequest[Query], planned: PlannedCuts | None

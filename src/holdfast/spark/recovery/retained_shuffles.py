@@ -138,6 +138,11 @@ class RetainedShuffles:
             return None
 
     @property
+    def keeps_all(self) -> bool:
+        """Whether what tasks write can be kept wherever they run, as far as that has been tried."""
+        return bool(self._job.keepsAll())
+
+    @property
     def directory_here(self) -> Path | None:
         """Where the files are, if all of them are on this machine."""
         return self._directory if _is_local(self._spark) else None
