@@ -33,6 +33,7 @@ from holdfast.errors import (
     UnsupportedSessionError,
     UnsupportedTypeError,
 )
+from holdfast.spark.session_settings import settings_below
 from tests.short_lived_jvm import environment_of_program
 
 DIRECTORY = "intermediate-result-storage.directory"
@@ -101,6 +102,19 @@ def test_an_unknown_key_names_the_nearest(
         assert raised.value.value == "zstd"
     with pytest.raises(ConfigurationError, match="known keys are"):
         Environment(spark, config={"colour": "red"})
+
+
+def test_settings_are_found_by_what_their_keys_begin_with(
+    configured: Callable[[str, str], SparkSession],
+) -> None:
+    odd = "a -> b\nspark.holdfast.no, x\0"
+    session = configured("spark.holdfast.odd", odd)
+    session.conf.set("spark.holdfastly", "x")
+    assert settings_below(session, "spark.holdfast.") == {"spark.holdfast.odd": odd}
+    known = {**dict(session.sparkContext.getConf().getAll()), **session.conf.getAll}
+    for prefix in ("spark.app.", "spark.sql.", ""):
+        expected = {key: value for key, value in known.items() if key.startswith(prefix)}
+        assert settings_below(session, prefix) == expected
 
 
 def test_an_ill_typed_value_names_what_is_expected(

@@ -52,6 +52,7 @@ from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
     JOB_RECOVERY_ENABLED,
+    SPARK_PREFIX,
     Configuration,
 )
 from holdfast.errors import (
@@ -100,7 +101,7 @@ from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
 from holdfast.spark.row_comparison import SparkResultVerifier
-from holdfast.spark.session_settings import session_inputs
+from holdfast.spark.session_settings import session_inputs, settings_below
 from holdfast.spark.source_versions import SourceAccess, SourceVersions
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
@@ -177,8 +178,7 @@ class Environment(StreamEnvironment):
         if self.spark.sparkContext._jsc is None:
             raise SessionStoppedError()
         self.configuration = Configuration.merged(
-            {**dict(self.spark.sparkContext.getConf().getAll()), **self.spark.conf.getAll},
-            config or {},
+            settings_below(self.spark, SPARK_PREFIX), config or {}
         )
         tables_of_sessions.install()
         self._main = self

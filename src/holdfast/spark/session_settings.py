@@ -65,6 +65,26 @@ def of_hadoop(inputs: SessionInputs) -> dict[str, str]:
     return {key: value for key, value in inputs.settings.items() if key.startswith(_HADOOP)}
 
 
+def settings_below(spark: SparkSession, prefix: str) -> dict[str, str]:
+    """The settings of a session, or else of its context, whose keys begin in one way.
+
+    PySpark's own copies of all settings take hundreds of calls of the JVM.
+
+    Args:
+        spark: the session.
+        prefix: what their keys begin with.
+    """
+    found = {
+        prefix + str(each._1()): str(each._2())
+        for each in spark.sparkContext._jsc.sc().getConf().getAllWithPrefix(prefix)
+    }
+    of_session = spark._jsparkSession.conf().getAll()
+    for key in str(of_session.keys().mkString("\n")).split("\n"):
+        if key.startswith(prefix):
+            found[key] = str(of_session.apply(key))
+    return found
+
+
 def session_under(
     spark: SparkSession, inputs: SessionInputs, more: Mapping[str, str] | None = None
 ) -> Any:
