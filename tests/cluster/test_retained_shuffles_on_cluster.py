@@ -139,6 +139,12 @@ def test_what_shuffle_files_hold_is_not_kept_beside_them(
     query = f"{few}.groupBy('w').count().groupBy('count').agg(F.count('*'))"
     assert driver(f"rows(env.from_dataframe({query}))") == driver(f"rows({query})")
     assert driver("len(env.last_job_result.vertices)") == 1
+    # Whether files can be kept on a node is tried out once.
+    jobs = "len(spark.sparkContext.statusTracker().getJobIdsForGroup())"
+    first = driver(jobs)
+    driver(f"rows(env.from_dataframe({query}))")
+    second = driver(jobs)
+    assert driver(f"rows({query})") and second - first == driver(jobs) - second
     driver.end()
 
 

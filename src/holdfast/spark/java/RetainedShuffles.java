@@ -136,6 +136,8 @@ public final class RetainedShuffles {
     final BiFunction broadcasts;
     final TreeNodeTag position = new TreeNodeTag("holdfast.position");
     final ConcurrentHashMap jobs = new ConcurrentHashMap();
+    /** By where executors keep what jobs leave, on which machines of a cluster that can be. */
+    private final ConcurrentHashMap tried = new ConcurrentHashMap();
     private final Set extended = java.util.Collections.newSetFromMap(new IdentityHashMap());
 
     /**
@@ -181,13 +183,19 @@ public final class RetainedShuffles {
             nodes = new Nodes(context, names);
         }
         Job job = new Job(this, new File(directory).toPath(), nodes);
-        job.tryOut(new Trial(directory));
+        job.tryOut(new Trial(directory), triedIn(new File(directory).getParentFile()));
         jobs.put(id, job);
         if (context.isLocal()) {
             // A queue of its own: what other listeners hold up would be lost with the driver.
             context.listenerBus().addToQueue(job, "holdfast-shuffles");
         }
         return job;
+    }
+
+    // The directory of a job lies beside those of others.
+    private Set triedIn(File ofJob) {
+        tried.putIfAbsent(String.valueOf(ofJob.getParent()), ConcurrentHashMap.newKeySet());
+        return (Set) tried.get(String.valueOf(ofJob.getParent()));
     }
 
     public void close(String id) {
@@ -283,8 +291,8 @@ public final class RetainedShuffles {
         }
 
         /** Fails where tasks can't have our classes. */
-        void tryOut(Trial trial) {
-            List said = nodes == null ? trial.said() : nodes.saidBy(trial);
+        void tryOut(Trial trial, Set tried) {
+            List said = nodes == null ? trial.said() : nodes.saidBy(trial, tried);
             for (int number = 0; number < said.size(); number++) {
                 note((String) said.get(number));
             }
@@ -735,10 +743,23 @@ public final class RetainedShuffles {
             this.troubles = context.collectionAccumulator();
         }
 
-        /** What is in the way where executors are by now, or on one node, if none is up yet. */
-        List saidBy(Trial trial) {
-            Object[] said = on(known(false), trial, String.class);
-            return Arrays.asList(said);
+        /**
+         * What is in the way on the machines of executors where nobody has tried, or on any machine
+         * if no executor is up yet.
+         */
+        List saidBy(Trial trial, Set tried) {
+            Map executors = known(false);
+            if (!executors.isEmpty()) {
+                executors.keySet().removeAll(tried);
+                if (executors.isEmpty()) {
+                    return new ArrayList();
+                }
+            }
+            List said = Arrays.asList(on(executors, trial, String.class));
+            if (said.isEmpty()) {
+                tried.addAll(executors.keySet());
+            }
+            return said;
         }
 
         /** What is left of a shuffle, linked to where an executor of each machine has its files. */
