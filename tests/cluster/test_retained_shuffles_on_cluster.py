@@ -55,17 +55,27 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def killed(
-    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
-) -> str:
-    """What a driver was computing when it was killed, half of its map tasks being done."""
-    data = str(tmp_path / "data")
+def data(tmp_path: Path) -> str:
+    return str(tmp_path / "data")
+
+
+@pytest.fixture
+def first(
+    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, data: str
+) -> Any:
+    """A driver that has written the rows that jobs read."""
     driver = start_driver(cluster, settings)
     assert driver(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
+    return driver
+
+
+@pytest.fixture
+def killed(cluster: LocalCluster, first: Any, data: str) -> str:
+    """What a driver was computing when it was killed, half of its map tasks being done."""
     job = f"summed_slowly({data!r}, 1)"
-    driver.tell(job)
+    first.tell(job)
     assert wait_for(lambda: True if all(left(cluster)) else None, SECONDS)
-    driver.program.kill_all()
+    first.program.kill_all()
     assert len(set.union(*left(cluster))) < FILES
     return job
 
@@ -103,12 +113,13 @@ def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
 
 
 def test_what_was_collected_for_a_broadcast_is_not_collected_again(
-    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
+    cluster: LocalCluster,
+    start_driver: Callable[..., Any],
+    settings: Settings,
+    first: Any,
+    data: str,
 ) -> None:
-    data = str(tmp_path / "data")
     job = f"broadcast_slowly({data!r}, 1)"
-    first = start_driver(cluster, settings)
-    assert first(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
     first.tell(job)
     assert wait_for(lambda: True if all(collected(cluster)) else None, SECONDS)
     first.program.kill_all()
@@ -129,23 +140,21 @@ def test_what_was_collected_for_a_broadcast_is_not_collected_again(
     third.end()
 
 
-def test_what_shuffle_files_hold_is_not_kept_beside_them(
-    cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, tmp_path: Path
-) -> None:
-    data = str(tmp_path / "data")
-    driver = start_driver(cluster, settings)
-    assert driver(f"numbers({ROWS}, {FILES}).write.parquet({data!r})") is None
+def test_what_shuffle_files_hold_is_not_kept_beside_them(first: Any, data: str) -> None:
+    # Another node would be tried out when it comes up.
+    executors = "spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1"
+    assert wait_for(lambda: True if first(executors) == 2 else None, SECONDS)
     few = f"spark.read.parquet({data!r}).where('id < 40')"
     query = f"{few}.groupBy('w').count().groupBy('count').agg(F.count('*'))"
-    assert driver(f"rows(env.from_dataframe({query}))") == driver(f"rows({query})")
-    assert driver("len(env.last_job_result.vertices)") == 1
+    assert first(f"rows(env.from_dataframe({query}))") == first(f"rows({query})")
+    assert first("len(env.last_job_result.vertices)") == 1
     # Whether files can be kept on a node is tried out once.
     jobs = "len(spark.sparkContext.statusTracker().getJobIdsForGroup())"
-    first = driver(jobs)
-    driver(f"rows(env.from_dataframe({query}))")
-    second = driver(jobs)
-    assert driver(f"rows({query})") and second - first == driver(jobs) - second
-    driver.end()
+    before = first(jobs)
+    first(f"rows(env.from_dataframe({query}))")
+    after = first(jobs)
+    assert first(f"rows({query})") and after - before == first(jobs) - after
+    first.end()
 
 
 @pytest.mark.soak

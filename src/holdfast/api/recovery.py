@@ -52,9 +52,9 @@ def job_records(configuration: Configuration) -> HighAvailabilityStorage | None:
     return HighAvailabilityStorage(directory)
 
 
-def _limits(least_saved: int) -> CutLimits:
+def _limits(least_saved: int, *, keeps_shuffles: bool) -> CutLimits:
     """When cuts are worth it; who wants them over small data does not mind what they cost."""
-    usual = CutLimits()
+    usual = CutLimits(keeps_shuffles=keeps_shuffles)
     part = min(1.0, least_saved / usual.least_saved)
     return replace(
         usual,
@@ -85,7 +85,9 @@ def recoverable_jobs(
 
     settings = RecoverySettings(
         name=configuration.get(PIPELINE_NAME),
-        limits=_limits(configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT)),
+        limits=_limits(
+            configuration.get(JOB_RECOVERY_MIN_VERTEX_INPUT), keeps_shuffles=engine.keeps_shuffles
+        ),
         write_buffer_size=configuration.get(EVENT_STORE_WRITE_BUFFER_SIZE),
         flush_interval=configuration.get(EVENT_STORE_FLUSH_INTERVAL),
         after_errors=configuration.get(JOB_RECOVERY_AFTER_ERRORS),

@@ -180,10 +180,10 @@ public final class RetainedShuffles {
         if (!context.isLocal()) {
             Set names = new HashSet(Arrays.asList(hosts.split(" ")));
             names.remove("");
-            nodes = new Nodes(context, names);
+            nodes = new Nodes(context, names, triedFor(new File(directory)));
         }
         Job job = new Job(this, new File(directory).toPath(), nodes);
-        job.tryOut(new Trial(directory), triedIn(new File(directory).getParentFile()));
+        job.tryOut(new Trial(directory));
         jobs.put(id, job);
         if (context.isLocal()) {
             // A queue of its own: what other listeners hold up would be lost with the driver.
@@ -192,10 +192,11 @@ public final class RetainedShuffles {
         return job;
     }
 
-    // The directory of a job lies beside those of others.
-    private Set triedIn(File ofJob) {
-        tried.putIfAbsent(String.valueOf(ofJob.getParent()), ConcurrentHashMap.newKeySet());
-        return (Set) tried.get(String.valueOf(ofJob.getParent()));
+    private Set triedFor(File directory) {
+        // What a job leaves lies in a directory of its own, beside those of others.
+        String place = String.valueOf(directory.getParentFile().getParent());
+        tried.putIfAbsent(place, ConcurrentHashMap.newKeySet());
+        return (Set) tried.get(place);
     }
 
     public void close(String id) {
@@ -291,8 +292,8 @@ public final class RetainedShuffles {
         }
 
         /** Fails where tasks can't have our classes. */
-        void tryOut(Trial trial, Set tried) {
-            List said = nodes == null ? trial.said() : nodes.saidBy(trial, tried);
+        void tryOut(Trial trial) {
+            List said = nodes == null ? trial.said() : nodes.saidBy(trial);
             for (int number = 0; number < said.size(); number++) {
                 note((String) said.get(number));
             }
@@ -734,12 +735,17 @@ public final class RetainedShuffles {
         final CollectionAccumulator troubles;
         private final SparkContext context;
         private final Set hosts;
+        private final Set tried;
         private boolean haveWaited;
 
-        /** The hosts are those that earlier drivers may have left something on. */
-        Nodes(SparkContext context, Set hosts) {
+        /**
+         * @param hosts those that earlier drivers may have left something on
+         * @param tried those where files are known to be kept
+         */
+        Nodes(SparkContext context, Set hosts, Set tried) {
             this.context = context;
             this.hosts = hosts;
+            this.tried = tried;
             this.troubles = context.collectionAccumulator();
         }
 
@@ -747,7 +753,7 @@ public final class RetainedShuffles {
          * What is in the way on the machines of executors where nobody has tried, or on any machine
          * if no executor is up yet.
          */
-        List saidBy(Trial trial, Set tried) {
+        List saidBy(Trial trial) {
             Map executors = known(false);
             if (!executors.isEmpty()) {
                 executors.keySet().removeAll(tried);

@@ -229,11 +229,11 @@ class RecoverableJobs:
 
     def _retains(self, planned: PlannedCuts | None) -> bool:
         """Whether what a job's shuffles write is kept, if nothing else is."""
-        return planned is not None and planned.cut.retains and self._engine.keeps_shuffles
+        return planned is not None and planned.cut.retains and planned.limits.keeps_shuffles
 
     def _planned(self, request: JobRequest[Query]) -> PlannedCuts | None:
-        assert self._settings.limits is not None
-        limits = replace(self._settings.limits, keeps_shuffles=self._engine.keeps_shuffles)
+        limits = self._settings.limits
+        assert limits is not None
         cut = self._queries.cut(request.query.plan, request.inputs, limits)
         return None if cut is None else PlannedCuts(request.query, cut, limits)
 

@@ -233,7 +233,7 @@ class RecoverableStart:
         return RetainedShuffles.of(spark, directory, hosts)
 
     def _limits(self) -> CutLimits | None:
-        """Where plans are worth cutting, by what is kept beside the cuts."""
+        """Where plans are worth cutting, by what turned out to be kept beside the cuts."""
         limits = self._settings.limits
         if limits is None:
             return None

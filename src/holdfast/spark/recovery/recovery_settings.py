@@ -14,7 +14,8 @@ class RecoverySettings:
 
     Attributes:
         name: what the person calls the program's jobs; None where they are known by their digest.
-        limits: where plans are worth cutting; None where they are not cut.
+        limits: where plans are worth cutting, if what can be kept beside cuts turns out to be;
+            None where they are not cut.
         write_buffer_size: in bytes; `job-event.store.write-buffer.size`.
         flush_interval: `job-event.store.write-buffer.flush-interval`.
         after_errors: `execution.batch.job-recovery.after-errors`.
