@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks import figure_report, tpch
 from benchmarks.cache import hits, keeping, planning, report, small_files
 from benchmarks.cache.session import start
-from benchmarks.cache.ways import all_ways
+from benchmarks.cache.ways import Way, all_ways
 from holdfast import Environment
 
 PARTS = ("keeping", "planning", "hits", "small-files")
@@ -40,7 +40,7 @@ def main() -> int:
             if "keeping" in parts:
                 ways = all_ways(spark, home)
                 if arguments.ways:
-                    ways = [way for way in ways if way.name in arguments.ways.split(",")]
+                    ways = _named(ways, arguments.ways.split(","))
                 timings = keeping.measure(
                     spark, ways, arguments.rounds, lambda text: print(text, file=sys.stderr)
                 )
@@ -61,6 +61,14 @@ def main() -> int:
         finally:
             spark.stop()
     return 0
+
+
+def _named(ways: list[Way], names: list[str]) -> list[Way]:
+    by_name = {way.name: way for way in ways}
+    unknown = [name for name in names if name not in by_name]
+    if unknown:
+        sys.exit(f"No way is called {', '.join(unknown)}; there are {', '.join(by_name)}.")
+    return [by_name[name] for name in names]
 
 
 if __name__ == "__main__":

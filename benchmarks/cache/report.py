@@ -25,7 +25,24 @@ TWO_JOBS = "Holdfast in two jobs"
 OURS = "Holdfast"
 
 
-FIRST_JOB_TARGETS = {PERSIST: 0.6, PLAIN: 1.5, TWO_JOBS: 0.75}
+_TARGETS: list[tuple[str, str, str, float]] = [
+    *(
+        (f"first job / {other}", FIRST_JOB, other, target)
+        for other, target in {PERSIST: 0.6, PLAIN: 1.5, TWO_JOBS: 0.75}.items()
+    ),
+    (f"kept alone / {BY_HAND}", KEPT_ALONE, BY_HAND, 1.05),
+    *(
+        (
+            f"{question.name} ({question.kind.value}) / {PERSIST}",
+            question.name,
+            PERSIST,
+            0.9 if question.kind is Kind.BROAD else 0.5,
+        )
+        for question in QUESTIONS
+    ),
+    *((f"{question.name} / {BY_HAND}", question.name, BY_HAND, 1.1) for question in QUESTIONS),
+]
+"""What is said of it, a measure, the way that Holdfast is compared with, at most."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +66,12 @@ class Verdict:
 
 
 def verdicts(timings: Timings) -> list[Verdict]:
-    """Every ratio of keeping and asking that has a target."""
-    judged = [
-        Verdict(f"first job / {other}", _ratio(timings, FIRST_JOB, other), target)
-        for other, target in FIRST_JOB_TARGETS.items()
+    """Every ratio of keeping and asking that has a target, of the ways that were measured."""
+    return [
+        Verdict(what, _ratio(timings, measure, other), target)
+        for what, measure, other, target in _TARGETS
+        if {OURS, other} <= timings[measure].keys()
     ]
-    judged.append(Verdict(f"kept alone / {BY_HAND}", _ratio(timings, KEPT_ALONE, BY_HAND), 1.05))
-    for question in QUESTIONS:
-        target = 0.9 if question.kind is Kind.BROAD else 0.5
-        ratio = _ratio(timings, question.name, PERSIST)
-        what = f"{question.name} ({question.kind.value}) / {PERSIST}"
-        judged.append(Verdict(what, ratio, target))
-    for question in QUESTIONS:
-        ratio = _ratio(timings, question.name, BY_HAND)
-        judged.append(Verdict(f"{question.name} / {BY_HAND}", ratio, 1.1))
-    return judged
 
 
 def planning_verdicts(times: list[PlanningTime]) -> list[Verdict]:
