@@ -37,8 +37,8 @@ def fingerprint(script: Script) -> str:
 
 
 PROOFS = (
-    Proof("1: zeros of both signs under push-down", "push-down", 188, "0c0b4134"),
-    Proof("1: zeros of both signs under push-down", "push-down", 192, "7be4d29d"),
+    Proof("1: zeros of both signs under push-down", "push-down", 195, "2850c7ee"),
+    Proof("1: zeros of both signs under push-down", "push-down", 240, "fd55aa41"),
     Proof("2: produced from another query's expressions", "settings", 116, "aed43e53"),
     Proof("2: produced from another query's expressions", "settings", 118, "3c0651f8"),
     Proof("3: settings changed while a job produces", "threads", 41, "36b0f565"),
