@@ -6,8 +6,6 @@ import argparse
 import itertools
 import json
 import logging
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from holdfast import Environment
 from tests.fuzz.classes import CLASSES, FAMILIES, PAIRS, case, family_of, pair_of
 from tests.fuzz.family import Family, together, variants_of
 from tests.fuzz.player import Counts, Finding, Player
-from tests.fuzz.proofs import PROOFS
+from tests.fuzz.proving import prove
 from tests.fuzz.script import Script, snippet
 from tests.fuzz.session import fuzz_session
 from tests.fuzz.shrink import shrunk
@@ -68,7 +66,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
     arguments = parser.parse_args()
     if arguments.prove:
-        return prove(arguments.output)
+        return prove(arguments.output, _say)
     if arguments.without:
         UNFIXED[arguments.without]()
     # PySpark logs every error, and errors are answers here.
@@ -225,30 +223,6 @@ class Fuzz:
             "findings": [f"{each.script.label}: {each.kind}" for each in self.findings],
         }
         (self._output / "fuzz.json").write_text(json.dumps(document, indent=2) + "\n")
-
-
-def prove(output: Path) -> int:
-    """Plays the cases that have found bugs, each with its fix taken out; 0 when all are found."""
-    missed = 0
-    for bug, proofs in itertools.groupby(PROOFS, lambda each: each.bug):
-        found = []
-        for proof in proofs:
-            case_of = f"{proof.name}:{proof.seed}"
-            arguments = ["--without", bug[0], "--case", case_of, "--attempts", "0"]
-            ended = subprocess.run(
-                [sys.executable, "-m", "tests.fuzz.fuzz", *arguments, "--output", str(output)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            told = re.search(r"^FOUND .*: (.+) -> ", ended.stdout, re.MULTILINE)
-            if told:
-                found.append(f"{case_of} ({told[1]})")
-            elif ended.returncode:
-                _say(ended.stderr[-2000:])
-        missed += not found
-        _say(f"bug {bug}: {'found by ' + ', '.join(found) if found else 'NOT found'}")
-    return 1 if missed else 0
 
 
 def _reads(counted: Counter[tuple[str, bool]]) -> Iterator[tuple[str, int, int]]:

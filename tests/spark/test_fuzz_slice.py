@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,7 +12,11 @@ from tests.fuzz.classes import CLASSES, FAMILIES, case, family_of
 from tests.fuzz.player import Finding, Player
 from tests.fuzz.playing import playing
 from tests.fuzz.proofs import PROOFS, Proof, fingerprint
+from tests.fuzz.proving import found_without_fix
 from tests.fuzz.script import snippet
+
+BY_TEXTS = [each.name for each in PROOFS].index("literals")
+"""Of the proofs, one whose fix stands in a Java class, as most do."""
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +35,13 @@ def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
     assert fingerprint(script) == proof.fingerprint, "another case, which proves nothing"
     assert_nothing(player.play(script), f"bug {proof.bug}\n{snippet(script)}")
     assert player.counts.invalid == refused, "plain Spark takes the case's plans"
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.name} {proof.seed}")
+@pytest.mark.sampled(len(PROOFS), BY_TEXTS)
+def test_a_bug_is_found_where_its_fix_is_taken_out(proof: Proof, tmp_path: Path) -> None:
+    assert found_without_fix(proof, tmp_path)
 
 
 @pytest.mark.timeout(0)
