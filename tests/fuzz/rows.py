@@ -1,20 +1,26 @@
-"""Rows to the last bit: -0.0 isn't 0.0, and one text that isn't UTF-8 isn't another one."""
+"""Rows to the last bit: -0.0 isn't 0.0, and one text that isn't UTF-8 isn't another one.
+
+NaN is NaN, whatever its bits are: Spark's comparisons and hashes don't tell them apart, and its writer of
+Parquet makes them the same.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 # Where Python has put an object is chance; that a text shows it, nobody can see beforehand.
 _ADDRESS = re.compile(rb"\b0x[0-9a-f]{8,}")
-_BITS = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,8 @@ def _values(array: pa.Array) -> list[Any]:
         texts = array.view(pa.binary()).to_pylist()
         values = [text if text is None else _ADDRESS.sub(b"0x", text) for text in texts]
     elif kind in _BITS:
-        values = array.view(_BITS[kind]).to_pylist()
+        one_nan = pc.if_else(pc.is_nan(array), pa.scalar(math.nan, kind), array)
+        values = one_nan.view(_BITS[kind]).to_pylist()
     elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         values = array.view(pa.int64()).to_pylist()
     else:
