@@ -194,6 +194,26 @@ ASKED = [each.format("x", value) for each in CONDITIONS for value in VALUES] + [
     for value in VALUES[:2]
     for column in FLOATING[1:]
 ]
+TEXTS = [
+    "CAST(X'fe' AS STRING)",
+    "CAST(X'ff' AS STRING)",
+    "CAST(X'61ff' AS STRING)",
+    "CAST(X'efbfbd' AS STRING)",
+    "'a'",
+    "'é'",
+]
+ASKED_OF_TEXTS = [
+    each.format(column, text)
+    for each in (
+        *(f"{{0}} {sign} {{1}}" for sign in ("=", "<=>", "<>", "<", "<=", ">", ">=")),
+        *(f"NOT ({{0}} {sign} {{1}})" for sign in ("=", "<=>", "<=")),
+        *("{0} IN ({1}, 'q')", "{0} NOT IN ({1}, 'q')", "{0} BETWEEN {1} AND 'é'"),
+        *("startswith({0}, {1})", "endswith({0}, {1})", "contains({0}, {1})"),
+        "{0} = {1} AND k > 5 OR k = 11",
+    )
+    for text in TEXTS[:4]
+    for column in ("v", "s.v")
+]
 TOGETHER = 15
 """So many are asked in one job, which takes less time than a job for each."""
 
@@ -214,19 +234,39 @@ def floating(spark: SparkSession) -> DataFrame:
 def test_no_row_is_lost_to_the_sign_of_a_zero(
     spark: SparkSession, env: Environment, settings: Any, reader: dict[str, str]
 ) -> None:
-    source = floating(spark)
     with settings(reader | NO_CODEGEN | {"spark.sql.adaptive.enabled": "false"}):
-        hot = env.from_dataframe(source).cache()
-        hot.count()
-        read, flags = hot.to_dataframe(), [f"{each} AS c{n}" for n, each in enumerate(ASKED)]
-        assert Scans(read).locations
-        # Spark alone, over rows that are nowhere written.
-        expected = source.selectExpr("k", *flags).collect()
-        for start in range(0, len(ASKED), TOGETHER):
-            some = list(enumerate(ASKED))[start : start + TOGETHER]
-            asked = [read.where(each).select(F.lit(n).alias("n"), "k") for n, each in some]
-            found = sorted(map(tuple, reduce(DataFrame.unionAll, asked).collect()))
-            assert found == [(n, row.k) for n, _ in some for row in expected if row[f"c{n}"]], some
+        assert_no_row_is_lost(env, floating(spark), ASKED)
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
+def test_no_row_is_lost_to_texts_that_are_not_utf_8(
+    spark: SparkSession, env: Environment, settings: Any, reader: dict[str, str]
+) -> None:
+    with settings(reader | {"spark.sql.adaptive.enabled": "false"}):
+        assert_no_row_is_lost(env, texts(spark), ASKED_OF_TEXTS)
+
+
+def texts(spark: SparkSession) -> DataFrame:
+    """Texts that are UTF-8 and others: alone in some files, and mixed in others."""
+    cases = " ".join(f"WHEN {n} THEN {text}" for n, text in enumerate(TEXTS))
+    numbers = spark.range(0, 72, 1, 18).selectExpr(
+        "id AS k", f"CASE IF(id < 48, id DIV 8, id % 7) {cases} END AS v"
+    )
+    return numbers.selectExpr("*", "struct(k, v) AS s")
+
+
+def assert_no_row_is_lost(env: Environment, source: DataFrame, conditions: list[str]) -> None:
+    hot = env.from_dataframe(source).cache()
+    hot.count()
+    read, flags = hot.to_dataframe(), [f"{each} AS c{n}" for n, each in enumerate(conditions)]
+    assert Scans(read).locations
+    # Spark alone, over rows that are nowhere written.
+    expected = source.selectExpr("k", *flags).collect()
+    for start in range(0, len(conditions), TOGETHER):
+        some = list(enumerate(conditions))[start : start + TOGETHER]
+        asked = [read.where(each).select(F.lit(n).alias("n"), "k") for n, each in some]
+        found = sorted(map(tuple, reduce(DataFrame.unionAll, asked).collect()))
+        assert found == [(n, row.k) for n, _ in some for row in expected if row[f"c{n}"]], some
 
 
 @pytest.mark.parametrize("column", FLOATING)

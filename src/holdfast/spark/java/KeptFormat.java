@@ -16,6 +16,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.UserDefinedType;
 import scala.Function1;
+import scala.Product;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
@@ -25,11 +26,13 @@ import scala.jdk.javaapi.CollectionConverters;
  * Reads Parquet as Spark does, but so that no setting of a session changes the rows.
  *
  * Parquet takes 0.0 and -0.0 for two numbers where it looks at statistics, dictionaries and records,
- * so that it must not see what is asked of floating point columns. Columns are found by their names:
- * kept files have no ids of fields.
+ * so that it must not see what is asked of floating point columns. Nor must it see texts that aren't
+ * UTF-8, of which Spark's filters have others. Columns are found by their names: kept files have no ids
+ * of fields.
  */
 public final class KeptFormat extends ParquetFileFormat {
     static final String FIELD_ID = "spark.sql.parquet.fieldId.read.";
+    static final int REPLACED = 0xFFFD;
 
     final boolean splits;
 
@@ -56,7 +59,7 @@ public final class KeptFormat extends ParquetFileFormat {
         Iterator each = filters.iterator();
         while (each.hasNext()) {
             Filter filter = (Filter) each.next();
-            if (isExact(filter, data)) {
+            if (isExact(filter, data) && !hasReplaced(filter)) {
                 pushed.add(filter);
             }
         }
@@ -88,6 +91,29 @@ public final class KeptFormat extends ParquetFileFormat {
             }
         }
         return true;
+    }
+
+    /** Whether a text of a filter may have had bytes that no text of Java's has. */
+    static boolean hasReplaced(Object part) {
+        if (part instanceof String) {
+            return ((String) part).indexOf(REPLACED) >= 0;
+        }
+        if (part instanceof Object[]) {
+            Object[] parts = (Object[]) part;
+            for (int index = 0; index < parts.length; index++) {
+                if (hasReplaced(parts[index])) {
+                    return true;
+                }
+            }
+        } else if (part instanceof Product) {
+            Iterator parts = ((Product) part).productIterator();
+            while (parts.hasNext()) {
+                if (hasReplaced(parts.next())) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     static DataType field(DataType type, String name) {
