@@ -177,13 +177,15 @@ def test_explain_says_what_is_held_and_what_never_is(
         outlook(reusing, sums, capsys),
     )
     twice = F.udf(lambda value: value * 2, "long")
-    drawn, called, floats = (
+    drawn, sketched, called, floats = (
         spark.range(9).where(F.rand(1) < 0.5).groupBy(F.col("id") % 3).count(),
+        spark.range(9).selectExpr("kll_sketch_agg_bigint(id) AS v"),
         spark.range(9).select(twice("id").alias("k")).groupBy("k").count(),
         spark.createDataFrame([(0.0,)], "x double").groupBy("x").count(),
     )
     for query, why in (
         (drawn, "rand is not deterministic"),
+        (sketched, "kll_sketch_agg_bigint may depend on more than its inputs"),
         (called, r"the rows of \w+EvalPython may depend on more than its inputs"),
         (floats, "normalizenanandzero may depend on more than its inputs"),
         (
@@ -195,6 +197,16 @@ def test_explain_says_what_is_held_and_what_never_is(
             said = outlook(reusing, query, capsys)
             assert re.search(rf"not reused: Exchange .*\n  as {why}\n", said), said
             query.collect()
+
+
+@pytest.mark.parametrize("action", [DataFrame.collect, DataFrame.toArrow])
+def test_what_is_left_alone_reads_nothing_that_is_held(
+    reusing: Reusing, tables: Path, action: Callable[[DataFrame], Any]
+) -> None:
+    by_shop(reusing.env.spark, tables).collect()
+    with reusing.live.left_alone():
+        assert reusing.reused(lambda: action(by_shop(reusing.env.spark, tables)))[1] == 0
+    assert reusing.reused(lambda: action(by_shop(reusing.env.spark, tables)))[1] == 1
 
 
 def test_explain_says_why_what_is_held_is_not_read(

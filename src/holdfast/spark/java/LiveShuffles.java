@@ -69,8 +69,8 @@ public final class LiveShuffles {
     final Times times = new Times();
     final LinkedHashMap held = new LinkedHashMap();
     final ArrayList queries = new ArrayList();
-    final ThreadLocal alone = new ThreadLocal();
-    /** Spark plans what Arrow or pandas is given in a thread of its own. */
+    // Spark plans what Arrow or pandas is given in a thread of its own.
+    final ThreadLocal alone = new InheritableThreadLocal();
     final ThreadLocal watched = new InheritableThreadLocal();
     long numbers = 0;
     long uses = 0;

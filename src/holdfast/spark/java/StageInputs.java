@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -62,6 +63,8 @@ public final class StageInputs implements BiFunction {
         "SubqueryBroadcastExec", "SubqueryExec", "UnionExec", "WholeStageCodegenExec",
         "WindowExec", "WindowGroupLimitExec"}));
     /** Expressions of Spark's own that run somebody else's code. */
+    /** Catalyst takes the sketches of quantiles for deterministic, but they draw what they drop. */
+    static final Pattern DRAWING = Pattern.compile("Kll(Sketch)?(Agg|Merge)\\w*");
     static final Set FOREIGN = new HashSet(Arrays.asList(new Object[] {
         "ApplyFunctionExpression", "CallMethodViaReflection", "ScalaUDF", "UserDefinedGenerator",
         "V2Aggregator"}));
@@ -242,7 +245,8 @@ public final class StageInputs implements BiFunction {
         return name.startsWith(EXPRESSIONS)
                 && !name.startsWith(EXPRESSIONS + "objects.")
                 && !simple.startsWith("Python")
-                && !FOREIGN.contains(simple);
+                && !FOREIGN.contains(simple)
+                && !DRAWING.matcher(simple).matches();
     }
 
     /** Notes a relation's listing; false where it can't be told what it reads. */
