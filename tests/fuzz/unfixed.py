@@ -17,7 +17,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge
 
 
 def _filters_of_zeros_are_pushed() -> None:
-    _change_java("KeptFormat", "if (isExact(filter, data))", "if (true)")
+    _change_java("KeptFormat", "isExact(filter, data) &&", "")
 
 
 def _plans_are_run_as_they_are() -> None:

@@ -62,9 +62,9 @@ public final class StageInputs implements BiFunction {
         "ShuffledHashJoinExec", "SortAggregateExec", "SortExec", "SortMergeJoinExec",
         "SubqueryBroadcastExec", "SubqueryExec", "UnionExec", "WholeStageCodegenExec",
         "WindowExec", "WindowGroupLimitExec"}));
-    /** Expressions of Spark's own that run somebody else's code. */
     /** Catalyst takes the sketches of quantiles for deterministic, but they draw what they drop. */
     static final Pattern DRAWING = Pattern.compile("Kll(Sketch)?(Agg|Merge)\\w*");
+    /** Expressions of Spark's own that run somebody else's code. */
     static final Set FOREIGN = new HashSet(Arrays.asList(new Object[] {
         "ApplyFunctionExpression", "CallMethodViaReflection", "ScalaUDF", "UserDefinedGenerator",
         "V2Aggregator"}));
