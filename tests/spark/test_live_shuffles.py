@@ -177,15 +177,17 @@ def test_explain_says_what_is_held_and_what_never_is(
         outlook(reusing, sums, capsys),
     )
     twice = F.udf(lambda value: value * 2, "long")
-    drawn, sketched, called, floats = (
+    drawn, sketched, encrypted, called, floats = (
         spark.range(9).where(F.rand(1) < 0.5).groupBy(F.col("id") % 3).count(),
         spark.range(9).selectExpr("kll_sketch_agg_bigint(id) AS v"),
+        spark.range(9).selectExpr("aes_encrypt(string(id), '0123456789abcdef') AS k").distinct(),
         spark.range(9).select(twice("id").alias("k")).groupBy("k").count(),
         spark.createDataFrame([(0.0,)], "x double").groupBy("x").count(),
     )
     for query, why in (
         (drawn, "rand is not deterministic"),
         (sketched, "kll_sketch_agg_bigint may depend on more than its inputs"),
+        (encrypted, "staticinvoke may depend on more than its inputs"),
         (called, r"the rows of \w+EvalPython may depend on more than its inputs"),
         (floats, "normalizenanandzero may depend on more than its inputs"),
         (
