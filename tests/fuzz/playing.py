@@ -11,7 +11,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
-from tests.fuzz.player import Player
+from tests.fuzz.player import Finding, Player
 from tests.fuzz.tables import drop_tables, make_tables
 from tests.fuzz.world import World
 
@@ -39,3 +39,9 @@ def playing(spark: SparkSession, home: Path, *, implicit: bool = False) -> Itera
         yield Player(env, World(spark, home / "cases"))
     logger.setLevel(level)
     drop_tables(spark)
+
+
+def assert_nothing(found: list[Finding], where: str) -> None:
+    """Nothing was wrong; or the test says what was, and with which program."""
+    told = "\n".join(f"{each.kind}, of `{each.step}`: {each.detail}" for each in found)
+    assert not found, f"{told}\n{where}"

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from tests.fuzz.classes import CLASSES, case
 from tests.fuzz.player import Player
-from tests.fuzz.playing import playing
-from tests.fuzz.script import Script, snippet
+from tests.fuzz.playing import assert_nothing, playing
+from tests.fuzz.script import snippet
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,8 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.sampled(2)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
-    assert_nothing(player, case(name, 2))
+    script = case(name, 2)
+    assert_nothing(player.play(script), snippet(script))
 
 
 @pytest.mark.timeout(0)
@@ -32,12 +33,6 @@ def test_a_case_of_each_class(player: Player, name: str) -> None:
 def test_a_case_that_reuses_a_shuffle(player: Player, name: str, seed: int) -> None:
     live = player._env._implicit.live
     assert live is not None
-    before = live.uses
-    assert_nothing(player, case(name, seed))
+    before, script = live.uses, case(name, seed)
+    assert_nothing(player.play(script), snippet(script))
     assert live.uses > before
-
-
-def assert_nothing(player: Player, script: Script) -> None:
-    """Nothing is wrong in a case; or the test says what is, and with which program."""
-    found = player.play(script)
-    assert not found, f"{found[0].kind}, of `{found[0].step}`: {found[0].detail}\n{snippet(script)}"

@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.fuzz.classes import CLASSES, FAMILIES, case, family_of
-from tests.fuzz.player import Finding, Player
-from tests.fuzz.playing import playing
+from tests.fuzz.player import Player
+from tests.fuzz.playing import assert_nothing, playing
 from tests.fuzz.proofs import PROOFS, Proof, fingerprint
 from tests.fuzz.proving import found_without_fix
 from tests.fuzz.script import snippet
 
 BY_TEXTS = [each.name for each in PROOFS].index("literals")
-"""Of the proofs, one whose fix stands in a Java class, as most do."""
+"""Of the proofs, one whose fix stands in a Java class."""
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,3 @@ def test_what_has_one_digest_has_the_same_rows(player: Player, name: str) -> Non
     _, found = player.digests_agree_wrongly(name, family_of(name, 1))
     assert_nothing(found, name)
     assert player.counts.digested > compared
-
-
-def assert_nothing(found: list[Finding], where: str) -> None:
-    """Nothing was wrong; or the test says what was, and with which program."""
-    told = "\n".join(f"{each.kind}, of `{each.step}`: {each.detail}" for each in found)
-    assert not found, f"{told}\n{where}"
