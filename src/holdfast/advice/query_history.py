@@ -51,7 +51,7 @@ class QueryHistory:
         self._program = program
         self._past: Callable[[], Iterable[bytes]] | None = past
         self._told = told
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._queries: deque[PastQuery] = deque(maxlen=_MOST_QUERIES)
         self._forms: dict[str, deque[KeptForm]] = {}
         self._known: dict[str, deque[PlanPart]] = {}

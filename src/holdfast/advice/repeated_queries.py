@@ -31,7 +31,7 @@ class RepeatedQueries:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: OrderedDict[str, _Repeated] = OrderedDict()
 
     def ran(self, digest: str, forms: Mapping[str, KeptForm], elapsed: float) -> None:

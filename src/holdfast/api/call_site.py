@@ -24,7 +24,7 @@ _PACKAGES = tuple(
     )
 )
 _METHODS = frozenset({"cache", "persist"})
-_parsing = threading.Lock()
+_parsing = threading.RLock()
 _CELL = re.compile(r"[/\\]ipykernel_\d+[/\\]|^<ipython-input-")
 
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -35,6 +35,7 @@ from holdfast.api.context import RetryRefused
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.safe_points import DroppableRows, releasing, work_off
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
@@ -426,6 +427,7 @@ class Environment(StreamEnvironment):
             >>> env.list_cached()[-1].dataset_id is None
             True
         """
+        work_off()
         entries = self._manager.results.find()
         listed = CachedDataSets()
         for computation in self._manager.wanted.all():
@@ -468,6 +470,7 @@ class Environment(StreamEnvironment):
     def __repr__(self) -> str:
         return f"<Environment: {'closed' if self._is_closed else self.list_cached().summary()}>"
 
+    @releasing
     def invalidate_all(self) -> None:
         """Invalidates all caches, and stops caching their computations.
 
@@ -480,6 +483,7 @@ class Environment(StreamEnvironment):
         """The result of the last successful job; None before the first one."""
         return self._last_job_result
 
+    @releasing
     def close(self) -> None:
         """Releases everything that this environment keeps, and stops its session if it started it.
 
@@ -560,6 +564,7 @@ class Environment(StreamEnvironment):
         self.spark = self._tables
         return self._tables
 
+    @releasing
     def leave(self, session: TableSession) -> None:
         """Closes this environment, and makes a session PySpark's own again."""
         owns, self._owns_session = self._owns_session, False
@@ -616,12 +621,15 @@ class Environment(StreamEnvironment):
         takes_all_rows: bool = False,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
-        with (
-            self._implicit.answering(),
-            InterruptibleAction(self._plain),
-            self._runnable_again(table),
-        ):
-            return self._run_action(table, name, action, before_retry, takes_all_rows)
+        try:
+            with (
+                self._implicit.answering(),
+                InterruptibleAction(self._plain),
+                self._runnable_again(table),
+            ):
+                return self._run_action(table, name, action, before_retry, takes_all_rows)
+        finally:
+            work_off()
 
     def _run_action(
         self,
@@ -703,6 +711,11 @@ class Environment(StreamEnvironment):
         Raises:
             KeptPartitionLostError: when kept data is lost after the first row was returned.
         """
+        return DroppableRows(self._answering_rows(table, name, action))
+
+    def _answering_rows(
+        self, table: Table, name: str, action: Callable[[ParentDataFrame], Iterator[Row]]
+    ) -> Generator[Row, None, None]:
         with self._implicit.answering(), self._runnable_again(table):
             yield from interruptible_rows(self._plain, self._rows_of(table, name, action))
 
@@ -762,6 +775,7 @@ class Environment(StreamEnvironment):
             UnsupportedTypeError: when a column can't be kept.
             UnsupportedSparkError: when plans of the session's Spark can't be read.
         """
+        work_off()
         if self._is_closed:
             raise EnvironmentClosedError("cache()")
         if table.isStreaming:
@@ -800,6 +814,7 @@ class Environment(StreamEnvironment):
         cached.is_cached = True
         return cached
 
+    @releasing
     def uncache(self, table: Table) -> None:
         """Releases what is kept of a table's computation, whoever has cached it."""
         if self._is_closed or not self._manager.wanted:
@@ -810,6 +825,7 @@ class Environment(StreamEnvironment):
             self._release(self._manager.uncache(digest))
         table.is_cached = False
 
+    @releasing
     def uncache_all(self) -> None:
         """Releases what is kept of all computations that this program has cached."""
         self._levels.clear()
@@ -818,6 +834,7 @@ class Environment(StreamEnvironment):
 
     def storage_level(self, table: Table) -> StorageLevel | None:
         """The level that a table was cached with; None where Holdfast doesn't keep it."""
+        work_off()
         if self._is_closed or not self._manager.wanted:
             return None
         digest = self._digest(table)
@@ -826,11 +843,13 @@ class Environment(StreamEnvironment):
     def _digest(self, table: Table) -> str:
         return self._known_plans.query(table).root.digest
 
+    @releasing
     def invalidate(self, table: Table) -> None:
         """Drops what is kept of a table's computation; the next job recomputes it."""
         if not self._is_closed:
             self._release(self._manager.invalidate(self._digest(table)))
 
+    @releasing
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
         if not self._is_closed:
@@ -918,6 +937,7 @@ class Environment(StreamEnvironment):
 
     def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
+        work_off()
         if self._is_closed or not self._may_match(table):
             return None
         try:

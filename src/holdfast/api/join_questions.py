@@ -89,7 +89,7 @@ class JoinQuestions:
         self._plans = plans
         self._bridge = bridge
         self._history = history
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._asked = AskedRollups()
         self._questions: OrderedDict[str, JoinQuestion | None] = OrderedDict()
         self._rows: OrderedDict[str, str] = OrderedDict()

@@ -141,7 +141,7 @@ class RecurringResults:
         self._projections = EarlyProjections(spark, bridge)
         self._rollups = _rollups(spark, bridge, manager, history, policy)
         self._cores = spark.sparkContext.defaultParallelism
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self._repeated = RepeatedQueries()
         self._to_learn: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()

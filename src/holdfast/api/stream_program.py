@@ -14,6 +14,7 @@ from holdfast.api.data_stream import DataStream
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.keyed_stream import KeyedStream
+from holdfast.api.safe_points import DroppableRows, releasing
 from holdfast.catalog.audience import Audience
 from holdfast.errors import EnvironmentClosedError, NoSinksError, StreamNotShareableError
 from holdfast.graph.stream.execution_plan import ExecutionPlan
@@ -85,11 +86,13 @@ class StreamProgram:
         self._executor.prolong(stream._transformation, stays)
         return stream
 
+    @releasing
     def invalidate(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream."""
         if not self._is_closed():
             self._executor.invalidate(stream._transformation, self.parallelism)
 
+    @releasing
     def forget(self, stream: CachedDataStream) -> None:
         """Drops what is kept of a stream, which is no longer cached."""
         if not self._is_closed():
@@ -106,7 +109,8 @@ class StreamProgram:
         records = self._executor.collect(
             stream._transformation, job_name, self.parallelism, self._ended_well
         )
-        return CloseableIterator(interruptible_rows(self.environment.spark, records))
+        rows = interruptible_rows(self.environment.spark, records)
+        return CloseableIterator(DroppableRows(rows))
 
     # --- the side that the environment sees
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import StorageLevel
@@ -12,6 +13,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.api.grouped import GroupedTable
 from holdfast.api.members import action, as_table, eager_transformation
+from holdfast.api.safe_points import now_or_later
 from holdfast.api.storage_levels import is_kept
 from holdfast.api.stream_writer import TableStreamWriter
 from holdfast.api.writers import TableMergeWriter, TableWriter, TableWriterV2
@@ -406,9 +408,13 @@ class Table(DataFrame):
             >>> table.persist().unpersist().is_cached
             False
         """
+        self.is_cached = False
+        now_or_later(partial(self._holdfast_unpersisted, blocking))
+        return self
+
+    def _holdfast_unpersisted(self, blocking: bool) -> None:
         self._holdfast_context.uncache(self)
         super().unpersist(blocking)
-        return self
 
     @property
     def storageLevel(self) -> StorageLevel:

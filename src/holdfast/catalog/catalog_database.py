@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from alembic import command
@@ -54,7 +54,7 @@ class CatalogDatabase:
     def __init__(self, url: str | URL, modes: AccessModes = PRIVATE) -> None:
         self._url = make_url(url)
         self._modes = modes
-        self._lock = Lock()
+        self._lock = RLock()
         self._engine: Engine | None = None
         self._owner = os.getpid()
 
@@ -147,7 +147,8 @@ class CatalogDatabase:
                 except BaseException:
                     engine.dispose()
                     raise
-                self._engine = engine
+                # A finalizer may have needed it meanwhile.
+                self._engine = self._engine or engine
             return self._engine
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
@@ -39,12 +39,12 @@ class GuardedCatalog:
         self._opened = opened
         self._is_there = is_there
         self._made: Catalog | None = None
-        self._making = Lock()
+        self._making = RLock()
         self._look_after: Callable[[Catalog], None] = lambda catalog: None
         self._tell: Callable[[Catalog], None] = lambda catalog: None
         self._has_news = Event()
         self._seconds = lease_seconds / _BEATS_IN_A_LEASE
-        self._lock = Lock()
+        self._lock = RLock()
         self._paused_until = 0.0
         self._is_given_up = False
         self._stopped = Event()
@@ -114,7 +114,9 @@ class GuardedCatalog:
     def _catalog(self) -> Catalog:
         with self._making:
             if self._made is None:
-                self._made = self._opened()
+                made = self._opened()
+                # A finalizer may have needed it meanwhile.
+                self._made = self._made or made
             return self._made
 
     def _is_away(self) -> bool:
@@ -137,6 +139,8 @@ class GuardedCatalog:
             if self._thread is not None or self._stopped.is_set():
                 return
             self._catalog().programs.renew()
+            if self._thread is not None:
+                return
             self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
             self._thread.start()
 

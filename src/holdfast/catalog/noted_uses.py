@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import RLock
 
 from holdfast.catalog.profit import REFERENCES
 
@@ -42,7 +42,7 @@ class NotedUses:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._noted: dict[int, NotedUse] = {}
 
     def __bool__(self) -> bool:

@@ -53,7 +53,7 @@ class BackgroundWriter:
         self._interval = flush_interval.total_seconds()
         self._pending_limit = pending_limit
         self._what = what
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)
         self._progress = threading.Condition(self._lock)
         self._state = RecordingState.RECORDING

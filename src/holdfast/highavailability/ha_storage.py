@@ -87,7 +87,7 @@ class HighAvailabilityStorage:
         self._run = ProgramRun(root, process)
         self._epoch = 0
         self._starts: dict[int, JobStart] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         try:
             _make_usable(root)
             with one_at_a_time(root / _LOCK, _PATIENCE_SECONDS):

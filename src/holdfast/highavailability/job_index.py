@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from holdfast.highavailability.job_directory import JobDirectory
@@ -77,7 +77,7 @@ class JobIndex:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._lock = Lock()
+        self._lock = RLock()
         self._known: dict[str, tuple[tuple[int, ...], JobSummary]] = {}
         self._looked = -_FRESH_SECONDS
 

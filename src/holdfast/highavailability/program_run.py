@@ -47,7 +47,7 @@ class ProgramRun:
         self._directory = root / _PROGRAMS
         self._path = self._directory / self.token
         self._begun = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def begin(self) -> bool:
         """The run has a job. To be called before each.

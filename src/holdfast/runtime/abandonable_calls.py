@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class AbandonableCalls:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = Lock()
+        self._lock = RLock()
         self._waiting: set[Future[Any]] = set()
 
     def make(self, request: Callable[[], T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -27,7 +27,7 @@ class AtHand:
     ) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._lock = Lock()
+        self._lock = RLock()
         self._lying: dict[int, tuple[float, KeptDataSet]] = {}
 
     def put(self, number: int, kept: KeptDataSet) -> KeptDataSet | None:

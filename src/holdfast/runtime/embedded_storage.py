@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from holdfast.files.access_modes import PRIVATE, AccessModes
 from holdfast.ids import ApplicationID
@@ -31,7 +31,7 @@ class EmbeddedStorage(TaskExecutorStorage):
     """
 
     def __init__(self, root: Path, modes: AccessModes = PRIVATE) -> None:
-        self._noting = Lock()
+        self._noting = RLock()
         super().__init__(
             {str(root): TaskExecutor(root, modes=modes)},
             ApplicationID.random(),

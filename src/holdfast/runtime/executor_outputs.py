@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 
 from holdfast.errors import (
@@ -68,7 +68,7 @@ class ExecutorOutputs(Generic[Connection]):
         self.application = application
         self.spans_machines = spans_machines
         self.tracker = JobMasterPartitionTracker()
-        self.lock = Lock()
+        self.lock = RLock()
         self._hits: dict[OutputID, int] = {}
         self._parts: dict[OutputID, Mapping[str, Collection[OutputID]]] = {}
         self._completable: set[OutputID] = set()

@@ -24,7 +24,7 @@ class FailedProductions:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: dict[IntermediateDataSetID, float] = {}
 
     def add(self, dataset_id: IntermediateDataSetID, seconds: float) -> None:

@@ -20,7 +20,7 @@ class HandedOutReads:
 
     def __init__(self, collected: Callable[[bool], Iterable[str]]) -> None:
         self._collected = collected
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._held: dict[str, ExitStack] = {}
 
     def hold(self, name: str, held: ExitStack) -> None:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from holdfast.catalog.audience import Audience
@@ -94,7 +94,7 @@ class SharedResults(ResultBook):
         self._catalog = catalog
         self._place = place
         self._policy = policy
-        self._lock = Lock()
+        self._lock = RLock()
         self._claims: dict[int, CatalogClaim] = {}
         # By the names of datasets: what they are in the catalog.
         self._published: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from threading import Lock
+from threading import RLock
 from typing import TypeVar
 
 from holdfast.errors import (
@@ -62,8 +62,8 @@ class TaskExecutorConnection:
         self._version = version
         self._lost = lost
         self._calls = AbandonableCalls(f"holdfast-call-{name}") if may_hang else None
-        self._registering = Lock()
-        self._lock = Lock()
+        self._registering = RLock()
+        self._lock = RLock()
         self._registration: Registration | None = None
         self._description: TaskExecutorDescription | None = None
         self._jobs: set[JobID] = set()

@@ -47,7 +47,7 @@ class Wanted(Generic[Q]):
 
     def __init__(self) -> None:
         self.registrations = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._computations: dict[str, CachedComputation[Q]] = {}
         self._distrusted: set[str] = set()
         self._unasked: set[str] = set()

@@ -31,8 +31,8 @@ class FreshPlans:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._reader = PlanReader.of(spark)
-        self._in_jvm: Any = new_object(spark, "FreshPlans", _MARK, self._reader.salt_tag)
+        salt_tag = PlanReader.of(spark).salt_tag
+        self._in_jvm: Any = new_object(spark, "FreshPlans", _MARK, salt_tag)
 
     @staticmethod
     def of(spark: SparkSession) -> FreshPlans:
@@ -49,8 +49,7 @@ class FreshPlans:
         Returns:
             the copy; its nodes have the salts of the plan's.
         """
-        with self._reader.unsalted():
-            return self._in_jvm.copied(plan, session)
+        return self._in_jvm.copied(plan, session)
 
     def dealt(self, plan: Any, owner: Any, session: Any) -> Any:
         """A copy whose files are dealt to tasks by the settings of another session. Runs nothing.
@@ -60,8 +59,7 @@ class FreshPlans:
             owner: the JVM's session that it is of.
             session: the JVM's session that is to run it.
         """
-        with self._reader.unsalted():
-            return self._in_jvm.dealt(plan, owner, session)
+        return self._in_jvm.dealt(plan, owner, session)
 
     def detached(self, plan: Any, owner: Any, session: Any) -> Any:
         """A copy that depends on no other session, and on nothing that Spark has cached.
@@ -74,8 +72,7 @@ class FreshPlans:
             owner: the JVM's session that it is of.
             session: the JVM's session that is to run it.
         """
-        with self._reader.unsalted():
-            return self._in_jvm.detached(plan, owner, session)
+        return self._in_jvm.detached(plan, owner, session)
 
     @property
     def copies(self) -> Any:

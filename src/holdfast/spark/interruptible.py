@@ -12,6 +12,7 @@ stops a label whose block is over. Tags of jobs would take a second call, and sh
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import logging
 import os
@@ -212,8 +213,9 @@ class Interruptible:
                 self._without_warnings.__enter__()
                 warnings.simplefilter("ignore")
             labels = [(each._jobs, each.label) for each in _here.blocks if each.label is not None]
-            # This thread's own connection may be in the middle of a call.
-            threading.Thread(target=_cancel, args=[labels], daemon=True).start()
+            # This thread's own connection may be in the middle of a call, and `Thread.start` takes
+            # locks that it may hold.
+            _thread.start_new_thread(_cancel, (labels,))
             raise
         finally:
             _here.in_handler = False

@@ -17,7 +17,7 @@ class LastRun:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._free: tuple[Hashable, DataFrame] | None = None
         self._lent: WeakKeyDictionary[DataFrame, Hashable] = WeakKeyDictionary()
 

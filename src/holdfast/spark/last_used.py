@@ -19,7 +19,7 @@ class LastUsed(Generic[K, V]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._values: WeakKeyDictionary[K, V] = WeakKeyDictionary()
 
     def get(self, key: K) -> V | None:

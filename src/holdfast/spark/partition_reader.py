@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ class PartitionReader:
         self._jvm = JvmMembers.of(spark)
         self._relations: OrderedDict[Any, Any] = OrderedDict()
         self._readers: OrderedDict[Any, Any] = OrderedDict()
-        self._lock = Lock()
+        self._lock = RLock()
         self._session_of_batches: Any = None
         self._whole_files = False
 
@@ -275,12 +275,13 @@ class PartitionReader:
         session = self._own_session or self._spark._jsparkSession
         if kept.manifest.dataset.seal is None:
             return session
-        with self._lock:
-            if self._session_of_batches is None:
-                self._session_of_batches = session.cloneSession()
-                for key, value in _SETTINGS_OF_BATCHES.items():
-                    self._session_of_batches.conf().set(key, value)
-            return self._session_of_batches
+        if self._session_of_batches is None:
+            of_batches = session.cloneSession()
+            for key, value in _SETTINGS_OF_BATCHES.items():
+                of_batches.conf().set(key, value)
+            with self._lock:
+                self._session_of_batches = self._session_of_batches or of_batches
+        return self._session_of_batches
 
     def _logical_relation(self, relation: Any, attributes: Any) -> Any:
         none = self._jvm.none

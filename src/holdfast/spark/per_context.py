@@ -23,12 +23,15 @@ class PerContext(Generic[T]):
     def __init__(self, make: Callable[[SparkSession], T]) -> None:
         self._make = make
         self._made: WeakKeyDictionary[SparkContext, T] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def of(self, spark: SparkSession) -> T:
         """The object of `spark`'s context; whoever asks meanwhile waits until it is made."""
-        with self._lock:
-            made = self._made.get(spark.sparkContext)
-            if made is None:
-                made = self._made[spark.sparkContext] = self._make(spark)
+        context = spark.sparkContext
+        made = self._made.get(context)
+        if made is not None:
             return made
+        with self._lock:
+            made = self._made.get(context)
+            # While it is made, a finalizer of the user's may need it, too: the first one counts.
+            return made if made is not None else self._made.setdefault(context, self._make(spark))

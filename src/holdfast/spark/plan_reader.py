@@ -10,10 +10,8 @@ day. The reader walks the constructor arguments of every node instead, inside th
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +76,6 @@ class PlanReader:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._lock = threading.Lock()
         jvm: Any = spark.sparkContext._jvm
         self.salt_tag = jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("holdfast.salt")
         self._reader = new_object(
@@ -98,13 +95,11 @@ class PlanReader:
 
     def read(self, plan: Any) -> PlanReading:
         """Reads `plan`, a resolved `LogicalPlan` in the JVM."""
-        with self.unsalted():
-            return _taken(self._reader.read(plan))
+        return _taken(self._reader.read(plan))
 
     def read_of(self, dataframe: DataFrame) -> PlanReading:
         """Reads the analyzed plan of a DataFrame."""
-        with self.unsalted():
-            return _taken(self._reader.readDataset(dataframe._jdf))
+        return _taken(self._reader.readDataset(dataframe._jdf))
 
     def is_still(self, reading: PlanReading) -> bool:
         """Whether a plan that has been read would be read the same again.
@@ -112,8 +107,7 @@ class PlanReader:
         Args:
             reading: of the plan.
         """
-        with self.unsalted():
-            return bool(self._reader.isStill(reading._reading))
+        return bool(self._reader.isStill(reading._reading))
 
     def inputs(self, session: Any, known: Collection[str]) -> tuple[str, list[dict[str, str]]]:
         """What a session's queries depend on beside their plans.
@@ -134,12 +128,6 @@ class PlanReader:
         """The JVM's function from a session to the digest that `inputs` gives."""
         return self._reader
 
-    @contextmanager
-    def unsalted(self) -> Iterator[None]:
-        """For as long as it lasts nobody salts a node: Spark doesn't guard the tags of a node."""
-        with self._lock:
-            yield
-
     def texts(self, texts: Any) -> dict[str, str]:
         """The texts of a Scala map from texts to texts."""
         found: dict[str, str] = json.loads(self._reader.texts(texts))
@@ -150,13 +138,7 @@ class PlanReader:
 
         Spark's node tags stay with a node when a plan is copied around it, and only then.
         """
-        with self.unsalted():
-            found = node.getTagValue(self.salt_tag)
-            if found.isDefined():
-                return str(found.get())
-            salt = uuid.uuid4().hex
-            node.setTagValue(self.salt_tag, salt)
-            return salt
+        return str(self._reader.salt(node, uuid.uuid4().hex))
 
 
 def _taken(reading: Any) -> PlanReading:

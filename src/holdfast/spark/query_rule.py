@@ -13,6 +13,11 @@ from pyspark.sql import SparkSession
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.source_versions import written_tables
 
+# For so long there may be no sign of what was asked: to read a plan takes moments.
+_PATIENCE_SECONDS = 60.0
+# Where a command has what is missing produced, that waits for what others produce, and publishes.
+_TIMES_WITH_COMMANDS = 10
+
 
 class QueryRule:
     """A rule of a session's that asks Python for the plan to run in the place of each query.
@@ -21,16 +26,31 @@ class QueryRule:
         spark: a classic session.
         asked: given a query's analyzed plan, and whether a command runs it now; gives the plan to
             run in its place, or a throwable of the JVM's, which ends the query.
+        patience_seconds: without a sign of it for so long, a query runs as it is written. Calls of
+            the JVM are signs, as long as they take. Where a command has something produced, it is
+            ten times as long.
 
     Raises:
         UnsupportedSparkError: when the session takes no such rule.
     """
 
-    def __init__(self, spark: SparkSession, asked: Callable[[Any, bool], Any]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        asked: Callable[[Any, bool], Any],
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
         cast(Any, java_gateway).ensure_callback_server_started(
             cast(Any, spark.sparkContext)._gateway
         )
-        self._in_jvm = new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark))
+        self._in_jvm = new_object(
+            spark,
+            "QueryRule",
+            spark._jsparkSession,
+            written_tables(spark),
+            int(1000 * patience_seconds),
+            int(1000 * patience_seconds * _TIMES_WITH_COMMANDS),
+        )
         self._in_jvm.start(_Asked(asked))
 
     def remove(self) -> None:
@@ -60,7 +80,11 @@ class _Asked:
         try:
             return self._asked(plan, run.isExecuted())
         finally:
-            run.leave()
+            try:
+                run.leave()
+            except Py4JError:
+                # The connection was closed, as this comes too late: there is another one now.
+                run.leave()
 
     class Java:
         implements = ("java.util.function.BiFunction",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -37,7 +37,7 @@ class _KnownInputs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._reader = PlanReader.of(spark)
-        self._lock = Lock()
+        self._lock = RLock()
         self._by_digest: OrderedDict[str, SessionInputs] = OrderedDict()
 
     def of(self, spark: SparkSession) -> SessionInputs:

@@ -139,7 +139,7 @@ class TaskExecutor:
         self._holds_for_catalog = holds_for_catalog
         self._catalog: str | None = None
         self._starts = RecoveryStarts(root, ClaimFiles(root, wall_clock))
-        self._recovering = Lock()
+        self._recovering = RLock()
 
     def adopt(self, lease_seconds: float) -> None:
         """Takes over what an earlier run has left in the directory, and removes what isn't whole.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from typing import TypeVar
 
 from holdfast.errors import (
@@ -60,7 +60,7 @@ class RecoveryConnection(TaskExecutorConnection):
         self._lease = lease_seconds
         self._of_version = version
         self._stale: StaleEpochError | None = None
-        self._stale_lock = Lock()
+        self._stale_lock = RLock()
 
     @property
     def is_registered(self) -> bool:

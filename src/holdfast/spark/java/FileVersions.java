@@ -43,8 +43,10 @@ public final class FileVersions implements Function {
         Object known = tags.get(status);
         if (known == null) {
             String path = status.getPath().toUri().getPath();
-            known = localTag(path, status.getLen(), status.getModificationTime());
-            tags.put(status, known);
+            Object now = localTag(path, status.getLen(), status.getModificationTime());
+            // Of several threads the first one says what has been listed.
+            known = tags.putIfAbsent(status, now);
+            return known == null ? now : known;
         }
         return known;
     }

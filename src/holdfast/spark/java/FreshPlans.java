@@ -112,6 +112,13 @@ public final class FreshPlans implements BiFunction {
         return defined.containsAll(used);
     }
 
+    Option saltOf(TreeNode node) {
+        // As the one who gives it: Spark doesn't guard the tags of a node.
+        synchronized (saltTag) {
+            return node.getTagValue(saltTag);
+        }
+    }
+
     /** Adds the plans and expressions among a node's arguments. */
     static void below(TreeNode node, ArrayDeque found) {
         Iterator arguments = node.productIterator();
@@ -200,7 +207,7 @@ public final class FreshPlans implements BiFunction {
                     continue;
                 }
                 waiting.pop();
-                boolean has = node.getTagValue(plans.saltTag).isDefined();
+                boolean has = plans.saltOf(node).isDefined();
                 java.util.Iterator each = below.iterator();
                 while (each.hasNext() && !has) {
                     has = salted.containsKey(each.next());
@@ -268,6 +275,11 @@ public final class FreshPlans implements BiFunction {
                 return made;
             }
             LogicalPlan plan = (LogicalPlan) made;
+            // Another thread may have given the salt while Spark copied the tags.
+            Option salt = plans.saltOf(node);
+            if (salt.isDefined()) {
+                made.setTagValue(plans.saltTag, salt.get());
+            }
             check((LogicalPlan) node, plan);
             boolean isLeaf = ((LogicalPlan) node).children().isEmpty();
             if (owner != null && isLeaf && !unmarked.containsKey(node)) {
@@ -350,7 +362,8 @@ public final class FreshPlans implements BiFunction {
                 return null;
             }
             LogicalPlan plan = (LogicalPlan) node;
-            Option found = session.sharedState().cacheManager().lookupCachedData(owner, plan);
+            // The owner would look at the plan by its own rules, ours among them.
+            Option found = session.sharedState().cacheManager().lookupCachedData(session, plan);
             if (found.isEmpty()) {
                 return null;
             }

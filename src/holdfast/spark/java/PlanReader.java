@@ -113,6 +113,25 @@ public final class PlanReader implements Function {
         return Arrays.equals(reading.digest, digestOf(walk.out));
     }
 
+    /** The salt of a node, which is given one unless it has one. */
+    public String salt(TreeNode node, String fresh) {
+        // Spark doesn't guard the tags of a node.
+        synchronized (saltTag) {
+            Option found = node.getTagValue(saltTag);
+            if (found.isDefined()) {
+                return (String) found.get();
+            }
+            node.setTagValue(saltTag, fresh);
+            return fresh;
+        }
+    }
+
+    Option saltOf(TreeNode node) {
+        synchronized (saltTag) {
+            return node.getTagValue(saltTag);
+        }
+    }
+
     Walk walked(LogicalPlan plan) {
         Walk walk = new Walk(this);
         try {
@@ -310,7 +329,7 @@ public final class PlanReader implements Function {
             nodes.add(node);
             out.append(",\"c\":\"").append(name);
             out.append("\",\"n\":").append(node.children().size()).append(",\"t\":");
-            value(node.getTagValue(reader.saltTag), true);
+            value(reader.saltOf(node), true);
             out.append(',');
             if (reader.outputFromFields.contains(name)) {
                 arguments(node, true);

@@ -27,8 +27,11 @@ public final class PossibleParts {
     static final String UNLISTED = "files that are not listed";
     final Map leavesOf = new HashMap();
 
-    public synchronized void add(String digest, LogicalPlan plan) {
-        leavesOf.put(digest, leaves(plan));
+    public void add(String digest, LogicalPlan plan) {
+        Set leaves = leaves(plan);
+        synchronized (this) {
+            leavesOf.put(digest, leaves);
+        }
     }
 
     public synchronized void remove(String digest) {
@@ -40,16 +43,20 @@ public final class PossibleParts {
         return mayBeIn(dataset.queryExecution().analyzed());
     }
 
-    public synchronized boolean mayBeIn(LogicalPlan plan) {
-        if (leavesOf.isEmpty()) {
-            return false;
+    public boolean mayBeIn(LogicalPlan plan) {
+        synchronized (this) {
+            if (leavesOf.isEmpty()) {
+                return false;
+            }
         }
         Set found = leaves(plan);
         boolean hasUnlisted = found.contains(UNLISTED);
-        Iterator each = leavesOf.values().iterator();
-        while (each.hasNext()) {
-            if (hasAll(found, hasUnlisted, (Set) each.next())) {
-                return true;
+        synchronized (this) {
+            Iterator each = leavesOf.values().iterator();
+            while (each.hasNext()) {
+                if (hasAll(found, hasUnlisted, (Set) each.next())) {
+                    return true;
+                }
             }
         }
         return false;

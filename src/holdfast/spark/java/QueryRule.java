@@ -1,11 +1,15 @@
 package holdfast;
 
 import java.lang.reflect.Field;
+import java.lang.reflect.Proxy;
+import java.net.Socket;
+import java.net.SocketException;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import org.apache.spark.SparkContext;
@@ -30,6 +34,10 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.unsafe.Platform;
+import org.slf4j.LoggerFactory;
+import py4j.ClientServerConnection;
+import py4j.Gateway;
+import py4j.PythonClient;
 import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -42,14 +50,24 @@ public final class QueryRule extends Rule {
     volatile BiFunction asked;
     final SparkContext context;
     final Consumer written;
+    final int patience;
+    final int patienceWithCommands;
     final ThreadLocal alone = new ThreadLocal();
+
+    /** How many answers are late: until they have come, nothing is asked. */
+    final AtomicInteger late = new AtomicInteger();
 
     /**
      * @param session whose queries are looked at
      * @param written given the names of tables that are about to be written
+     * @param patience for how many milliseconds Python may be silent that is asked
+     * @param patienceWithCommands the same, where what is missing is produced meanwhile
      */
-    public QueryRule(SparkSession session, Consumer written) {
+    public QueryRule(
+            SparkSession session, Consumer written, int patience, int patienceWithCommands) {
         this.written = written;
+        this.patience = patience;
+        this.patienceWithCommands = patienceWithCommands;
         this.state = session.sessionState();
         this.context = session.sparkContext();
     }
@@ -207,12 +225,17 @@ public final class QueryRule extends Rule {
     }
 
     LogicalPlan replaced(LogicalPlan query, boolean isExecuted) {
+        if (late.get() > 0) {
+            return query;
+        }
         Object found;
+        Run run = new Run(this, isExecuted, context.getLocalProperties());
         leaveAlone();
         try {
-            found = asked.apply(query, new Run(this, isExecuted, context.getLocalProperties()));
+            found = asked.apply(query, run);
         } catch (RuntimeException error) {
-            // Python is about to end, or doesn't answer: the query runs as it is.
+            // Python is about to end, or doesn't answer in time: the query runs as it is.
+            run.giveUp();
             return query;
         } finally {
             lookAgain();
@@ -236,6 +259,24 @@ public final class QueryRule extends Rule {
         } else {
             alone.set(Integer.valueOf(depth.intValue() - 1));
         }
+    }
+
+    /** What this thread asks Python over, which answers over it and calls back; null if unknown. */
+    Socket connection() {
+        try {
+            Object handler = Proxy.getInvocationHandler(asked);
+            Field field = handler.getClass().getDeclaredField("gateway");
+            field.setAccessible(true);
+            Object client = ((Gateway) field.get(handler)).getCallbackClient();
+            if (client instanceof PythonClient) {
+                ClientServerConnection connection =
+                        ((PythonClient) client).getPerThreadConnection();
+                return connection == null ? null : connection.getSocket();
+            }
+        } catch (Exception error) {
+            LoggerFactory.getLogger("holdfast").debug("Python may be silent for ever", error);
+        }
+        return null;
     }
 
     /** Takes the rule out of the session. */
@@ -262,12 +303,15 @@ public final class QueryRule extends Rule {
         field.set(state, CollectionConverters.asScala(rules).toSeq());
     }
 
-    /** How a query is run that Python is asked about, in a thread of its own. */
+    /** How a query is run that Python is asked about, in a thread of Python's. */
     public static final class Run {
         final QueryRule rule;
         final boolean isExecuted;
         final Properties properties;
         Properties before;
+        Socket connection;
+        boolean isUnderWay;
+        boolean isLate;
 
         Run(QueryRule rule, boolean isExecuted, Properties properties) {
             this.rule = rule;
@@ -281,15 +325,49 @@ public final class QueryRule extends Rule {
         }
 
         /** Jobs of this thread are of the groups and tags that the query's are of. */
-        public void enter() {
+        public void enter() throws SocketException {
             rule.leaveAlone();
             before = rule.context.getLocalProperties();
             rule.context.setLocalProperties((Properties) properties.clone());
+            connection = rule.connection();
+            if (connection != null) {
+                // Of this thread's time nothing counts that it spends on calls of Python's.
+                connection.setSoTimeout(isExecuted ? rule.patienceWithCommands : rule.patience);
+            }
+            isUnderWay = true;
         }
 
-        public void leave() {
+        /** Called again, over another connection, where the answer is late. */
+        public void leave() throws SocketException {
+            synchronized (this) {
+                isUnderWay = false;
+                if (isLate) {
+                    isLate = false;
+                    rule.late.decrementAndGet();
+                    return;
+                }
+            }
+            if (connection != null) {
+                connection.setSoTimeout(0);
+            }
             rule.context.setLocalProperties(before);
             rule.lookAgain();
+        }
+
+        /** The answer isn't waited for any more. */
+        void giveUp() {
+            synchronized (this) {
+                if (!isUnderWay) {
+                    return;
+                }
+                isLate = true;
+                rule.late.incrementAndGet();
+            }
+            rule.context.setLocalProperties(before);
+            rule.lookAgain();
+            LoggerFactory.getLogger("holdfast").warn(
+                    "a query runs as it is written, without kept results: there was no answer in"
+                        + " time as to which there are");
         }
     }
 

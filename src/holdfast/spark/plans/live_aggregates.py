@@ -66,7 +66,7 @@ class LiveAggregates:
         self._live = live
         self._jvm = JvmMembers.of(spark)
         self._session = cast(Any, spark)._jsparkSession
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ran: OrderedDict[str, _Ran] = OrderedDict()
 
     def ran(self, query: Query, parts: Sequence[AskedPart]) -> None:

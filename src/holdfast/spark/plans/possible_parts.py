@@ -25,7 +25,7 @@ class PossibleParts:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: set[str] = set()
         self._in_jvm: Any = None
         self._is_supported = True
@@ -36,12 +36,9 @@ class PossibleParts:
         Args:
             plans: the JVM's analyzed plans by a text that tells them apart.
         """
+        if self._in_jvm is None and plans and self._is_supported:
+            self._make()
         with self._lock:
-            if self._in_jvm is None and plans and self._is_supported:
-                try:
-                    self._in_jvm = new_object(self._spark, "PossibleParts")
-                except UnsupportedSparkError:
-                    self._is_supported = False
             if self._in_jvm is None:
                 return
             for name in self._known - plans.keys():
@@ -49,6 +46,16 @@ class PossibleParts:
             for name in plans.keys() - self._known:
                 self._in_jvm.add(name, plans[name])
             self._known = set(plans)
+
+    def _make(self) -> None:
+        try:
+            made = new_object(self._spark, "PossibleParts")
+        except UnsupportedSparkError:
+            self._is_supported = False
+            return
+        with self._lock:
+            # Another thread may have made it meanwhile.
+            self._in_jvm = self._in_jvm or made
 
     def may_be_in(self, query: DataFrame | Any) -> bool:
         """Whether any of them may be a part of a query.

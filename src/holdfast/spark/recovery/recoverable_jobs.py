@@ -78,7 +78,7 @@ class RecoverableJobs:
         self._unrecorded: list[tuple[Sequence[JobSink], SinkStart]] = []
         self._failed: list[tuple[RecoverableStart, JobStatus]] = []
         self._occurrences: Counter[tuple[str, str, str | None]] = Counter()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         # A program that ends by itself has not been killed, whether it closes anything or not.
         atexit.register(self.close)
 

@@ -306,12 +306,15 @@ class CachedStreams:
                 self._manager.invalidate(each.query.root.digest, closing=each)
 
     def _entry(self, cache: CacheTransformation, default_parallelism: int) -> _CachedStream:
+        entry = self._compiled.get(cache)
+        if entry is not None:
+            return entry
+        # Not under the lock, as the JVM is called: of several threads the first one counts.
+        compiled = self._compile(cache, default_parallelism)
         with self._lock:
-            entry = self._compiled.get(cache)
-            if entry is None:
-                entry = self._compiled[cache] = self._compile(cache, default_parallelism)
-                if cache not in self._forgotten:
-                    self._want(entry, cache)
+            entry = self._compiled.setdefault(cache, compiled)
+            if entry is compiled and cache not in self._forgotten:
+                self._want(entry, cache)
             return entry
 
     def _want(self, entry: _CachedStream, cache: CacheTransformation) -> None:

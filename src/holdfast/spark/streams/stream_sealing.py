@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cached_property
-from threading import Lock
+from threading import RLock
 
 from holdfast.errors import StorageError
 from holdfast.plan.module_origin import installed_distributions
@@ -27,7 +27,7 @@ class StreamSealing:
     def __init__(self, common: Callable[[], SealKey], cores: int) -> None:
         self._common = common
         self._cores = cores
-        self._lock = Lock()
+        self._lock = RLock()
         self._found: tuple[SealKey, str | None] | None = None
 
     @classmethod
@@ -66,9 +66,12 @@ class StreamSealing:
     def _key(self) -> tuple[SealKey, str | None]:
         with self._lock:
             if self._found is None:
+                found: tuple[SealKey, str | None]
                 try:
-                    self._found = self._common(), None
+                    found = self._common(), None
                 except StorageError as error:
                     logger.warning("streams are not shared with other programs: %s", error)
-                    self._found = SealKey.new(), str(error)
+                    found = SealKey.new(), str(error)
+                # A finalizer may have needed it meanwhile.
+                self._found = self._found or found
             return self._found

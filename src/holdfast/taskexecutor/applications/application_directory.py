@@ -56,7 +56,7 @@ class ApplicationDirectory:
         self.root = root
         self._modes = modes
         self._made = [(path, lock)]
-        self._making = threading.Lock()
+        self._making = threading.RLock()
         self._closed = False
         self._release = weakref.finalize(self, _release, self._made, os.getpid())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from holdfast.ids import JobID
 from holdfast.storage.kept_dataset import KeptPartition, Manifest
@@ -47,7 +47,7 @@ class Output:
     job_id: JobID
     directory: Path
     state: OutputState = OutputState.OPEN
-    working: Lock = field(default_factory=Lock)
+    working: RLock = field(default_factory=RLock)
     partitions: tuple[KeptPartition, ...] = ()
     number_of_partitions: int = 0
     manifest: Manifest | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from holdfast.errors import DuplicateRegistrationError
 from holdfast.ids import JobID
@@ -31,7 +31,7 @@ class TaskExecutorPartitionTracker:
         # By job, the keys of an ordered set.
         self._finished: dict[JobID, dict[OutputID, None]] = {}
         self._active_jobs: set[JobID] = set()
-        self._lock = Lock()
+        self._lock = RLock()
 
     def mark_job_active(self, job_id: JobID) -> None:
         """Keeps what the job's tasks finish from now on."""
