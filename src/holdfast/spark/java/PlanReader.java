@@ -667,7 +667,23 @@ public final class PlanReader implements Function {
             } else {
                 arguments(node, false);
             }
+            if (node instanceof Cast && isTotal((Cast) node)) {
+                out.append(",\"total\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
+        }
+
+        /** Whether a cast never throws. */
+        boolean isTotal(Cast cast) {
+            if (!(cast.child() instanceof Literal)) {
+                return Cast.canUpCast(cast.child().dataType(), cast.dataType());
+            }
+            try {
+                cast.eval(null);
+                return true;
+            } catch (Exception error) {
+                return false;
+            }
         }
 
         void plan(LogicalPlan plan, boolean ofOperator) {
