@@ -28,8 +28,9 @@ _RANDOM = re.compile(
     r"|(aggregate\.)?Kll(Sketch)?(Agg|Merge)\w*"
 )
 _NEVER_THROWS = re.compile(
-    r"And|CaseWhen|Coalesce|Contains|EndsWith|EqualNullSafe|EqualTo|GreaterThan(OrEqual|)|If|In"
-    r"|IsNaN|IsNotNull|IsNull|LessThan(OrEqual|)|Literal|Not|Or|StartsWith"
+    r"And|Between|CaseWhen|Coalesce|CommonExpression(Def|Ref)|Contains|Create(Array|NamedStruct)"
+    r"|DayOfMonth|EndsWith|EqualNullSafe|EqualTo|GetStructField|GreaterThan(OrEqual|)|If|In|IsNaN"
+    r"|IsNotNull|IsNull|LessThan(OrEqual|)|Literal|Lower|Month|Not|Or|StartsWith|Upper|With|Year"
 )
 
 
