@@ -410,13 +410,13 @@ public final class LiveShuffles {
     /** Whether files are as they were listed. */
     boolean isThere(Map inputs, Map looked) {
         Configuration configuration = session.sparkContext().hadoopConfiguration();
-        java.util.Iterator each = inputs.values().iterator();
+        java.util.Iterator each = inputs.entrySet().iterator();
         while (each.hasNext()) {
-            Object listing = each.next();
-            if (!(listing instanceof List)) {
+            Map.Entry one = (Map.Entry) each.next();
+            if (!(one.getKey() instanceof String)) {
                 continue;
             }
-            Object files = ((List) listing).get(0);
+            Object files = ((List) one.getValue()).get(0);
             Object found = looked.get(files);
             if (found == null) {
                 found = changed.apply(files, configuration);

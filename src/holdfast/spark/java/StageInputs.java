@@ -100,7 +100,7 @@ public final class StageInputs implements BiFunction {
      * @param strictly whether all that the plan's rows depend on must be known; or else only what
      *     is below exchanges counts
      * @return a `Map`: of the root paths of a listing, as a text, its files as `FileVersions` has
-     *     them, and its partitions; of expressions in Spark's form, as a list, the text as which
+     *     them, and its partitions; of expressions in Spark's form, as a list, the form in which
      *     they are written. Where something that must be known isn't, a `String` that says what
      */
     public Object apply(Object plan, Object strictly) {

@@ -3,6 +3,7 @@ package holdfast;
 import java.util.AbstractMap;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.ShiftLeft;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
@@ -39,8 +41,6 @@ import scala.collection.Set;
  * conditions of which one throws where another would have decided.
  */
 public final class WrittenOrder implements Function {
-    static final String UNNAMED = "?";
-
     /**
      * @param node a `SparkPlan`
      * @return the node's expressions in their canonical form, and as they are written; null where
@@ -49,19 +49,21 @@ public final class WrittenOrder implements Function {
     public Object apply(Object node) {
         SparkPlan plan = (SparkPlan) node;
         List written = expressions(plan);
-        boolean isFixed = true;
+        // Spark sorts the filters of a scan.
+        boolean isFixed = !(plan instanceof FileSourceScanExec)
+            || ((FileSourceScanExec) plan).partitionFilters().size() < 2;
         for (int index = 0; index < written.size(); index++) {
             isFixed &= isFixed((Expression) written.get(index));
         }
         if (isFixed) {
             return null;
         }
-        Text text = new Text(plan);
+        Form form = new Form(plan);
         for (int index = 0; index < written.size(); index++) {
-            text.add(written.get(index));
+            form.add(written.get(index));
         }
         List canonical = expressions((SparkPlan) plan.canonicalized());
-        return new AbstractMap.SimpleImmutableEntry(canonical, text.out.toString());
+        return new AbstractMap.SimpleImmutableEntry(canonical, form.all());
     }
 
     /** Those that rows depend on: what prunes files is there when a query runs, and in its way. */
@@ -112,13 +114,15 @@ public final class WrittenOrder implements Function {
     }
 
     /** Expressions as they are written, but for what things are called. */
-    static final class Text {
+    static final class Form {
         final StringBuilder out = new StringBuilder();
+        /** What no text may tell from all others, in the order in which it stands there. */
+        final List objects = new ArrayList();
         final Map places = new HashMap();
         // Those of arguments of functions, and what has been aggregated further down.
         final Map others = new HashMap();
 
-        Text(SparkPlan plan) {
+        Form(SparkPlan plan) {
             Iterator each = plan.children().iterator();
             while (each.hasNext()) {
                 number(((SparkPlan) each.next()).output());
@@ -144,14 +148,13 @@ public final class WrittenOrder implements Function {
                     waiting.push(((Alias) each).child());
                 } else if (each instanceof NamedExpression) {
                     place(((NamedExpression) each).exprId());
-                } else if (each instanceof Literal) {
-                    value(((Literal) each).value());
-                    value(((Literal) each).dataType().catalogString());
-                } else if (each instanceof DataType) {
-                    value(((DataType) each).catalogString());
-                } else if (each instanceof QueryPlan || each instanceof Set) {
-                    // What a set has is in no order, and a plan's nodes have their own.
-                    out.append(UNNAMED);
+                } else if (each instanceof QueryPlan) {
+                    // The order in its nodes is theirs.
+                    object(((QueryPlan) each).canonicalized());
+                } else if (each instanceof Literal
+                        || each instanceof DataType
+                        || each instanceof Set) {
+                    object(each);
                 } else if (each instanceof IterableOnce) {
                     out.append('(');
                     parts(((IterableOnce) each).iterator(), waiting);
@@ -159,9 +162,20 @@ public final class WrittenOrder implements Function {
                     out.append(each.getClass().getName()).append('(');
                     parts(((Product) each).productIterator(), waiting);
                 } else {
-                    value(each);
+                    object(each instanceof byte[] ? Arrays.toString((byte[]) each) : each);
                 }
             }
+        }
+
+        /** All that two have to agree in. */
+        List all() {
+            objects.add(out.toString());
+            return objects;
+        }
+
+        void object(Object object) {
+            objects.add(object);
+            out.append("?,");
         }
 
         void parts(Iterator parts, ArrayDeque waiting) {
@@ -182,19 +196,10 @@ public final class WrittenOrder implements Function {
             Object place = places.get(id);
             if (place == null) {
                 others.putIfAbsent(id, others.size());
-                out.append(UNNAMED);
+                out.append("of another node ");
                 place = others.get(id);
             }
             out.append('#').append(place).append(',');
-        }
-
-        void value(Object value) {
-            // Of others, such as functions, the text may be their place in memory.
-            boolean isText = value instanceof Comparable
-                    || value instanceof Number
-                    || value instanceof Class;
-            String text = isText ? String.valueOf(value) : UNNAMED;
-            out.append(text.length()).append(':').append(text);
         }
     }
 
