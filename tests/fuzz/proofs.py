@@ -19,12 +19,14 @@ class Proof:
         seed: of the case.
         fingerprint: of the program that it was then. Another one proves nothing: whoever changes
             what seeds make looks for seeds that find the bug without its fix.
+        implicit: with the implicit cache.
     """
 
     bug: str
     name: str
     seed: int
     fingerprint: str
+    implicit: bool = False
 
     def script(self) -> Script:
         """The case."""

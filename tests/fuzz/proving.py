@@ -48,6 +48,7 @@ def found_without_fix(proof: Proof, output: Path) -> str | None:
         [
             *(sys.executable, "-m", "tests.fuzz.fuzz", "--without", number, "--case", case_of),
             *("--attempts", "0", "--output", str(output)),
+            *(["--implicit"] if proof.implicit else []),
         ],
         capture_output=True,
         text=True,

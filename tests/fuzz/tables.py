@@ -78,6 +78,27 @@ MANY: Scope = {
 }
 """The columns of `many`, which has enough rows for sketches to draw."""
 
+_NUMBERS = """
+SELECT CAST(k AS BIGINT) AS k, x, y, z, CAST(i AS INT) AS i, CAST(j AS INT) AS j,
+  CAST(i % 32768 AS SMALLINT) AS h, CAST(j % 32768 AS SMALLINT) AS g,
+  CAST(i % 128 AS TINYINT) AS t, CAST(j % 128 AS TINYINT) AS u, a, b, c,
+  CAST(CAST(a AS STRING) AS FLOAT) AS f, FLOAT('0.2') AS e,
+  CAST(i % 100000000 + 0.99 AS DECIMAL(10, 2)) AS m, CAST(j % 1000 + 0.05 AS DECIMAL(10, 2)) AS n,
+  CAST('9999999999999999999999999999.5' AS DECIMAL(38, 10)) * IF(x < 0, -1, 1) AS o,
+  CAST('0.0000000005' AS DECIMAL(38, 10)) AS p, s COLLATE UTF8_LCASE AS s,
+  r COLLATE UTF8_LCASE AS r, x > 0 AS q, y < 0 AS w
+FROM VALUES
+  (0, 1L, 2L, 3L, 1, 2, 0.1D, 0.2D, 0.3D, 'a', 'A'),
+  (1, 9223372036854775807L, 1L, -1L, 2147483647, 1, 1e308D, 1e308D, -1e308D, 'A', 'a'),
+  (2, -9223372036854775808L, -1L, 1L, -2147483648, -1, -1e308D, 1e308D, -1e308D, 'b', 'B'),
+  (3, 0L, 5L, NULL, 0, 0, 0.0D, -0.0D, 0.0D, '1', 'x'),
+  (4, NULL, 9223372036854775807L, 1L, NULL, 7, NULL, 1e16D, -1e16D, NULL, '1'),
+  (5, 3037000500L, 3037000500L, 0L, 46341, 46341, 1e16D, 1.0D, -1e16D, 'é', 'É'),
+  (6, -1L, 9223372036854775807L, -9223372036854775808L, -1, 2147483647, DOUBLE('NaN'), 1D,
+    DOUBLE('Infinity'), '', '')
+  AS raw(k, x, y, z, i, j, a, b, c, s, r)
+"""
+
 SOURCES = {"wide": WIDE, "files": WIDE, "zeros": ZEROS, "many": MANY}
 """The tables by name, but for `other`."""
 
@@ -95,10 +116,12 @@ def make_tables(spark: SparkSession, home: Path) -> None:
     files = wide.repartition(2).sortWithinPartitions("i").write
     # Where dictionaries are, plain Spark finds zeros of one sign only.
     files.option("parquet.enable.dictionary", "false").parquet(str(home / "files"))
-    spark.read.parquet(str(home / "files")).createOrReplaceTempView("files")
+    spark.sql(_NUMBERS).coalesce(1).write.parquet(str(home / "numbers"))
+    for name in ("files", "numbers"):
+        spark.read.parquet(str(home / name)).createOrReplaceTempView(name)
 
 
 def drop_tables(spark: SparkSession) -> None:
     """Drops the views again."""
-    for name in (*SOURCES, "other"):
+    for name in (*SOURCES, "other", "numbers"):
         spark.catalog.dropTempView(name)

@@ -87,6 +87,18 @@ def _aggregates_draw_nothing() -> None:
     )
 
 
+def _order_does_not_count() -> None:
+    _change_java("WrittenOrder", "if (isFixed) {", "if (true) {")
+
+
+def _partitions_have_no_values() -> None:
+    _change_java("StageInputs", "texts.intern(partitions(index))", '""')
+
+
+def _nothing_throws() -> None:
+    expressions.never_throws = lambda name: True
+
+
 UNFIXED: dict[str, Callable[[], None]] = {
     "1": _filters_of_zeros_are_pushed,
     "2": _whatever_was_cached_is_produced,
@@ -97,5 +109,8 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "7": _names_do_not_count,
     "8": _imports_of_modules_do_not_count,
     "9": _aggregates_draw_nothing,
+    "a": _order_does_not_count,
+    "b": _partitions_have_no_values,
+    "t": _nothing_throws,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""

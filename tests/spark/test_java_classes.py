@@ -122,7 +122,8 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         ),
         "LocalExecutor": new_object(spark, "LocalExecutor", spark.sparkContext._jsc.sc()),
         "RetainedBroadcasts": new_object(spark, "RetainedBroadcasts"),
-        "StageInputs": new_object(spark, "StageInputs", None, "a"),
+        "StageInputs": new_object(spark, "StageInputs", None, None, "a"),
+        "WrittenOrder": new_object(spark, "WrittenOrder"),
         "RanSteps": new_object(spark, "RanSteps"),
         "LiveShuffles": new_object(
             spark, "LiveShuffles", spark._jsparkSession, None, None, None, None, None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -433,6 +434,197 @@ def test_local_rows_that_spark_takes_for_the_same(reusing: Reusing) -> None:
         signs = values.repartition(2, "k").selectExpr("k", "CAST(d AS STRING) AS d")
         assert sorted(signs.collect()) == reusing.plainly(signs)
     assert reusing.held() == 0
+
+
+NUMBERS = """
+    SELECT * FROM VALUES (1, 1e308D, 1e308D, -1e308D, 9223372036854775807L, 1L, -1L, 1, 0),
+      (2, 0.1D, 0.2D, 0.3D, 1L, NULL, 3L, 2, 5) AS t(k, a, b, c, x, y, z, i, j)"""
+WRITTEN = {
+    "overflow to infinity": ("(a + b) + c", "a + (b + c)"),
+    "the last digit": ("a + b + c", "c + b + a"),
+    "an overflow that is null": ("try_add(try_add(x, y), z)", "try_add(x, try_add(y, z))"),
+    "an overflow that throws": ("(z + x) + y", "(x + y) + z"),
+    "a product": ("(a * c) * b", "a * (c * b)"),
+    "equal texts": (
+        "greatest('a' COLLATE UTF8_LCASE, upper(string(k)), 'A' COLLATE UTF8_LCASE)",
+        "greatest('A' COLLATE UTF8_LCASE, upper(string(k)), 'a' COLLATE UTF8_LCASE)",
+    ),
+    "zeros": ("least(a - a, -(a - a))", "least(-(a - a), a - a)"),
+    "what throws after what decides": ("y > 5 AND 10 / j > 1", "10 / j > 1 AND y > 5"),
+    "what throws beside null": ("y = 10 DIV j", "10 DIV j = y"),
+    "what throws in a list": ("z IN (-1, 10 DIV j)", "z IN (10 DIV j, -1)"),
+    "in a lambda function": (
+        "transform(array(a, b), e -> (e + b) + c)",
+        "transform(array(a, b), e -> e + (b + c))",
+    ),
+}
+SHAPES = (
+    "SELECT k, max({}) AS v FROM numbers GROUP BY k",
+    "SELECT /*+ REPARTITION(2, k) */ k, {} AS v FROM numbers",
+    "SELECT k, x, v FROM numbers JOIN (SELECT k, max({}) AS v FROM numbers GROUP BY k) USING (k)",
+    "SELECT k, count(*) AS v FROM numbers"
+    " WHERE struct({0}) = (SELECT max(struct({0})) FROM numbers WHERE k = 1) GROUP BY k",
+)
+
+
+def outcome(action: Callable[[], list[Row]]) -> object:
+    """Rows, or what the error is called."""
+    try:
+        return sorted(action(), key=str)
+    except PySparkException as error:
+        return error.getCondition()
+
+
+@pytest.mark.parametrize(("one", "other"), WRITTEN.values(), ids=WRITTEN.keys())
+@pytest.mark.sampled(4)
+def test_operands_in_another_order_are_computed(
+    reusing: Reusing, tables: Path, one: str, other: str
+) -> None:
+    path = str(tables / "numbers")
+    reusing.env.spark.sql(NUMBERS).coalesce(1).write.parquet(path)
+    for shape in SHAPES:
+        for expression in (one, other, one):
+            reusing.env.spark.read.parquet(path).createOrReplaceTempView("numbers")
+            query = reusing.env.sql(shape.format(expression))
+            expected = outcome(lambda query=query: reusing.plainly(query))
+            assert outcome(query.collect) == expected, query
+
+
+def test_operands_in_the_same_order_are_reused(
+    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark = reusing.env.spark
+    spark.sql(NUMBERS).write.parquet(str(tables / "numbers"))
+
+    def sums(expression: str, name: str) -> DataFrame:
+        spark.read.parquet(str(tables / "numbers")).createOrReplaceTempView("numbers")
+        return spark.sql(
+            f"SELECT k, max({expression}) AS {name} FROM numbers"
+            " WHERE k < 9 AND (c <= a OR i > j) AND k IN (3, 1, 2) GROUP BY k"
+        )
+
+    for expression in ("(a + c) + b", "(c + b) + a"):
+        reusing.env.from_dataframe(sums(expression, "v")).collect()
+        _, count = reusing.reused(sums(expression, "w").collect)
+        assert count == 1
+        assert "reused: Exchange" in outlook(reusing, sums(expression, "u"), capsys)
+    said = outlook(reusing, sums("(a + c) + b", "v"), capsys)
+    assert "as operands in another order than when an earlier query ran it" in said
+
+
+def test_what_a_query_has_in_two_orders_is_not_held(reusing: Reusing, tables: Path) -> None:
+    """Spark itself reads one of them for both."""
+    path = str(tables / "numbers")
+    reusing.env.spark.sql(NUMBERS).write.parquet(path)
+    sums = "SELECT k, max({}) AS v FROM numbers GROUP BY k"
+    one, other = (sums.format(each) for each in WRITTEN["overflow to infinity"])
+    reusing.env.spark.read.parquet(path).createOrReplaceTempView("numbers")
+    for query in (f"{one} UNION ALL {other}", other, f"{other} UNION ALL {one}", one, other):
+        rows = reusing.env.sql(query)
+        assert sorted(rows.collect()) == reusing.plainly(rows)
+
+
+def test_joins_that_become_broadcasts_are_reused_as_they_are_written(
+    reusing: Reusing, tables: Path
+) -> None:
+    """Spark plans them again when it has seen their sides."""
+    spark = reusing.env.spark
+    spark.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "10mb")
+    spark.conf.set("spark.sql.cbo.enabled", "false")
+    spark.sql(NUMBERS).write.parquet(str(tables / "numbers"))
+    for one, other in (("(x + z) + y", "x + (z + y)"), ("a + b + c", "c + b + a")):
+        reused = []
+        for expression in (one, one, other):
+            numbers = reusing.env.read.parquet(str(tables / "numbers"))
+            keyed = numbers.selectExpr("k", "z", f"{expression} AS v").where("v IS NOT NULL")
+            sums = numbers.alias("n").join(keyed.alias("m"), F.expr("n.z = m.z AND n.k = m.k"))
+            counts = sums.groupBy("m.v").agg(F.count("*").alias("c"))
+            expected = outcome(lambda counts=counts: reusing.plainly(counts))
+            got, count = reusing.reused(lambda counts=counts: outcome(counts.collect))
+            assert got == expected
+            assert isinstance(got, list)
+            reused.append(count)
+        assert reused[1] > 0
+
+
+def test_a_path_that_is_named_twice_is_read_twice(reusing: Reusing, tables: Path) -> None:
+    path = str(tables / "shops")
+    for paths in ([path], [path, path], [path]):
+        counts = reusing.env.read.parquet(*paths).groupBy("n").count()
+        assert sorted(counts.collect()) == reusing.plainly(counts)
+    once, twice = (reusing.env.read.parquet(*[path] * n).groupBy("n").count() for n in (1, 2))
+    both = twice.join(once.withColumnRenamed("count", "c"), "n")
+    assert sorted(both.collect()) == reusing.plainly(both)
+
+
+X, Y = "PARTITION (p=1, q='a,b')", "PARTITION (p=2, q='a')"
+MOVES = {
+    "set location": [
+        f"ALTER TABLE {{t}} {X} SET LOCATION '{{home}}/y'",
+        f"ALTER TABLE {{t}} {Y} SET LOCATION '{{home}}/x'",
+    ],
+    "renamed": [
+        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=3, q='c')",
+        f"ALTER TABLE {{t}} {Y} RENAME TO {X}",
+        f"ALTER TABLE {{t}} PARTITION (p=3, q='c') RENAME TO {Y}",
+    ],
+    "dropped and added": [
+        f"ALTER TABLE {{t}} DROP {X}, {Y}",
+        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/y' {Y} LOCATION '{{home}}/x'",
+    ],
+    "another table": [
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id BIGINT, p INT, q STRING) USING parquet PARTITIONED BY (p, q)"
+        " LOCATION '{home}/t'",
+        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/y' {Y} LOCATION '{{home}}/x'",
+    ],
+    "values of another type": [
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id BIGINT, p DOUBLE, q STRING) USING parquet PARTITIONED BY (p, q)"
+        " LOCATION '{home}/t'",
+        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/x' {Y} LOCATION '{{home}}/y'",
+    ],
+    "both in one directory": [
+        f"ALTER TABLE {{t}} DROP {X}, {Y}",
+        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/x' {Y} LOCATION '{{home}}/x'",
+    ],
+    "values that look like others": [
+        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=1, q='null')",
+        f"ALTER TABLE {{t}} {Y} RENAME TO PARTITION (p=1, q='a')",
+    ],
+}
+
+
+@pytest.mark.parametrize("statements", MOVES.values(), ids=MOVES.keys())
+def test_partitions_with_other_values_or_directories(
+    reusing: Reusing, tmp_path: Path, statements: list[str]
+) -> None:
+    env, table = reusing.env, f"moved_{tmp_path.name.replace('-', '_')}"
+    env.spark.range(9).write.parquet(str(tmp_path / "x"))
+    env.spark.range(100, 103).write.parquet(str(tmp_path / "y"))
+
+    def run(texts: list[str]) -> None:
+        for text in texts:
+            env.spark.sql(text.format(t=table, home=tmp_path))
+
+    def counts() -> DataFrame:
+        query = f"SELECT p, q, count(*) AS n, min(id) AS m FROM {table} WHERE p > 0 GROUP BY p, q"
+        found: DataFrame = env.sql(query)
+        return found
+
+    run([MOVES["another table"][1], *MOVES["both in one directory"][1:]])
+    run(MOVES["dropped and added"])
+    try:
+        first = sorted(counts().collect())
+        again, count = reusing.reused(lambda: sorted(counts().collect()))
+        assert (again, count) == (first, 1)
+        run(statements)
+        rows, count = reusing.reused(lambda: sorted(counts().collect()))
+        assert rows == reusing.plainly(counts())
+        assert rows != first
+        assert count == 0
+    finally:
+        run(["DROP TABLE {t}"])
 
 
 def test_partitions_of_a_catalogs_table_are_not_told_by_paths(

@@ -69,7 +69,7 @@ SAME = {
     ),
     "between of an expression": (
         "SELECT * FROM trips WHERE a + b BETWEEN 10 AND 21",
-        "SELECT * FROM trips WHERE a + b <= 21 AND 10 <= a + b",
+        "SELECT * FROM trips WHERE 10 <= a + b AND a + b <= 21",
     ),
     "not null": (
         "SELECT * FROM trips WHERE isnotnull(a)",
@@ -106,6 +106,10 @@ SAME = {
     "aggregates in another order": (
         "SELECT a, count(*) AS n, max(b) AS m FROM trips GROUP BY a",
         "SELECT max(b) AS m, a, count(*) AS n FROM trips GROUP BY a",
+    ),
+    "conditions, of which none throws": (
+        "SELECT * FROM trips WHERE a > '1' AND b > 5 AND a IN (2, 3)",
+        "SELECT * FROM (SELECT * FROM trips WHERE a IN (3, 2) AND 5 < b) WHERE a > '1'",
     ),
     "distinct, and a group by all": (
         "SELECT DISTINCT a, c FROM trips",
@@ -167,6 +171,38 @@ DIFFERENT = {
     "and, or": (
         "SELECT * FROM trips WHERE a > 1 AND b > 5",
         "SELECT * FROM trips WHERE a > 1 OR b > 5",
+    ),
+    "conditions, of which one throws unless the other decides": (
+        "SELECT * FROM trips WHERE a <> 0 AND 10 / a > 1",
+        "SELECT * FROM trips WHERE 10 / a > 1 AND a <> 0",
+    ),
+    "filters, of which one throws": (
+        "SELECT * FROM (SELECT * FROM trips WHERE a <> 0) WHERE 10 / a > 1",
+        "SELECT * FROM (SELECT * FROM trips WHERE 10 / a > 1) WHERE a <> 0",
+    ),
+    "a join's conditions, of which one throws": (
+        f"{JOIN} AND 10 / t.b > 1 WHERE r.e > t.b",
+        f"{JOIN} AND r.e > t.b WHERE 10 / t.b > 1",
+    ),
+    "a named value that throws, and a condition": (
+        "SELECT a FROM (SELECT a, 10 / b AS x FROM trips) WHERE a > 1 OR x > 1",
+        "SELECT a FROM (SELECT a, 10 / b AS x FROM trips) WHERE x > 1 OR a > 1",
+    ),
+    "operands, of which one throws beside null": (
+        "SELECT a + 10 DIV b AS x FROM trips",
+        "SELECT 10 DIV b + a AS x FROM trips",
+    ),
+    "a comparison with what throws": (
+        "SELECT * FROM trips WHERE a > 10 DIV b",
+        "SELECT * FROM trips WHERE 10 DIV b < a",
+    ),
+    "a list of what throws": (
+        "SELECT * FROM trips WHERE a IN (1, 10 DIV b)",
+        "SELECT * FROM trips WHERE a IN (10 DIV b, 1)",
+    ),
+    "sums in other brackets": (
+        "SELECT (d + a) + b AS x FROM trips",
+        "SELECT d + (a + b) AS x FROM trips",
     ),
     "a null in a condition": (
         "SELECT * FROM trips WHERE NOT (a > 1 AND b > 5)",

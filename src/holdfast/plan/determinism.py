@@ -1,4 +1,4 @@
-"""Which expressions give other values from run to run, or as rows are dealt, or where files lie."""
+"""Which expressions give other values from run to run, as rows are dealt, or none but an error."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ _RANDOM = re.compile(
     r"|MonotonicallyIncreasingID|Shuffle|SparkPartitionID|Uuid"
     r"|(aggregate\.)?Kll(Sketch)?(Agg|Merge)\w*"
 )
+_NEVER_THROWS = re.compile(
+    r"And|Between|CaseWhen|Coalesce|CommonExpression(Def|Ref)|Contains|Create(Array|NamedStruct)"
+    r"|DayOfMonth|EndsWith|EqualNullSafe|EqualTo|GetStructField|GreaterThan(OrEqual|)|If|In|IsNaN"
+    r"|IsNotNull|IsNull|LessThan(OrEqual|)|Literal|Lower|Month|Not|Or|StartsWith|Upper|With|Year"
+)
+
+
+def never_throws(name: str) -> bool:
+    """Whether an expression has a value whatever those of its operands are.
+
+    >>> never_throws(EXPRESSIONS + "LessThan"), never_throws(EXPRESSIONS + "Divide")
+    (True, False)
+    """
+    return _NEVER_THROWS.fullmatch(name.removeprefix(EXPRESSIONS)) is not None
 
 
 def is_random(name: str) -> bool:

@@ -1,8 +1,8 @@
 """Makes expressions canonical: what they compute stays, what nobody can observe goes.
 
 Gone: expression ids (an attribute becomes what it stands for in the operator's input), aliases,
-qualifiers, the order of commutative operands, other ways to write the same. In doubt everything
-stays, and the doubt is reported.
+qualifiers, the order of commutative operands where none may throw, other ways to write the same. In
+doubt everything stays, and the doubt is reported.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.plan.deep import Walk, walked
@@ -17,6 +18,7 @@ from holdfast.plan.determinism import (
     depends_on_order,
     is_known_aggregate,
     is_random,
+    never_throws,
 )
 from holdfast.plan.document import CATALYST, EXPRESSIONS, Value
 from holdfast.plan.terms import Canonical, Term, chained, digests, embedded, term
@@ -72,6 +74,7 @@ _LITERAL = EXPRESSIONS + "Literal"
 _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
+_AGGREGATED = EXPRESSIONS + "aggregate.AggregateExpression"
 _BETWEEN = EXPRESSIONS + "Between"
 _IN = EXPRESSIONS + "In"
 _IF = EXPRESSIONS + "If"
@@ -148,6 +151,7 @@ class ExpressionCanonicalizer:
         self._common_terms: dict[int, tuple[Term, int]] = {}
         self._volatile_seen = 0
         self._attributes_seen = 0
+        self._throwing_seen = 0
         self.doubts: list[str] = []
         self.subqueries: list[CanonicalNode] = []
         self.layout_sensitive = False
@@ -187,7 +191,9 @@ class ExpressionCanonicalizer:
 
     def _attribute(self, attribute: int) -> Term:
         self._attributes_seen += 1
-        return self._scope.term(attribute) or self._outer_attribute(attribute)
+        found = self._scope.term(attribute) or self._outer_attribute(attribute)
+        self._throwing_seen += found.throws
+        return found
 
     def _outer_attribute(self, attribute: int) -> Term:
         for distance, scope in enumerate(self._outer):
@@ -241,7 +247,15 @@ class ExpressionCanonicalizer:
             return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
         self._check_name(name)
         volatile_before, attributes_before = self._volatile_seen, self._attributes_seen
+        throwing_before = self._throwing_seen
         canonical = yield self._expression(value)
+        self._throwing_seen += not (value.get("total") or never_throws(name))
+        if name == _AGGREGATED:
+            # Its value is there before anything above it is evaluated.
+            self._throwing_seen = throwing_before
+        throws = self._throwing_seen > throwing_before
+        if throws != canonical.throws:
+            canonical = replace(canonical, throws=throws)
         if self._attributes_seen == attributes_before:
             self._check_constant(name, value["f"])
         volatile = bool(value.get("volatile"))
@@ -300,11 +314,16 @@ class ExpressionCanonicalizer:
         if name in _OWN_IDS:
             fields = [field for field in fields if not is_id(field)]
         arguments = []
+        throwing_before = self._throwing_seen
         for each in (*fields, *value["o"]):
             arguments.append((yield self._walk(each)))
-        # What draws lots is evaluated in its order: where the left side decides, the right one
-        # isn't evaluated, and draws nothing.
-        return term(name, *arguments) if value.get("volatile") else _combined(name, arguments)
+        # Where the left side decides, the right one isn't evaluated: it draws nothing, and doesn't
+        # throw. So an operand is, with null on its left side.
+        if value.get("volatile"):
+            return term(name, *arguments)
+        throws = self._throwing_seen > throwing_before
+        decides = name == _IN or not any(map(_is_value, fields))
+        return _combined(name, arguments, order_counts=throws and decides)
 
     def _outer_reference(self, reference: Value) -> Term:
         self._attributes_seen += 1
@@ -355,6 +374,7 @@ class ExpressionCanonicalizer:
         if common in self._common_terms:
             self._attributes_seen += 1
             found, depth = self._common_terms[common]
+            self._throwing_seen += found.throws
             if depth != len(self._lambda_variables):
                 return self._doubt("a common expression that is named in another lambda function")
             return found
@@ -382,22 +402,35 @@ class ExpressionCanonicalizer:
         self._doubt("a cast of a text that may name the current day or time")
 
 
-def _combined(name: str, arguments: list[Canonical]) -> Term:
-    """An expression of its canonical arguments, in the one form of all that compute the same."""
+def _combined(name: str, arguments: list[Canonical], *, order_counts: bool) -> Term:
+    """An expression of its canonical arguments, in the one form of all that compute the same.
+
+    Args:
+        name: of its class.
+        arguments: in the order that they are written in.
+        order_counts: one of them may throw, unless the value of one before it decides.
+    """
     if name in _ASSOCIATIVE:
         return chained(name, [each for each in arguments if isinstance(each, Term)])
-    if name in _COMMUTATIVE:
+    if name == _IF:
+        condition, value, otherwise = arguments
+        branch = ("scala.Tuple2", embedded(condition), embedded(value))
+        name, arguments = _CASE, [("seq", branch), otherwise]
+    elif order_counts:
+        pass
+    elif name in _COMMUTATIVE:
         arguments[:2] = sorted(arguments[:2], key=lambda each: repr(embedded(each)))
     elif name in _MIRRORED:
         name = _MIRRORED[name]
         arguments[:2] = [arguments[1], arguments[0]]
     elif name == _IN:
         arguments[1] = ("seq", *sorted(set(arguments[1][1:]), key=repr))
-    elif name == _IF:
-        condition, value, otherwise = arguments
-        branch = ("scala.Tuple2", embedded(condition), embedded(value))
-        name, arguments = _CASE, [("seq", branch), otherwise]
     return term(name, *arguments)
+
+
+def _is_value(value: Value) -> bool:
+    """Whether an argument is a literal, and not null."""
+    return isinstance(value, dict) and value.get("c") == _LITERAL and value["f"][0] is not None
 
 
 def _common_id(value: Value) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.plan.hashing import hash_parts
-from holdfast.plan.terms import Canonical, Term, digests, term
+from holdfast.plan.terms import Canonical, Term, digests, in_one_order, term
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,21 @@ def as_dealt(rows: Rows) -> Rows:
 
 
 def filtered(rows: Rows, conditions: Iterable[Term]) -> Rows:
-    """The rows that fulfil all of some conditions; it is one filter that is above another one."""
+    """The rows that fulfil all of some conditions; it is one filter that is above another one.
+
+    But which of a filter's conditions and a join's is evaluated first, Spark decides.
+    """
+    conditions = tuple(conditions)
+    if any(each.throws for each in conditions):
+        written = digests(in_one_order(conditions))
+        return Rows(
+            hash_parts("filtered as written", rows.digest, written),
+            hash_parts("filtered as written", rows.dealt, written),
+        )
     base = rows.filtered or rows
-    together = {each.digest: each for each in (*rows.conditions, *conditions)}
-    if not together:
+    ordered = in_one_order((*rows.conditions, *conditions))
+    if not ordered:
         return rows
-    ordered = tuple(together[digest] for digest in sorted(together))
     return Rows(
         hash_parts("filtered", base.digest, digests(ordered)),
         hash_parts("filtered", base.dealt, digests(ordered)),
@@ -138,7 +147,7 @@ def joined(kind: str, sides: Sequence[Rows], conditions: Sequence[Term]) -> Rows
     )
     if what == _INNER:
         return filtered(product, conditions)
-    together = tuple(sorted(set(digests(conditions))))
+    together = digests(in_one_order(conditions))
     return Rows(
         hash_parts(product.digest, together),
         hash_parts(product.dealt, together),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,16 @@ class Term:
 
     Attributes:
         digest: 64 hexadecimal digits; two terms with the same one have the same value in each row.
-        chain: the operator whose operands may stand in any order and number, if it is one.
+        chain: the operator whose operands may be nested in any way, if it is one.
         operands: those operands, each once.
+        throws: there may be rows that it has no value for, but an error. Whether that comes then
+            depends on what is evaluated before, and decides.
     """
 
     digest: str
     chain: str | None = None
     operands: tuple[Term, ...] = ()
+    throws: bool = False
 
     def operands_of(self, chain: str) -> tuple[Term, ...]:
         """What `chain` connects in this term: the term itself where it is something else."""
@@ -34,12 +37,15 @@ class Term:
 def term(*parts: Canonical) -> Term:
     """The term with these parts: what it is called, and its canonical arguments.
 
+    It throws where one of these does.
+
     >>> term("Add", term("column", 0), 1) == term("Add", term("column", 0), 1)
     True
     >>> term("Not", term("column", 0)) == term("Not", term("column", 0).digest)
     False
     """
-    return Term(hash_parts(*map(embedded, parts)))
+    throws = any(isinstance(each, Term) and each.throws for each in parts)
+    return Term(hash_parts(*map(embedded, parts)), throws=throws)
 
 
 def chained(chain: str, operands: Iterable[Term]) -> Term:
@@ -48,12 +54,23 @@ def chained(chain: str, operands: Iterable[Term]) -> Term:
     >>> a, b, c = (term("column", index) for index in range(3))
     >>> chained("And", [a, chained("And", [c, b])]) == chained("And", [chained("And", [b, a]), c])
     True
+    >>> c = Term(c.digest, throws=True)
+    >>> chained("And", [a, c]) == chained("And", [c, a])
+    False
     """
-    flat = {each.digest: each for operand in operands for each in operand.operands_of(chain)}
+    flat = in_one_order([each for operand in operands for each in operand.operands_of(chain)])
     if len(flat) == 1:
-        return next(iter(flat.values()))
-    ordered = tuple(flat[digest] for digest in sorted(flat))
-    return Term(hash_parts(chain, digests(ordered)), chain, ordered)
+        return flat[0]
+    throws = any(each.throws for each in flat)
+    return Term(hash_parts(chain, digests(flat)), chain, flat, throws)
+
+
+def in_one_order(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Each of some terms once, in an order that is theirs unless one decides what is evaluated."""
+    flat = {each.digest: each for each in terms}
+    if any(each.throws for each in terms):
+        return tuple(flat.values())
+    return tuple(flat[digest] for digest in sorted(flat))
 
 
 def embedded(value: Canonical) -> Canonical:

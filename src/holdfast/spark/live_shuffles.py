@@ -4,7 +4,8 @@ Adaptive execution reuses an exchange within a query. Here stages of earlier que
 it (`java/LiveShuffles.java`), so that nothing is written, copied or read in another way: the plan
 shows a `ReusedExchange`, and what is lost is computed again by Spark's own lineage. A stage is held
 only where all that its rows depend on is known (`java/StageInputs.java`), and offered only to
-queries under the same settings that list the same versions of the same files.
+queries under the same settings that list the same versions of the same files as the same
+partitions, and write expressions in the same order (`java/WrittenOrder.java`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class LiveShuffles:
             spark,
             "LiveShuffles",
             spark._jsparkSession,
-            new_object(spark, "StageInputs", versions, BETWEEN),
+            new_object(spark, "StageInputs", versions, new_object(spark, "WrittenOrder"), BETWEEN),
             PlanReader.of(spark).settings,
             FreshPlans.of(spark).copies,
             versions.changes(),

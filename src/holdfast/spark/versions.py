@@ -90,6 +90,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "RetainedShuffles": "recovering shuffles",
     "LocalExecutor": "recovering and reusing shuffles",
     "StageInputs": "reusing shuffles of earlier queries",
+    "WrittenOrder": "reusing shuffles of earlier queries",
     "LiveShuffles": "reusing shuffles of earlier queries",
     "RanSteps": "reusing shuffles of earlier queries",
     "Rollups": "answering aggregates from finer ones that are kept unasked",

@@ -7,11 +7,13 @@ from random import Random
 
 from tests.fuzz.classes import (
     aggregates,
+    arithmetic,
     errors,
     functions,
     literals,
     metadata,
     modules,
+    moved_partitions,
     plans,
     push_down,
     python_steps,
@@ -28,11 +30,13 @@ from tests.fuzz.script import Script
 
 PAIRS: dict[str, Callable[[Random], Pair]] = {
     "aggregates": aggregates.pair,
+    "arithmetic": arithmetic.pair,
     "errors": errors.pair,
     "functions": functions.pair,
     "literals": literals.pair,
     "metadata": metadata.pair,
     "modules": modules.pair,
+    "moved-partitions": moved_partitions.pair,
     "plans": plans.pair,
     "push-down": push_down.pair,
     "python-steps": python_steps.pair,
@@ -45,9 +49,11 @@ PAIRS: dict[str, Callable[[Random], Pair]] = {
 
 FAMILIES: dict[str, Callable[[Random], Family]] = {
     "aggregates": aggregates.family,
+    "arithmetic": arithmetic.family,
     "functions": functions.family,
     "literals": literals.family,
     "metadata": metadata.family,
+    "moved-partitions": moved_partitions.family,
     "plans": plans.family,
     "push-down": push_down.family,
     "python-steps": python_steps.family,

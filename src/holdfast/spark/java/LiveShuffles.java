@@ -79,8 +79,8 @@ public final class LiveShuffles {
 
     /**
      * @param session whose queries these are
-     * @param inputs gives the listings that a plan's rows depend on, or says what isn't known of
-     *     it, see `StageInputs`
+     * @param inputs gives what a plan's rows depend on beside what Spark compares, or says what
+     *     isn't known of it, see `StageInputs`
      * @param settings gives a text that changes with a session's settings
      * @param copied gives a copy of a plan, with nothing made of settings yet, for a session
      * @param changed gives the first of listed files that isn't as listed, for a configuration
@@ -274,8 +274,12 @@ public final class LiveShuffles {
         if (one != null && !one.settings.equals(settings.apply(session))) {
             return "other settings than when an earlier query ran it";
         }
-        return one != null && !one.listings.equals(found)
-            ? "other files than when an earlier query ran it" : "to be held";
+        Object other = one == null ? null : differing((Map) found, one.inputs);
+        if (other == null) {
+            return "to be held";
+        }
+        return (other instanceof String ? "other files" : "operands in another order")
+            + " than when an earlier query ran it";
     }
 
     /** The plan below a command; or what there is instead. */
@@ -344,10 +348,11 @@ public final class LiveShuffles {
         java.util.Iterator each = held.values().iterator();
         while (each.hasNext()) {
             Held one = (Held) each.next();
-            if (!one.settings.equals(query.settings) || !query.reads(one.listings)) {
+            if (!one.settings.equals(query.settings)
+                    || differing(query.inputs, one.inputs) != null) {
                 continue;
             }
-            if (!isThere(one.listings, looked)) {
+            if (!isThere(one.inputs, looked)) {
                 each.remove();
                 continue;
             }
@@ -389,16 +394,33 @@ public final class LiveShuffles {
         }
     }
 
-    /** Whether files are as they were listed. */
-    boolean isThere(Map listings, Map looked) {
-        Configuration configuration = session.sparkContext().hadoopConfiguration();
-        java.util.Iterator each = listings.values().iterator();
+    /** What is the same to Spark and is there in two ways, or in another way; null for nothing. */
+    static Object differing(Map inputs, Map others) {
+        java.util.Iterator each = others.entrySet().iterator();
         while (each.hasNext()) {
-            Object listing = each.next();
-            Object found = looked.get(listing);
+            Map.Entry one = (Map.Entry) each.next();
+            if ("".equals(one.getValue())
+                    || !one.getValue().equals(inputs.get(one.getKey()))) {
+                return one.getKey();
+            }
+        }
+        return null;
+    }
+
+    /** Whether files are as they were listed. */
+    boolean isThere(Map inputs, Map looked) {
+        Configuration configuration = session.sparkContext().hadoopConfiguration();
+        java.util.Iterator each = inputs.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry one = (Map.Entry) each.next();
+            if (!(one.getKey() instanceof String)) {
+                continue;
+            }
+            Object files = ((List) one.getValue()).get(0);
+            Object found = looked.get(files);
             if (found == null) {
-                found = changed.apply(listing, configuration);
-                looked.put(listing, found);
+                found = changed.apply(files, configuration);
+                looked.put(files, found);
             }
             if (!"".equals(found)) {
                 return false;
@@ -444,11 +466,12 @@ public final class LiveShuffles {
         if (!(found instanceof Map)) {
             return null;
         }
-        Map listings = (Map) found;
-        if (!query.reads(listings) || !isThere(listings, looked)) {
+        Map its = (Map) found;
+        // What is there in two ways Spark may have read in the other one.
+        if (differing(query.inputs, its) != null || !isThere(its, looked)) {
             return null;
         }
-        return new Held(++numbers, planned, stage, listings, query.settings);
+        return new Held(++numbers, planned, stage, its, query.settings);
     }
 
     /** Notes which of the stages that a query was offered it has read. */
@@ -512,7 +535,7 @@ public final class LiveShuffles {
         final AdaptiveExecutionContext context;
         final String settings;
         final Object set;
-        final Map listings = new HashMap();
+        final Map inputs = new HashMap();
         final Set known = Collections.newSetFromMap(new IdentityHashMap());
         final Map offered = new IdentityHashMap();
         AdaptiveSparkPlanExec plan;
@@ -527,28 +550,15 @@ public final class LiveShuffles {
             this.set = set;
         }
 
-        /** Notes the listings of a part; what is listed in two ways is like nothing. */
+        /** Notes what a part depends on; what is there in two ways is like nothing. */
         void add(Map more) {
             java.util.Iterator each = more.entrySet().iterator();
             while (each.hasNext()) {
                 Map.Entry one = (Map.Entry) each.next();
-                Object known = listings.get(one.getKey());
+                Object known = inputs.get(one.getKey());
                 boolean isSame = known == null || known.equals(one.getValue());
-                listings.put(one.getKey(), isSame ? one.getValue() : "");
+                inputs.put(one.getKey(), isSame ? one.getValue() : "");
             }
-        }
-
-        /** Whether these are its own listings. */
-        boolean reads(Map others) {
-            java.util.Iterator each = others.entrySet().iterator();
-            while (each.hasNext()) {
-                Map.Entry one = (Map.Entry) each.next();
-                if ("".equals(one.getValue())
-                        || !one.getValue().equals(listings.get(one.getKey()))) {
-                    return false;
-                }
-            }
-            return true;
         }
 
         boolean isFresh() {
@@ -561,7 +571,7 @@ public final class LiveShuffles {
         final long number;
         final SparkPlan planned;
         final ExchangeQueryStageExec stage;
-        final Map listings;
+        final Map inputs;
         final String settings;
         final long bytes;
         String references;
@@ -570,12 +580,12 @@ public final class LiveShuffles {
                 long number,
                 SparkPlan planned,
                 ExchangeQueryStageExec stage,
-                Map listings,
+                Map inputs,
                 String settings) {
             this.number = number;
             this.planned = planned;
             this.stage = stage;
-            this.listings = listings;
+            this.inputs = inputs;
             this.settings = settings;
             this.bytes = bytes();
             this.references = String.valueOf(System.currentTimeMillis());

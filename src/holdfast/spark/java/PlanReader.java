@@ -42,8 +42,11 @@ import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.PartitionPath;
+import org.apache.spark.sql.execution.datasources.PartitionSpec;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -686,7 +689,23 @@ public final class PlanReader implements Function {
             } else {
                 arguments(node, false);
             }
+            if (node instanceof Cast && isTotal((Cast) node)) {
+                out.append(",\"total\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
+        }
+
+        /** Whether a cast never throws. */
+        boolean isTotal(Cast cast) {
+            if (!(cast.child() instanceof Literal)) {
+                return Cast.canUpCast(cast.child().dataType(), cast.dataType());
+            }
+            try {
+                cast.eval(null);
+                return true;
+            } catch (Exception error) {
+                return false;
+            }
         }
 
         void plan(LogicalPlan plan, boolean ofOperator) {
@@ -720,8 +739,22 @@ public final class PlanReader implements Function {
             out.append("\",\"files\":");
             value(index.allFiles(), false);
             out.append(",\"partitions\":");
-            quoted(String.valueOf(index.partitionSpec()));
+            quoted(partitions(index.partitionSpec()));
             out.append('}');
+        }
+
+        /** The directory of each partition, and its values as Spark lays them out in a row. */
+        String partitions(PartitionSpec spec) {
+            StringBuilder text = new StringBuilder(spec.partitionColumns().json());
+            UnsafeProjection layout = layout(
+                DataTypeUtils.toAttributes(spec.partitionColumns()).iterator());
+            Iterator each = spec.partitions().iterator();
+            while (each.hasNext()) {
+                PartitionPath partition = (PartitionPath) each.next();
+                text.append('\n').append(base64(layout.apply(partition.values()).getBytes()));
+                text.append(' ').append(partition.path());
+            }
+            return text.toString();
         }
 
         void file(FileStatus status) {

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.regex.Pattern;
@@ -29,23 +30,28 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.PartitionPath;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.UserDefinedType;
 import scala.collection.Iterator;
 import scala.collection.Seq;
 import scala.runtime.AbstractFunction1;
 
 /**
- * What the rows of a physical plan depend on that Spark doesn't compare: the files that it lists.
+ * What the rows of a physical plan depend on that Spark doesn't compare.
  *
- * To Spark two scans are the same that read the same paths in the same way.
+ * To Spark two scans are the same that read the same paths in the same way, and two expressions
+ * whose operands stand in another order. So of each it is noted which files are listed, with which
+ * values of partitions, and the order that is written.
  */
 public final class StageInputs implements BiFunction {
-    /** What stands for a scan that is listed in two ways. */
+    /** What stands for what is the same to Spark and there in two ways. */
     static final String AMBIGUOUS = "";
     static final int MOST_FILES = 10000;
 
@@ -70,31 +76,38 @@ public final class StageInputs implements BiFunction {
         "V2Aggregator"}));
 
     final Function tags;
+    final Function order;
     final String between;
-    // Whatever is held of a listing, holds the same text.
+    // All that is held of one listing has the same text.
     final Interner texts = Interners.newWeakInterner();
 
     /**
      * @param tags gives what tells versions of a listed file apart, beside length and time
+     * @param order gives of a node its expressions in Spark's form and as written, see
+     *     `WrittenOrder`
      * @param between what is between the fields of a file, and between files
      */
-    public StageInputs(Function tags, String between) {
+    public StageInputs(Function tags, Function order, String between) {
         this.tags = tags;
+        this.order = order;
         this.between = between;
     }
 
     /**
-     * The listings of the files that a plan reads, by their root paths.
+     * What a plan's rows depend on, by what is the same to Spark.
      *
      * @param plan a `SparkPlan`
-     * @param strictly whether all that the plan's rows depend on must be known
-     * @return of each file its path, length, modification time and tag; where something that must
-     *     be known isn't, a `String` that says what
+     * @param strictly whether all that the plan's rows depend on must be known; or else only what
+     *     is below exchanges counts
+     * @return a `Map`: of the root paths of a listing, as a text, its files as `FileVersions` has
+     *     them, and its partitions; of expressions in Spark's form, as a list, the form in which
+     *     they are written. Where something that must be known isn't, a `String` that says what
      */
     public Object apply(Object plan, Object strictly) {
         boolean strict = ((Boolean) strictly).booleanValue();
-        Map listings = new HashMap();
+        Map inputs = new HashMap();
         Set seen = Collections.newSetFromMap(new java.util.IdentityHashMap());
+        Set exchanged = Collections.newSetFromMap(new java.util.IdentityHashMap());
         ArrayDeque waiting = new ArrayDeque();
         waiting.push(plan);
         while (!waiting.isEmpty()) {
@@ -105,7 +118,7 @@ public final class StageInputs implements BiFunction {
             String doubt = strict ? doubt(each) : null;
             if (doubt == null && each instanceof FileSourceScanExec) {
                 HadoopFsRelation relation = ((FileSourceScanExec) each).relation();
-                boolean isListed = listed(relation, listings);
+                boolean isListed = listed(relation, inputs);
                 if (strict && !isOfSpark(relation.fileFormat())) {
                     doubt = relation.fileFormat() + " is none of Spark's own data sources";
                 } else if (strict && !isListed) {
@@ -116,9 +129,23 @@ public final class StageInputs implements BiFunction {
             if (doubt != null) {
                 return doubt;
             }
-            below(each, waiting);
+            ArrayDeque next = new ArrayDeque();
+            below(each, next);
+            if (strict || each instanceof Exchange || exchanged.contains(each)) {
+                Map.Entry written = (Map.Entry) order.apply(each);
+                if (written != null) {
+                    put(inputs, written.getKey(), written.getValue());
+                }
+                exchanged.addAll(next);
+            }
+            waiting.addAll(next);
         }
-        return listings;
+        return inputs;
+    }
+
+    static void put(Map inputs, Object key, Object value) {
+        Object known = inputs.get(key);
+        inputs.put(key, known == null || known.equals(value) ? value : AMBIGUOUS);
     }
 
     static boolean isOfSpark(Object format) {
@@ -251,29 +278,27 @@ public final class StageInputs implements BiFunction {
                 && !DRAWING.matcher(simple).matches();
     }
 
-    /** Notes a relation's listing; false where it can't be told what it reads. */
-    boolean listed(HadoopFsRelation relation, Map listings) {
+    /** Notes a relation's listing; false where it can't be known what it reads. */
+    boolean listed(HadoopFsRelation relation, Map inputs) {
         FileIndex index = relation.location();
         String name = index.getClass().getName();
-        List roots = new ArrayList();
+        // A path that is named twice is read twice, and the same to Spark.
+        Set roots = new TreeSet();
         Iterator paths = index.rootPaths().iterator();
         while (paths.hasNext()) {
             roots.add(String.valueOf(paths.next()));
         }
-        Collections.sort(roots);
-        String key = String.join(between, roots);
-        // Those of a catalog give their files values of partitions, which no path tells.
-        String listing = AMBIGUOUS;
+        Object listing = AMBIGUOUS;
+        // Any other may give its files values that are known when they are read.
         if (name.equals(InMemoryFileIndex.class.getName()) || name.startsWith("holdfast.")) {
             listing = listing((InMemoryFileIndex) index);
         }
-        Object known = listings.get(key);
-        listings.put(key, known == null || known.equals(listing) ? listing : AMBIGUOUS);
-        return !listing.isEmpty();
+        put(inputs, String.join(between, roots), listing);
+        return !AMBIGUOUS.equals(listing);
     }
 
-    /** Empty where there are no files, or too many, or some that aren't there as listed. */
-    String listing(InMemoryFileIndex index) {
+    /** Files and partitions; ambiguous with no files, too many, or some not there as listed. */
+    Object listing(InMemoryFileIndex index) {
         List files = new ArrayList();
         Iterator each = index.allFiles().iterator();
         while (each.hasNext()) {
@@ -285,7 +310,31 @@ public final class StageInputs implements BiFunction {
             files.add(file.getPath() + between + file.getLen() + between
                     + file.getModificationTime() + between + tag);
         }
+        if (files.isEmpty()) {
+            return AMBIGUOUS;
+        }
         Collections.sort(files);
-        return (String) texts.intern(String.join(between, files));
+        return Arrays.asList(new Object[] {
+            texts.intern(String.join(between, files)), texts.intern(partitions(index))});
+    }
+
+    /** The directory of each partition, and the values that its rows get. */
+    static String partitions(InMemoryFileIndex index) {
+        StructType columns = index.partitionSpec().partitionColumns();
+        List partitions = new ArrayList();
+        Iterator each = index.partitionSpec().partitions().iterator();
+        while (each.hasNext()) {
+            PartitionPath partition = (PartitionPath) each.next();
+            StringBuilder text = new StringBuilder();
+            for (int place = 0; place < columns.length(); place++) {
+                DataType type = columns.apply(place).dataType();
+                Object value = partition.values().get(place, type);
+                String shown = String.valueOf(value);
+                text.append(value == null ? -1 : shown.length()).append(':').append(shown);
+            }
+            partitions.add(text.append(partition.path()).append('\n').toString());
+        }
+        Collections.sort(partitions);
+        return String.join("", partitions);
     }
 }
