@@ -702,7 +702,12 @@ public final class PlanReader implements Function {
             value(index.allFiles(), false);
             out.append(",\"partitions\":");
             quoted(String.valueOf(index.partitionSpec()));
-            out.append('}');
+            out.append(",\"roots\":[");
+            for (Iterator roots = index.rootPaths().iterator(); roots.hasNext(); ) {
+                quoted(String.valueOf(roots.next()));
+                out.append(roots.hasNext() ? "," : "");
+            }
+            out.append("]}");
         }
 
         void file(FileStatus status) {
