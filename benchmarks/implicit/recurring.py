@@ -17,6 +17,17 @@ _GROUPS = (
     ("MAIL", "SHIP", "AIR", "RAIL"),
     ("Brand#23", "Brand#12", "Brand#34", "Brand#45"),
 )
+_TABLES = re.compile(r"FROM [^()]*?(?=WHERE|GROUP|ORDER|LEFT|\Z)|JOIN \w+", re.DOTALL)
+_FIRST_COLUMNS = {
+    "customer": "c_custkey",
+    "lineitem": "l_orderkey",
+    "nation": "n_nationkey",
+    "orders": "o_orderkey",
+    "part": "p_partkey",
+    "partsupp": "ps_partkey",
+    "region": "r_regionkey",
+    "supplier": "s_suppkey",
+}
 _KEYS = ("l_shipmode", "l_returnflag", "l_linestatus", "l_shipinstruct", "l_tax")
 
 
@@ -71,3 +82,27 @@ def nothing_twice(seed: int, queries: int) -> list[Query]:
         sql = f"SELECT {columns} FROM {tables} GROUP BY {key}"
         found.append(Query(f"query {number + 1}", sql))
     return found
+
+
+def other_rows(queries: int) -> list[Query]:
+    """The 22 queries in turn, each time over other rows of all tables.
+
+    Args:
+        queries: how many.
+    """
+    names = [*tpch.QUERIES]
+    return [
+        Query(f"{names[number % len(names)]} over rows {number}", _over(number, names))
+        for number in range(queries)
+    ]
+
+
+def _over(number: int, names: list[str]) -> str:
+    words = re.compile(rf"\b({'|'.join(_FIRST_COLUMNS)})\b")
+
+    def some(table: re.Match[str]) -> str:
+        # It leaves out nothing, which nobody knows before.
+        return f"(SELECT * FROM {table[0]} WHERE {_FIRST_COLUMNS[table[0]]} <> {-1 - number})"
+
+    sql = tpch.QUERIES[names[number % len(names)]]
+    return _TABLES.sub(lambda found: words.sub(some, found[0]), sql)

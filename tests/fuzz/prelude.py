@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from holdfast import Environment
 from tests.fuzz.busy import when_a_job_runs
+from tests.fuzz.player import keep_unasked
 from tests.fuzz.session import fuzz_session
 from tests.fuzz.tables import make_tables
 from tests.fuzz.world import World
@@ -33,6 +34,7 @@ __all__ = [
     "env",
     "hold",
     "home",
+    "keep_unasked",
     "module",
     "only",
     "parquet",

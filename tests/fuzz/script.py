@@ -28,11 +28,13 @@ class Build:
         name: what it is called from here on.
         plan: a Python expression; it may name what was made before.
         cached: whether the Table is cached.
+        unasked: whether it is kept though nobody has asked for that.
     """
 
     name: str
     plan: Node
     cached: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Run:
         ordered: the plan fixes the order of its rows.
         meanwhile: Python statements that another thread executes while a job of it runs.
         expects_read: whether it is counted if this reads what is kept: the name of the count.
+        may_answer: whether rows are right, too, where plain Spark fails: over what is kept, it
+            finds some conditions in another order.
         past_cache: rows of what is in the files now are right, too, where Spark has cached older
             ones.
     """
@@ -52,6 +56,7 @@ class Run:
     ordered: bool = False
     meanwhile: str = ""
     expects_read: str = ""
+    may_answer: bool = False
     past_cache: bool = False
 
 
@@ -85,9 +90,10 @@ def snippet(script: Script) -> str:
         match step:
             case Enter(state, text):
                 lines += [f"# {state}", *text.splitlines()]
-            case Build(name, plan, cached):
+            case Build(name, plan, cached, unasked):
                 ending = ".cache()" if cached else ""
                 lines.append(f"{name} = env.from_dataframe({plan}){ending}")
+                lines += [f"keep_unasked(env, {name})"] if unasked else []
             case Run(name, _, meanwhile):
                 if meanwhile:
                     lines.append(f"while_a_job_runs({meanwhile!r})")

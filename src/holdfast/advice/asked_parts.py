@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from holdfast.advice.refusals import refusal
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.needed_columns import NeededColumns, joins_by_equality
+from holdfast.plan.own_code import runs_others_code
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.size_guess import kept_part
 
@@ -116,6 +118,7 @@ class _Search:
         self._needed = NeededColumns(operators)
         self._inputs = inputs
         self._operators = {each["i"]: each for each in all_operators([*operators])}
+        self._runs_others_code = cache(lambda handle: runs_others_code(self._operators[handle]))
         self.refused: dict[str, CanonicalNode] = {}
 
     def below(self, root: CanonicalNode) -> tuple[AskedPart, ...]:
@@ -138,7 +141,7 @@ class _Search:
             if operator["c"] == _JOIN:
                 self.refused.setdefault("it joins by no equality, so that rows multiply", node)
             return None
-        why = refusal(node, self._operators)
+        why = refusal(node, self._runs_others_code)
         if why is not None:
             self.refused.setdefault(why, node)
             return None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.document import OperatorDocument
-from holdfast.plan.own_code import runs_others_code
 
 
-def refusal(node: CanonicalNode, operators: Mapping[int, OperatorDocument]) -> str | None:
+def refusal(node: CanonicalNode, runs_others_code: Callable[[int], bool]) -> str | None:
     """Why a part of a query is never kept unasked; None where it may be.
 
     Args:
         node: a join, or what gathers rows.
-        operators: those that the plan was made of, by their handles.
+        runs_others_code: whether the operator with a handle runs functions that aren't Spark's.
     """
     if node.reach:
         return "it is in a subquery for each row of what is around it"
@@ -32,6 +30,6 @@ def refusal(node: CanonicalNode, operators: Mapping[int, OperatorDocument]) -> s
         if each.of_session:
             return f"in doubt: {each.operator} is known in this session alone"
     for each in node.walk():
-        if runs_others_code(operators[each.handle]):
+        if runs_others_code(each.handle):
             return f"in doubt: {each.operator} runs functions that aren't Spark's"
     return None

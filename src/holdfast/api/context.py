@@ -76,6 +76,7 @@ class TableContext(Protocol):
         *,
         before_retry: Callable[[], None] | None = None,
         takes_all_rows: bool = False,
+        is_repeatable: bool = True,
     ) -> T:
         """Runs an action as one job.
 
@@ -88,6 +89,8 @@ class TableContext(Protocol):
             takes_all_rows: ``action`` asks for every row of the DataFrame, works on one of another
                 session as well, and can be called a second time whatever its first call has failed
                 with. Then what is to be kept may be written while its rows are taken.
+            is_repeatable: ``action`` can be called a second time whatever its first call has
+                failed with. Otherwise nothing is read that this program hasn't asked to be kept.
 
         Returns:
             What ``action`` returns.

@@ -88,13 +88,12 @@ from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.compatibility import check
-from holdfast.spark.failures import is_cancelled, reason
+from holdfast.spark.failures import is_cancelled, last_error_logged
 from holdfast.spark.interruptible import is_interrupt
 from holdfast.spark.keepable_types import check_keepable
 from holdfast.spark.known_plans import KnownPlans
 from holdfast.spark.live_shuffles import WatchedQueries
 from holdfast.spark.local_session import local_session
-from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
 from holdfast.spark.plans.possible_parts import PossibleParts
@@ -619,6 +618,7 @@ class Environment(StreamEnvironment):
         *,
         before_retry: Callable[[], None] | None = None,
         takes_all_rows: bool = False,
+        is_repeatable: bool = True,
     ) -> T:
         """Runs an action as one job, see `holdfast.api.context.TableContext.run_action`."""
         try:
@@ -627,7 +627,9 @@ class Environment(StreamEnvironment):
                 InterruptibleAction(self._plain),
                 self._runnable_again(table),
             ):
-                return self._run_action(table, name, action, before_retry, takes_all_rows)
+                return self._run_action(
+                    table, name, action, before_retry, takes_all_rows, is_repeatable
+                )
         finally:
             work_off()
 
@@ -638,18 +640,15 @@ class Environment(StreamEnvironment):
         action: Callable[[ParentDataFrame], T],
         before_retry: Callable[[], None] | None,
         takes_all_rows: bool,
+        is_repeatable: bool,
     ) -> T:
         registrations = self._manager.wanted.registrations
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
+        request = replace(request, takes_all_rows=takes_all_rows, is_repeatable=is_repeatable)
         # What isn't kept while its rows flow on would hold up the answer.
-        asked, request = self._implicit.asked(
-            replace(request, takes_all_rows=takes_all_rows),
-            keeps=takes_all_rows,
-            # An answer that is given once can't be computed in another way after that.
-            rolls_up=before_retry is None and self._recoverable is None,
-        )
+        asked, request = self._implicit.asked(request, keeps=takes_all_rows)
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)
@@ -662,22 +661,15 @@ class Environment(StreamEnvironment):
 
         started = time.time()
         try:
-            with self.left_alone(), self._implicit.reusing() as reused:
+            with self.left_alone(), last_error_logged(), self._implicit.reusing() as reused:
                 answer, result = jobs.run(request, acting, before_retry=before_retry)
         except RetryRefused as refused:
             failed = _first_attempts_error(refused)
-        except Exception as error:
-            # Spark may refuse a plan that the user has not written, before it runs anything.
-            if asked is None or not (asked.forms or asked.alive):
-                raise
-            if asked.is_made_of_others and not is_cancelled(error):
-                self._implicit.failed(asked)
-            elif not is_refusal(error):
-                raise
-            logger.warning("a query runs without what was kept unasked: %s", reason(error))
-            return self._run_plain(table, name, action)
         else:
             self._ended(JobExecutionResult.of(result), reused)
+            if result.is_as_written:
+                self._implicit.failed(asked, result.net_runtime)
+                return answer
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
@@ -728,7 +720,7 @@ class Environment(StreamEnvironment):
             return
         jobs = self._master if self._recoverable is None else self._recoverable
         try:
-            for row, result in jobs.stream(self._implicit.asked(request)[1], self._alone(action)):
+            for row, result in jobs.stream(request, self._alone(action)):
                 if result is not None:
                     self._ended(JobExecutionResult.of(result))
                 elif row is not None:
@@ -745,7 +737,7 @@ class Environment(StreamEnvironment):
             return self.plain(table)
         form = _FORMS.get(name, HandOutForm.DATAFRAME)
         with self._implicit.answering(), InterruptibleAction(self._plain), self.left_alone():
-            dataframe, result = self._master.prepare(self._implicit.asked(request)[1], form)
+            dataframe, result = self._master.prepare(request, form)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 
@@ -761,7 +753,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, "hand_out")
         if request is None:
             return self.plain(table)
-        return self._master.hand_out(self._implicit.asked(request, runs=False)[1])
+        return self._master.hand_out(request)
 
     def cache(
         self, table: Table, lifetime: timedelta | str | None = None, name: str | None = None
@@ -866,9 +858,7 @@ class Environment(StreamEnvironment):
         request = self._request(table, "explain")
         asked = None
         if request is not None:
-            asked, request = self._implicit.asked(
-                request, runs=False, keeps=True, rolls_up=self._recoverable is None
-            )
+            asked, request = self._implicit.asked(request, runs=False, keeps=True)
             found = self._master.found(request)
             reads = self._master.reads_of(found)
             wanted = self._manager.wanted
@@ -1070,8 +1060,9 @@ class Environment(StreamEnvironment):
 
 def _first_attempts_error(refused: RetryRefused) -> BaseException:
     """What the attempt failed with that is not repeated, and a note why it is not."""
-    lost = refused.__context__
-    error = lost.__cause__ if lost is not None and lost.__cause__ is not None else refused
+    error = refused.__context__ or refused
+    if isinstance(error, KeptDataLost):
+        error = error.__cause__ or refused
     if error is not refused:
         add_note(error, str(refused))
     return error

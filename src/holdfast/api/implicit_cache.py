@@ -156,35 +156,45 @@ class ImplicitCache:
         *,
         runs: bool = True,
         keeps: bool = False,
-        rolls_up: bool = False,
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
         """What is kept, or read, of a job's query unasked; and the job that is run.
+
+        Nothing is where an answer can't be computed once more: should it fail over what is kept,
+        it is run as it was written.
 
         Args:
             request: as it was asked.
             runs: what it is to keep, or to read, is wanted from now on.
             keeps: it may keep something that isn't kept yet.
-            rolls_up: its aggregates may be made of finer ones; should it fail, `failed` is told,
-                and it is run as it was asked.
         """
+        if not request.is_repeatable:
+            return None, request
         try:
             if self.recurring is None:
-                if self._answers is None or not rolls_up:
+                if self._answers is None:
                     return None, request
                 asked = self._answers.looked_at(request.query, request.inputs)
             else:
                 look = self.recurring.asked if runs else self.recurring.looked_at
-                asked = look(request.query, request.inputs, keeps=keeps, rolls_up=rolls_up)
+                asked = look(request.query, request.inputs, keeps=keeps)
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request
-        return asked, replace(request, query=asked.runs_as, root=asked.runs_as.root)
+        if asked.runs_as is request.query:
+            return asked, request
+        runs_as = asked.runs_as
+        return asked, replace(request, query=runs_as, root=runs_as.root, as_written=request.query)
 
-    def failed(self, asked: AskedQuery) -> None:
-        """A query has failed that was made of others, see `AskedQuery.is_made_of_others`."""
-        if self.recurring is not None:
-            self.recurring.failed(asked)
-        if self._answers is not None:
+    def failed(self, asked: AskedQuery | None, elapsed: float) -> None:
+        """A query has failed with what is kept unasked, and has been run as it was written.
+
+        Args:
+            asked: what `asked` has given for it.
+            elapsed: how long both took, in seconds.
+        """
+        if self.recurring is not None and asked is not None:
+            self.recurring.failed(asked, elapsed)
+        if self._answers is not None and asked is not None:
             self._answers.failed(asked)
 
     def ran(

@@ -187,12 +187,13 @@ def eager_transformation(
     return _documented(transforming, method)
 
 
-def action(method: Method, *, takes_all_rows: bool = False) -> Method:
+def action(method: Method, *, takes_all_rows: bool = False, is_repeatable: bool = True) -> Method:
     """Wraps a method of PySpark that runs Spark, so that it does so in a job.
 
     Args:
         method: The inherited method. It runs on the DataFrame that the job is given.
         takes_all_rows: It asks for every row, and leaves nothing behind but what it returns.
+        is_repeatable: What it does for some of the rows may be done again, should it fail.
     """
     signature = inspect.signature(method)
 
@@ -205,6 +206,7 @@ def action(method: Method, *, takes_all_rows: bool = False) -> Method:
             method.__name__,
             lambda df: method(df, *args, **kwargs),
             takes_all_rows=takes_all_rows,
+            is_repeatable=is_repeatable,
         )
 
     return cast(Method, _documented(acting, method))

@@ -155,16 +155,16 @@ class RecurringResults:
         inputs: SessionInputs,
         *,
         keeps: bool = True,
-        rolls_up: bool = False,
     ) -> AskedQuery:
         """What would run in the stead of a query. Keeps nothing.
+
+        Where that fails, the query is to be run as it was asked: aggregates may be made of finer
+        ones, which are computed of rows that it leaves out as well.
 
         Args:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
             keeps: whether it may keep something that isn't kept yet.
-            rolls_up: whether its aggregates may be made of finer ones, which are computed of rows
-                that it leaves out as well: should they fail, it is to be run without.
         """
         if self._has_cached(query.root):
             # What that saves would be taken for what its parts cost.
@@ -187,13 +187,13 @@ class RecurringResults:
             # Plans of one digest may be written in other ways, and use other columns on the way.
             forms = self._served(parts, {key: [form] for key, form in before.items()})
             return self._running_as(asked, forms)
-        alive = self._live.alive(asked) if rolls_up and self._live is not None else None
+        alive = self._live.alive(asked) if self._live is not None else None
         if alive is not None:
             return alive
-        rolled_up = self._rolled_up(asked, keeps=keeps) if rolls_up else None
+        rolled_up = self._rolled_up(asked, keeps=keeps)
         if rolled_up is not None:
             return rolled_up
-        grouped = self._grouped(asked) if rolls_up else frozenset()
+        grouped = self._grouped(asked)
         kept = self._kept(asked)
         forms = self._served(parts, kept)
         query_now = self._history.expected(parts, time.time())
@@ -240,12 +240,15 @@ class RecurringResults:
             logger.debug("it isn't known how joins are grouped", exc_info=True)
             return frozenset()
 
-    def failed(self, asked: AskedQuery) -> None:
-        """A query that was made of others has failed, and may not have without.
+    def failed(self, asked: AskedQuery, elapsed: float) -> None:
+        """A query has failed with what is kept, and not as it was written: so it is run next time.
 
         Args:
             asked: what `asked` has given for it.
+            elapsed: how long both took, in seconds.
         """
+        as_written = replace(asked, rolled_up=None, alive=frozenset())
+        self._repeated.ran(as_written.digest, {}, elapsed)
         if self._live is not None:
             self._live.failed(asked)
         if self._rollups is not None:
@@ -257,7 +260,6 @@ class RecurringResults:
         inputs: SessionInputs,
         *,
         keeps: bool = True,
-        rolls_up: bool = False,
     ) -> AskedQuery:
         """What is to run in the stead of a query; what is worth it is kept from now on.
 
@@ -265,9 +267,8 @@ class RecurringResults:
             query: over its analyzed plan.
             inputs: the settings that it runs under.
             keeps: whether it may keep something that isn't kept yet.
-            rolls_up: see `looked_at`.
         """
-        asked = self.looked_at(query, inputs, keeps=keeps, rolls_up=rolls_up)
+        asked = self.looked_at(query, inputs, keeps=keeps)
         # What is kept for the first time may be made of what is kept below it.
         for part in (each for top in asked.parts for each in top.walk()):
             if part.key in asked.forms:

@@ -62,11 +62,13 @@ class WriteTarget:
     Attributes:
         settled: Spark answers the write without reading the table, because of what the target is.
         files: What is written where, if that is files to a local or shared directory.
+        is_repeatable: Nothing is left of a write that fails that ``before_retry`` can't undo.
         undoes_failures: Nothing is left of a write that fails that ``before_retry`` doesn't undo,
             and it is all the same to the target which session writes.
     """
 
     settled = False
+    is_repeatable = True
     undoes_failures = False
     files: FilesWrite | None = None
 
@@ -100,6 +102,8 @@ class UnrepeatableTarget(WriteTarget):
         what: The name of the target in the error message.
     """
 
+    is_repeatable = False
+
     def __init__(self, what: str) -> None:
         self._what = what
 
@@ -121,16 +125,24 @@ class DirectoryTarget(WriteTarget):
         files_before: How many files it held before the first attempt, where files that a failed
             attempt leaves behind would be written twice; ``None`` where there are none, or they
             are overwritten.
+        is_repeatable: No task puts files in place before all of them have ended.
     """
 
     def __init__(
-        self, session: SparkSession, path: Any, *, is_new: bool, files_before: int | None
+        self,
+        session: SparkSession,
+        path: Any,
+        *,
+        is_new: bool,
+        files_before: int | None,
+        is_repeatable: bool = True,
     ) -> None:
         self._session = session
         self._path = path
         self._file_system = _file_system(session, path)
         self._is_new = is_new
         self._files_before = files_before
+        self.is_repeatable = is_repeatable
 
     def _undo(self) -> None:
         if not self._file_system.exists(self._path):
@@ -354,11 +366,14 @@ def _target_of_command(session: SparkSession, java_writer: Any, command: Any) ->
 def _directory(session: SparkSession, java_writer: Any, path: Any) -> DirectoryTarget:
     """The directory of a write that adds files to it, or that makes it."""
     file_system = _file_system(session, path)
-    if not file_system.exists(path):
-        return DirectoryTarget(session, path, is_new=True, files_before=0)
     commits_tasks = _commits_tasks(session, java_writer)
-    files_before = _file_count(file_system, path) if commits_tasks else None
-    return DirectoryTarget(session, path, is_new=False, files_before=files_before)
+    is_new = not file_system.exists(path)
+    files_before = 0 if is_new else None
+    if commits_tasks and not is_new:
+        files_before = _file_count(file_system, path)
+    return DirectoryTarget(
+        session, path, is_new=is_new, files_before=files_before, is_repeatable=not commits_tasks
+    )
 
 
 def _commits_tasks(session: SparkSession, java_writer: Any) -> bool:

@@ -213,6 +213,7 @@ class _JobWriter:
                     lambda df: _replay(self._open_writer(df), calls),
                     before_retry=target.before_retry,
                     takes_all_rows=target.undoes_failures,
+                    is_repeatable=target.is_repeatable,
                 )
             except BaseException as error:
                 if is_interrupt(error) or is_cancelled(error):

@@ -21,9 +21,9 @@ list                                         a sequence or a map (of `scala.Tupl
 `{"bytes": base64}`                          a byte array, or a text that is not valid UTF-8
 `{"cell": base64}`                           any other value of a literal, laid out as in a row
 `{"index": class, "files": [...],            a file listing: `[path, length, modification time,
-"partitions": text}`                         tag]`, in bytes and in milliseconds since 1970, see
-                                             `FileVersion`; and the values that partitioning columns
-                                             have in it
+"partitions": text, "roots": [...]}`         tag]`, in bytes and in milliseconds since 1970, see
+                                             `FileVersion`; the values that partitioning columns
+                                             have in it; and the paths that were asked for
 `{"python": base64, "version": text}`        a pickled Python function and the Python that runs it
 `{"rdd": id}`                                an RDD of this application
 `{"opaque": class}`                          something the engine can't see into
@@ -45,6 +45,9 @@ EXECUTION = "org.apache.spark.sql.execution."
 
 Value = Any
 """One argument, as the table above lists them."""
+
+# What has other values inside.
+_NESTS = (dict, list)
 
 
 class OperatorDocument(TypedDict):
@@ -103,7 +106,7 @@ def _nested_operator(operator: FlatDocument) -> OperatorDocument:
 
     def placed(value: Value) -> Value:
         if isinstance(value, list):
-            return [placed(item) for item in value]
+            return [placed(item) if isinstance(item, _NESTS) else item for item in value]
         if not isinstance(value, dict):
             return value
         if "x" in value:
@@ -112,7 +115,9 @@ def _nested_operator(operator: FlatDocument) -> OperatorDocument:
             return {**value, "plan": nested(value["plan"])}
         if "type" in value or "metadata" in value:
             return value
-        return {key: placed(item) for key, item in value.items()}
+        return {
+            key: placed(item) if isinstance(item, _NESTS) else item for key, item in value.items()
+        }
 
     for expression in operator["x"]:
         made.append(placed(expression))
@@ -127,12 +132,12 @@ def parts_of(value: Value) -> Iterator[dict[str, Any]]:
     while waiting:
         each = waiting.pop()
         if isinstance(each, list):
-            waiting.extend(reversed(each))
+            waiting += [item for item in reversed(each) if isinstance(item, _NESTS)]
         elif isinstance(each, dict) and id(each) not in seen:
             seen.add(id(each))
             yield each
             if "plan" not in each:
-                waiting.extend(reversed(list(each.values())))
+                waiting += [item for item in reversed(each.values()) if isinstance(item, _NESTS)]
 
 
 OUTPUT_FROM_FIELDS = frozenset(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.plan.document import EXECUTION, OperatorDocument, parts_of
+from holdfast.plan.document import EXECUTION, OperatorDocument, Value, parts_of
 from holdfast.plan.rewritten import rewritten
 
 _RELATION = EXECUTION + "datasources.LogicalRelation"
 
 FileListing = dict[str, Any]
-"""The argument of the form `{"index": …, "files": …, "partitions": …}`."""
+"""The argument of the form `{"index": …, "files": …, "partitions": …, "roots": …}`."""
 
 
 def file_listing(operator: OperatorDocument) -> FileListing | None:
@@ -46,13 +46,16 @@ def all_operators(operators: list[OperatorDocument]) -> list[OperatorDocument]:
 
 
 def with_listings(
-    operators: list[OperatorDocument], relisted: Callable[[int, FileListing], FileListing | None]
+    operators: list[OperatorDocument],
+    relisted: Callable[[int, FileListing], FileListing | None],
+    other_value: Callable[[dict[str, Any]], Value | None] = lambda value: None,
 ) -> list[OperatorDocument]:
     """The same plan with other listings; what is handed in stays as it is.
 
     Args:
         operators: a plan's operators in pre-order.
         relisted: given the handle of a leaf and its listing, another one; None to leave it.
+        other_value: of operators that read no files, see `rewritten`.
     """
 
     def of_operator(operator: OperatorDocument) -> OperatorDocument | None:
@@ -66,4 +69,4 @@ def with_listings(
         changed = {**relation, "f": [other, *relation["f"][1:]]}
         return {**operator, "f": [changed, *operator["f"][1:]]}
 
-    return rewritten(operators, of_operator)
+    return rewritten(operators, of_operator, other_value)

@@ -117,6 +117,10 @@ class ExecutionGraph:
     def attach(self, graph: JobGraph) -> None:
         """Takes over the vertices of a (re)submitted job graph."""
         answering = self._vertices.pop(None, None)
+        # What the last attempt has read is no part of the answer unless this one reads it as well.
+        for key, each in list(self._vertices.items()):
+            if each.outcome is VertexOutcome.READ:
+                del self._vertices[key]
         for vertex in graph.vertices:
             known = answering if vertex.produces is None else self._vertices.get(vertex.produces)
             new = ExecutionVertex(vertex.vertex_id, vertex.name, vertex.produces)

@@ -78,6 +78,9 @@ class JobRequest(Generic[Q]):
         inputs: the settings that it runs under.
         takes_all_rows: what computes the answer asks for all rows of the query, in whatever session
             it is; and when that fails, it can be done again.
+        is_repeatable: what computes the answer can be run again, whatever it has failed with.
+            Otherwise nothing is read that this program hasn't asked to be kept.
+        as_written: what `query` stands for, where that is another query with the same rows.
         is_awaited: somebody waits for the answer, and not for what is deferred.
         job_id: identifies the job, over all of its starts.
         listeners: hear what happens to it.
@@ -88,6 +91,8 @@ class JobRequest(Generic[Q]):
     root: CanonicalNode
     inputs: SessionInputs
     takes_all_rows: bool = False
+    is_repeatable: bool = True
+    as_written: Q | None = None
     is_awaited: bool = True
     job_id: JobID = field(default_factory=JobID.random)
     listeners: ExecutionListeners = field(default_factory=ExecutionListeners)
@@ -171,6 +176,10 @@ class JobMaster(Generic[Q, D]):
         invalidated and the original plan is resubmitted once with its caches re-created. Should
         that fail as well, the answer is computed with nothing kept.
 
+        What is kept keeps Spark from moving conditions to below it, so that they may meet rows that
+        have been left out otherwise. Where a query fails that reads something that this program
+        hasn't asked to be kept, only the error counts that it fails with as it was written.
+
         Source: FLIP-36, "If a Task Manager instance fails".
 
         Args:
@@ -204,11 +213,18 @@ class JobMaster(Generic[Q, D]):
                 if job.acted and before_retry is not None:
                     job.reporting("can't be retried", before_retry)
             except SubstitutionRefusedError as refused:
-                job.go_without_caches(refused)
+                if not job.goes_as_written():
+                    job.go_without_caches(refused)
                 if job.acted and before_retry is not None:
                     before_retry()
             except PassFailedError:
                 if before_retry is not None:
+                    before_retry()
+            except Exception as error:
+                if not self._runner.may_be_answered(error) or not job.goes_as_written():
+                    raise
+                logger.debug("job %s is run as it was written", job.run_id, exc_info=error)
+                if job.acted and before_retry is not None:
                     before_retry()
 
     def prepare(
@@ -222,7 +238,7 @@ class JobMaster(Generic[Q, D]):
             request: what is handed out.
             form: what it is handed out as.
         """
-        with self._job(request) as job:
+        with self._job(replace(request, is_repeatable=False)) as job:
             return self._run(job, lambda handed_out: handed_out, None, HandOut(form))
 
     def hand_out(self, request: JobRequest[Q]) -> D:
@@ -230,6 +246,7 @@ class JobMaster(Generic[Q, D]):
 
         What that reads is held until nobody has it any more.
         """
+        request = replace(request, is_repeatable=False)
         hand_out = HandOut(HandOutForm.DATAFRAME)
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
@@ -283,11 +300,12 @@ class JobMaster(Generic[Q, D]):
         A loss of kept data after the first row is raised: which rows are still to come can't be
         told then. The dataset is invalidated, so the next try computes it again. It takes more than
         the removal of the dataset, though: what is read is pinned where the storage can do that.
+        So nothing is read that this program hasn't asked to be kept.
 
         Raises:
             KeptDataLost: when kept data is lost after the first row.
         """
-        with self._job(request) as job:
+        with self._job(replace(request, is_repeatable=False)) as job:
             yield from self._stream(job, act)
 
     def _stream(
@@ -371,10 +389,11 @@ class JobMaster(Generic[Q, D]):
         return reads
 
     def found(self, request: JobRequest[Q]) -> dict[str, KeptResult]:
-        """What is kept of the parts of a job's plan, whoever wanted it, by their digests."""
+        """What a job may read of what is kept of its plan's parts, by their digests."""
         digests = {
             IntermediateDataSetID.from_digest(request.inputs.dataset_digest(node)): node.digest
             for node in request.root.walk()
+            if request.is_repeatable or self._manager.wanted.is_asked(node.digest)
         }
         found = self._manager.results.find(digests)
         return {digests[dataset_id]: result for dataset_id, result in found.items()}
@@ -404,6 +423,8 @@ class _Job(Generic[Q, D]):
         self._failed_productions: dict[IntermediateDataSetID, tuple[str, float]] = {}
         self._reported = 0
         self._refused: SubstitutionRefusedError | None = None
+        self._reads_unasked = False
+        self._is_as_written = False
         self._graph: JobGraph | None = None
         self._reading: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._transformations: dict[str, TableCacheTransformation | None] = {}
@@ -469,6 +490,9 @@ class _Job(Generic[Q, D]):
             except KeptDataLost as lost:
                 self._set_aside(lost.damages, lease)
                 raise
+            finally:
+                asked = self._manager.wanted.is_asked
+                self._reads_unasked = not all(asked(each.digest) for each in lease.held.values())
 
     def _set_aside(self, dataset_ids: Iterable[IntermediateDataSetID], lease: ReadingLease) -> None:
         """Nobody gets these any more; what is left of them stays for as long as the job lasts."""
@@ -659,6 +683,24 @@ class _Job(Generic[Q, D]):
         self._attempts = self._WITH_CACHES
         self._refused = refused
 
+    def goes_as_written(self) -> bool:
+        """Makes the next attempt read nothing but what this program has asked to be kept.
+
+        Returns:
+            whether that is another attempt than the last one.
+        """
+        as_written = self._request.as_written
+        if not self._reads_unasked and as_written is None:
+            return False
+        self._request = replace(self._request, is_repeatable=False)
+        if as_written is not None:
+            root = self._master._root_of(as_written)
+            self._request = replace(self._request, query=as_written, root=root, as_written=None)
+        self._is_as_written = True
+        self._failed_productions.clear()
+        self._attempts = min(self._attempts, self._WITH_CACHES) - 1
+        return True
+
     def reporting(self, consequence: str, step: Callable[[], None]) -> None:
         """Takes a step towards the next attempt; should it fail, that is the last word."""
         try:
@@ -689,6 +731,7 @@ class _Job(Generic[Q, D]):
             self.execution.archive(),
             net_runtime=time.monotonic() - self._started,
             losses=tuple(self.execution.losses),
+            is_as_written=self._is_as_written,
         )
 
     def transformation(self, node: CanonicalNode) -> TableCacheTransformation | None:
@@ -718,6 +761,8 @@ class _Job(Generic[Q, D]):
         if self._attempts > self._WITH_CACHES:
             return None
         computation = self._manager.wanted.find(node.digest)
+        if not self._request.is_repeatable and not self._manager.wanted.is_asked(node.digest):
+            return None
         if computation is None or (computation.is_deferred and self._request.is_awaited):
             result = self._in_the_book.get(node.digest)
             if result is None:

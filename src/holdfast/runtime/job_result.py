@@ -14,9 +14,11 @@ class JobResult:
     Attributes:
         execution_graph: what ran.
         net_runtime: from submission to the end, in seconds.
+        is_as_written: it has failed over what was kept unasked, and was run as it was written.
         losses: kept data that turned out to be lost on the way; the job was resubmitted then.
     """
 
     execution_graph: ArchivedExecutionGraph
     net_runtime: float
     losses: tuple[str, ...] = ()
+    is_as_written: bool = False

@@ -103,6 +103,11 @@ class Wanted(Generic[Q]):
         """The computation with this digest, if it is to be kept."""
         return self._computations.get(digest)
 
+    def is_asked(self, digest: str) -> bool:
+        """Whether somebody here has asked for a computation to be kept, and still does."""
+        computation = self._computations.get(digest)
+        return computation is not None and not computation.is_unasked
+
     def is_unasked(self, digest: str) -> bool:
         """Whether nobody has ever asked for a computation to be kept that is, or was, kept."""
         return digest in self._unasked

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
+
+from pyspark.logger import PySparkLogger
 
 from holdfast.errors import BatchSealBrokenError, StreamTaskError
 
 # What follows a slash is a part of what is kept under the label.
 _BROKEN_SEAL = re.compile(rf"\[{BatchSealBrokenError.marker}\] \[([^\]/]*)[^\]]*\]")
+# PySpark writes errors there when it makes them, whatever becomes of them.
+_ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Python's workers send their errors as text, with the type's full name before each message.
 _STREAM_TASK_ERROR = re.compile(
     rf"\b{StreamTaskError.__module__}\.("
@@ -60,6 +67,31 @@ def is_of_stream_task(error: BaseException) -> bool:
         error: what a Spark job failed with.
     """
     return any(_STREAM_TASK_ERROR.search(message) for message in _messages(error))
+
+
+@contextmanager
+def last_error_logged() -> Iterator[None]:
+    """Of the errors that PySpark logs meanwhile, for this thread, the one that is raised counts."""
+    this, held = threading.get_ident(), list[logging.LogRecord]()
+
+    def is_logged(record: logging.LogRecord) -> bool:
+        if record.thread != this:
+            return True
+        held.append(record)
+        return False
+
+    with ExitStack() as holding:
+        for name in _ERROR_LOGGERS:
+            logger = PySparkLogger.getLogger(name)
+            logger.addFilter(is_logged)
+            holding.callback(logger.removeFilter, is_logged)
+        try:
+            yield
+        except BaseException:
+            holding.close()
+            for record in held[-1:]:
+                logging.getLogger(record.name).handle(record)
+            raise
 
 
 def _forms(directory: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from tests.fuzz.classes import (
     sources,
     stale_cache,
     threads,
+    throwing,
 )
 from tests.fuzz.family import Family
 from tests.fuzz.pair import Pair, played
@@ -67,6 +68,7 @@ FAMILIES: dict[str, Callable[[Random], Family]] = {
 SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
     "stale-cache": stale_cache.script,
     "threads": threads.script,
+    "throwing": throwing.script,
 }
 """Those whose cases are more than two computations."""
 

@@ -740,7 +740,12 @@ public final class PlanReader implements Function {
             value(index.allFiles(), false);
             out.append(",\"partitions\":");
             quoted(partitions(index.partitionSpec()));
-            out.append('}');
+            out.append(",\"roots\":[");
+            for (Iterator roots = index.rootPaths().iterator(); roots.hasNext(); ) {
+                quoted(String.valueOf(roots.next()));
+                out.append(roots.hasNext() ? "," : "");
+            }
+            out.append("]}");
         }
 
         /** The directory of each partition, and its values as Spark lays them out in a row. */

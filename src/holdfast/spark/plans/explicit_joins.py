@@ -35,10 +35,11 @@ class ExplicitJoins:
             query: over the analyzed plan.
         """
         nodes = {node.handle: node for node in query.root.walk()}
-        replacements = {
+        written = {
             each.filter: self._written(query, nodes[each.filter], each)
             for each in implicit_joins(query.root, query.reading.operators)
         }
+        replacements = {handle: plan for handle, plan in written.items() if plan is not None}
         if not replacements:
             return query
         return self._bridge.read(self._bridge.substitute(query, replacements))
@@ -46,6 +47,9 @@ class ExplicitJoins:
     def _written(self, query: Query, node: CanonicalNode, join: ImplicitJoin) -> Any:
         plan, reading = query.reading.node(node.handle), query.reading
         split = self._jvm.conjuncts_of(plan.condition())
+        if split.size() != len(join.others) + sum(map(len, join.conditions)):
+            # What was read is simpler than what is written, such as without `1 = 1`.
+            return None
         conjuncts = [split.apply(number) for number in range(split.size())]
         first, *others = join.inputs
         joined = reading.node(first)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import OperatorDocument
 from holdfast.plan.file_sources import FileListing, with_listings
-from holdfast.plan.without_literals import without_literals
+from holdfast.plan.without_literals import without_value
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
-from holdfast.spark.plan_reader import PlanReading
-from holdfast.spark.plans.root_paths import root_paths
 
 
 def shapes(bridge: CatalystBridge, query: Query) -> dict[int, str]:
@@ -28,7 +26,7 @@ def shape(bridge: CatalystBridge, query: Query) -> CanonicalNode:
         bridge: reads the plans of the session.
         query: over the analyzed plan.
     """
-    return bridge.canonical(query.reading, without_versions(query.reading))
+    return bridge.canonical(query.reading, without_versions(query.reading.operators))
 
 
 def template(bridge: CatalystBridge, query: Query) -> CanonicalNode:
@@ -38,14 +36,15 @@ def template(bridge: CatalystBridge, query: Query) -> CanonicalNode:
         bridge: reads the plans of the session.
         query: over the analyzed plan.
     """
-    return bridge.canonical(query.reading, without_literals(without_versions(query.reading)))
+    operators = with_listings(query.reading.operators, _asked_for, without_value)
+    return bridge.canonical(query.reading, operators)
 
 
-def without_versions(reading: PlanReading) -> list[OperatorDocument]:
+def without_versions(operators: list[OperatorDocument]) -> list[OperatorDocument]:
     """A plan's operators with the paths that were asked for in the place of what was found."""
+    return with_listings(operators, _asked_for)
 
-    def asked_for(handle: int, listing: FileListing) -> FileListing:
-        roots = root_paths(reading.node(handle))
-        return {**listing, "files": [], "partitions": "\n".join(["paths", *roots])}
 
-    return with_listings(reading.operators, asked_for)
+def _asked_for(handle: int, listing: FileListing) -> FileListing:
+    roots = sorted(listing["roots"])
+    return {**listing, "files": [], "partitions": "\n".join(["paths", *roots])}

@@ -23,7 +23,9 @@ def job_digest(bridge: CatalystBridge, query: Query, inputs: SessionInputs) -> s
         64 hexadecimal digits; None where the plan says too little of what it computes, so that
         only a name that a person gives tells the job.
     """
-    root = bridge.canonical(query.reading, without_versions(query.reading), as_written=True)
+    root = bridge.canonical(
+        query.reading, without_versions(query.reading.operators), as_written=True
+    )
     if root.validity() is not Validity.ANYWHERE:
         return None
     return inputs.dataset_digest(root)

@@ -20,7 +20,6 @@ from holdfast.plan.hashing import hash_parts
 from holdfast.plan.sources import SourceContext, canonical_source, listed_files
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.plans.file_indexes import FileIndexes
-from holdfast.spark.plans.root_paths import root_paths
 
 _NOTHING_LISTED = {"files": [], "partitions": ""}
 
@@ -170,7 +169,7 @@ class SourceSnapshots:
             SourceListing(
                 source=_content(same, context),
                 content=_content(leaf, context),
-                roots=root_paths(reading.node(leaf["i"])),
+                roots=_roots(leaf),
                 files=_files(leaf, context),
                 partitions=self._indexes.partitions(reading.node(leaf["i"])),
             )
@@ -209,3 +208,8 @@ def _changed(old: SourceListing, new: SourceListing) -> str | None:
         if there[file.path] != file:
             return f"{file.path} has changed"
     return None
+
+
+def _roots(leaf: OperatorDocument) -> tuple[str, ...]:
+    listing = file_listing(leaf)
+    return tuple(sorted(listing["roots"])) if listing else ()
