@@ -1,4 +1,4 @@
-"""`CACHE TABLE`, `UNCACHE TABLE` and `CLEAR CACHE` in SQL."""
+"""`CACHE TABLE`, `UNCACHE TABLE`, `CLEAR CACHE` and `ALTER TABLE … RENAME TO` in SQL."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 # Spark's parser has the last word; the others need not be parsed twice.
 _MAY_BE_ONE = re.compile(
-    r"(\s|--[^\n]*\n|/\*.*?\*/)*(UN)?C(ACHE|LEAR)\b", re.IGNORECASE | re.DOTALL
+    r"(\s|--[^\n]*\n|/\*.*?\*/)*((UN)?C(ACHE|LEAR)\b|ALTER\b.*\bRENAME\s+TO\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 _STORAGE_LEVEL = "storagelevel"
 _KEPT = (VertexOutcome.PRODUCED, VertexOutcome.READ)
 
 
 def run_cache_command(session: TableSession, text: str) -> DataFrame | None:
-    """Runs a command that caches or releases a table by name.
+    """Runs a command that caches, releases or renames a table.
 
     Args:
         session: The session whose catalog knows the table.
@@ -50,6 +51,8 @@ def run_cache_command(session: TableSession, text: str) -> DataFrame | None:
             name = _quoted(plan.table().multipartIdentifier())
             if session.catalog.tableExists(name):
                 session.holdfast.uncache(_table(session, name))
+        case "RenameTable":
+            return _renamed(session, plan, text)
         case "ClearCacheCommand" | "ClearCacheCommand$":
             session.holdfast.uncache_all()
         case _:
@@ -95,8 +98,25 @@ def _cached_query(session: TableSession, plan: Any) -> DataFrame | None:
         raise
 
 
+def _renamed(session: TableSession, plan: Any, text: str) -> DataFrame:
+    """What is cached stays cached under its new name, which is in the same place by default."""
+    name, new_name = _parts(plan.child().multipartIdentifier()), _parts(plan.newName())
+    level = None
+    if session.catalog.tableExists(".".join(name)):
+        level = session.holdfast.storage_level(_table(session, ".".join(name)))
+    answer = _run_by_spark(session, text)
+    if level is not None:
+        place = name[:-1] if len(new_name) == 1 else []
+        session.catalog.cacheTable(".".join([*place, *new_name]), level)
+    return answer
+
+
 def _quoted(parts: Any) -> str:
-    return ".".join(_quoted_part(str(parts.apply(index))) for index in range(parts.size()))
+    return ".".join(_parts(parts))
+
+
+def _parts(parts: Any) -> list[str]:
+    return [_quoted_part(str(parts.apply(index))) for index in range(parts.size())]
 
 
 def _quoted_part(part: str) -> str:

@@ -780,7 +780,7 @@ class Environment(StreamEnvironment):
         self._followed.watch(table._jdf.queryExecution().analyzed())
         query = self._known_plans.query(table)
         computation = CachedComputation(query.root.digest, query, _label(query, name), stays)
-        self._followed.add(computation, self._bridge, self._plain._jsparkSession)
+        self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(computation, table)
@@ -986,7 +986,7 @@ class Environment(StreamEnvironment):
             if self._manager.wanted.find(held.digest) is None:
                 self._followed.remove(held.digest)
         if before:
-            self._followed.add(computation, self._bridge, self._plain._jsparkSession)
+            self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
 
     def _may_match(self, query: Any) -> bool:
         """Whether anything in a query may be kept, or wanted, which is known without reading it.

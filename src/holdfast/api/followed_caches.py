@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ _MOST_GONE = 16
 @dataclass(slots=True)
 class _Followed:
     computation: Computation
+    table: weakref.ref[object]
     bridge: CatalystBridge
     is_gone: bool = False
 
@@ -54,7 +55,6 @@ class FollowedCaches:
         self._gone = gone
         self._in_jvm: Any = None
         self._followed: dict[str, _Followed] = {}
-        self._lock = threading.Lock()
 
     def watch(self, plan: Any) -> None:
         """What a plan reads is watched from here on, so that its digest says in which version.
@@ -69,36 +69,36 @@ class FollowedCaches:
             self._in_jvm = cache_entries(self._spark)
         self._in_jvm.watch(plan)
 
-    def add(self, computation: Computation, bridge: CatalystBridge, session: Any) -> None:
-        """Follows a computation, unless it is followed.
+    def add(
+        self, computation: Computation, table: object, bridge: CatalystBridge, session: Any
+    ) -> None:
+        """Follows a computation, unless it is followed for this table.
 
         Args:
             computation: whose plan is watched.
+            table: whose listings of files are to be refreshed; others have their own.
             bridge: reads plans of its session.
             session: the JVM's, which it is of.
         """
+        known = self._of(computation.digest)
+        if any(each.table() is table and not each.is_gone for each in known.values()):
+            return
         key = uuid.uuid4().hex
-        with self._lock:
-            known = self._find(computation.digest)
-            if known is not None and not self._followed[known].is_gone:
-                return
-            self._followed[key] = _Followed(computation, bridge)
+        self._followed[key] = _Followed(computation, weakref.ref(table), bridge)
         try:
             self._in_jvm.add(session, key, computation.query.plan)
         except BaseException:
             self._followed.pop(key, None)
             raise
-        if known is not None:
-            self._remove([known])
+        self._remove([key for key, each in known.items() if each.is_gone or each.table() is None])
 
     def remove(self, digest: str) -> None:
         """Follows a computation no longer."""
-        key = self._find(digest)
-        self._remove([] if key is None else [key])
+        self._remove(self._of(digest))
 
     def close(self) -> None:
         """Follows nothing any more."""
-        self._remove(list(self._followed))
+        self._remove(dict(self._followed))
 
     def look(self) -> None:
         """Says what Spark's commands have done since the last time."""
@@ -120,14 +120,14 @@ class FollowedCaches:
                 query.root.digest, query, before.name, before.lifetime
             )
             self._moved(before.digest, followed.computation)
-        gone = [key for key, each in list(self._followed.items()) if each.is_gone]
+        gone = [key for key, each in dict(self._followed).items() if each.is_gone]
         self._remove(gone[:-_MOST_GONE])
 
-    def _find(self, digest: str) -> str | None:
-        each = list(self._followed.items())
-        return next((key for key, one in each if one.computation.digest == digest), None)
+    def _of(self, digest: str) -> dict[str, _Followed]:
+        followed = dict(self._followed).items()
+        return {key: each for key, each in followed if each.computation.digest == digest}
 
-    def _remove(self, keys: list[str]) -> None:
+    def _remove(self, keys: Iterable[str]) -> None:
         for key in keys:
             if self._followed.pop(key, None) is not None:
                 with suppress(Py4JError, OSError):

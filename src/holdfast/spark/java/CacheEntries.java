@@ -90,7 +90,7 @@ public final class CacheEntries implements Supplier {
             plan = (LogicalPlan) plans.remove(key);
             entries.remove(key);
             if (plan != null) {
-                forget(tables(plan));
+                renew(tables(plan), false);
             }
         }
         if (plan != null) {
@@ -135,7 +135,7 @@ public final class CacheEntries implements Supplier {
                 plans.put(key, unmarked(entry.plan()));
             }
         }
-        forget(stale);
+        renew(stale, true);
         // Of what reads one of these tables, nothing is as it was.
         each = plans.keySet().iterator();
         while (each.hasNext()) {
@@ -152,8 +152,8 @@ public final class CacheEntries implements Supplier {
         return gone.toString();
     }
 
-    /** Tables have another version from here on, or none where nothing that reads them is cached. */
-    void forget(Set tables) {
+    /** Tables have no version where nothing that reads them is cached, and may have another one. */
+    void renew(Set tables, boolean isWritten) {
         Set used = new HashSet();
         Iterator each = plans.keySet().iterator();
         while (each.hasNext()) {
@@ -165,10 +165,10 @@ public final class CacheEntries implements Supplier {
         each = tables.iterator();
         while (each.hasNext()) {
             Object table = each.next();
-            if (used.contains(table)) {
-                versions.put(table, UUID.randomUUID().toString());
-            } else {
+            if (!used.contains(table)) {
                 versions.remove(table);
+            } else if (isWritten) {
+                versions.put(table, UUID.randomUUID().toString());
             }
         }
     }
