@@ -33,6 +33,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -489,7 +490,10 @@ public final class PlanReader implements Function {
                     && ((Cast) node).child().dataType().equals(((Cast) node).dataType())) {
                 node = ((Cast) node).child();
             }
-            return node;
+            // The value that a variable of the session had when the query was analyzed.
+            return node instanceof VariableReference
+                    ? ((VariableReference) node).varDef().currentValue()
+                    : node;
         }
 
         void output(QueryPlan node) {
