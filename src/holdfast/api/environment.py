@@ -834,7 +834,8 @@ class Environment(StreamEnvironment):
         """Spark has written what a computation reads, and caches it again."""
         level = self._levels.pop(digest, StorageLevel.MEMORY_AND_DISK_DESER)
         self._levels[computation.digest] = level
-        self._release(self._manager.move(digest, computation))
+        is_known = not computation.query.root.all_doubts()
+        self._release(self._manager.move(digest, computation, is_known=is_known))
 
     def _look_at_spark(self) -> None:
         """Follows what Spark's commands have done to the sources of what is cached."""
@@ -982,11 +983,11 @@ class Environment(StreamEnvironment):
                 self._levels[digest] = self._levels[held.digest]
         computation = CachedComputation(digest, query, summarize(query.root))
         self._release(self._manager.follow(computation, table))
+        if before:
+            self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
         for held in before:
             if self._manager.wanted.find(held.digest) is None:
                 self._followed.remove(held.digest)
-        if before:
-            self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
 
     def _may_match(self, query: Any) -> bool:
         """Whether anything in a query may be kept, or wanted, which is known without reading it.
