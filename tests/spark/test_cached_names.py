@@ -28,6 +28,7 @@ KINDS = {
     "parts": "USING parquet PARTITIONED BY (p)",
     "lines": "USING csv",
 }
+Script = list[tuple[str, ...]]
 NAMES = (*TABLES, "v", "w", "saved", "x", "y")
 
 
@@ -74,7 +75,11 @@ class Player:
             return error.getCondition()
 
     def _sql(self, text: str) -> list[str]:
+        text = text.replace("{db}", self._database).replace("{path}", self._path)
         return sorted(map(str, self._session.sql(text).collect()))
+
+    def _cached(self, name: str) -> bool:
+        return self._session.catalog.isCached(name.replace("{db}", self._database))
 
     def _insert(self, name: str, key: str, part: str) -> None:
         row = self._session.createDataFrame([(int(key), int(part))], "k INT, p INT")
@@ -179,10 +184,10 @@ def _step(rng: random.Random) -> tuple[str, ...]:
     return ("sql", _command(rng)) if luck < 0.8 else rng.choice(others)
 
 
-def steps(seed: int, number: int = 25) -> list[tuple[str, ...]]:
+def steps(seed: int, number: int = 25) -> Script:
     """Commands and queries, the same for each seed."""
     rng = random.Random(seed)
-    first: list[tuple[str, ...]] = [("write", "overwrite", "4")]
+    first: Script = [("write", "overwrite", "4")]
     for name, kind in KINDS.items():
         first.append(("sql", f"CREATE TABLE {name} (k INT, p INT) {kind}"))
         first.append(("sql", f"INSERT INTO {name} VALUES (1, 1), (2, 2), (6, 2)"))
@@ -195,18 +200,23 @@ def _is_of_lost_files(answer: Any) -> bool:
     return answer in ("FAILED_READ_FILE.FILE_NOT_EXIST", "SparkException", "Py4JJavaError")
 
 
-def play_on_both(spark: SparkSession, seed: int, home: Path, number: int = 25) -> None:
-    """Plays what a seed stands for on a plain session and on an attached one: both answer alike."""
-    script = steps(seed, number)
-    plain = Player(spark.newSession(), f"plain_{seed}", home)
+def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
+    """Plays a script on a plain session and on an attached one: both answer alike.
+
+    Args:
+        spark: of whose context the sessions are.
+        name: that databases of the script's have to themselves.
+        script: what is played.
+        home: an empty directory.
+    """
+    plain = Player(spark.newSession(), f"plain_{name}", home)
     try:
         expected = [plain.play(step) for step in script]
     finally:
         plain.end()
-    attached = holdfast.attach(
-        spark.newSession(), {"intermediate-result-storage.directory": str(home / "kept")}
-    )
-    ours = Player(attached, f"ours_{seed}", home)
+    config = {"intermediate-result-storage.directory": str(home / "kept")}
+    attached = holdfast.attach(spark.newSession(), config)
+    ours = Player(attached, f"ours_{name}", home)
     try:
         for number, step in enumerate(script):
             answer = ours.play(step)
@@ -223,7 +233,80 @@ def play_on_both(spark: SparkSession, seed: int, home: Path, number: int = 25) -
 def test_commands_have_their_effect_on_what_is_cached(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    play_on_both(spark, seed, tmp_path)
+    play_on_both(spark, str(seed), steps(seed), tmp_path)
+
+
+SCRIPTS = {
+    "names": """
+        CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
+        CACHE TABLE spark_catalog.{db}.flat; ?flat; ?{db}.flat; ?spark_catalog.{db}.flat
+        CREATE GLOBAL TEMP VIEW cached_globally AS SELECT k FROM {db}.flat WHERE k > 1
+        CACHE LAZY TABLE global_temp.cached_globally; ?global_temp.cached_globally
+        CREATE TEMP VIEW `a.b` AS SELECT k + 1 AS k FROM global_temp.cached_globally
+        CACHE TABLE `a.b`; ?`a.b`; CACHE TABLE `c``d` AS SELECT k FROM `a.b`; ?`c``d`
+        INSERT INTO {db}.flat VALUES (3, 3)
+        ?`a.b`; ?`c``d`; SELECT * FROM `c``d`; SELECT * FROM `a.b`; SELECT * FROM flat
+        SELECT * FROM global_temp.cached_globally; UNCACHE TABLE {db}.flat
+        ?`a.b`; ?`c``d`; ?flat; ?global_temp.cached_globally; CACHE TABLE {db}.x AS SELECT 1
+        DROP VIEW global_temp.cached_globally; SELECT * FROM `c``d`; ?`c``d`""",
+    "functions": """
+        CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
+        CREATE FUNCTION next(a INT) RETURNS INT RETURN a + 1
+        CREATE TEMPORARY FUNCTION most() RETURNS INT RETURN SELECT max(k) FROM flat
+        CACHE TABLE x AS SELECT next(k) AS k FROM flat; CACHE TABLE y AS SELECT most() AS k
+        SELECT * FROM x; SELECT * FROM y
+        CREATE OR REPLACE FUNCTION next(a INT) RETURNS INT RETURN a + 2
+        INSERT INTO flat VALUES (7, 7); SELECT * FROM x
+        DROP TEMPORARY FUNCTION most; SELECT * FROM y; DROP FUNCTION next; SELECT * FROM x""",
+    "levels": """
+        CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
+        CACHE TABLE flat OPTIONS ('storageLevel' 'MEMORY_ONLY'); CACHE TABLE flat
+        INSERT INTO flat VALUES (3, 3); SELECT * FROM flat; UNCACHE TABLE flat
+        CACHE TABLE flat OPTIONS ('storageLevel' 'nothing known'); SELECT * FROM flat
+        CACHE TABLE x OPTIONS ('storageLevel' 'nothing known') AS SELECT 1; SELECT * FROM x
+        CACHE TABLE x OPTIONS ('storageLevel' 'NONE') AS SELECT 1 AS k; SELECT * FROM x
+        CACHE TABLE y OPTIONS ('storageLevel' 'disk_only', 'other' '1') AS SELECT 2 AS k
+        CACHE TABLE y AS SELECT 3; UNCACHE TABLE nowhere; UNCACHE TABLE IF EXISTS nowhere
+        CACHE TABLE nowhere; CACHE TABLE w AS SELECT * FROM nowhere; CACHE THE TABLE
+        CACHE TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w
+        CACHE LAZY TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w; CLEAR CACHE""",
+    "renamed": """
+        CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
+        CREATE TEMP VIEW v AS SELECT k FROM flat; CACHE TABLE v; CACHE TABLE flat
+        ALTER TABLE flat RENAME TO lines; ?lines; SELECT * FROM lines; SELECT * FROM v
+        INSERT INTO lines VALUES (3, 3); SELECT * FROM lines
+        ALTER VIEW v RENAME TO w; CREATE TABLE flat (k INT, p INT) USING parquet
+        SELECT * FROM w; ALTER TABLE lines RENAME TO flat; DROP TABLE flat
+        ALTER TABLE {db}.lines RENAME TO {db}.flat; SELECT * FROM flat; SELECT * FROM w""",
+    "partitions": """
+        CREATE TABLE parts (k INT, p INT) USING parquet PARTITIONED BY (p)
+        INSERT INTO parts VALUES (1, 1), (2, 2); CACHE TABLE parts
+        INSERT OVERWRITE DIRECTORY '{path}/elsewhere' USING parquet SELECT 9 AS k
+        ALTER TABLE parts PARTITION (p = 1) SET LOCATION '{path}/elsewhere'
+        SELECT * FROM parts; SELECT * FROM parts WHERE p = 1
+        ALTER TABLE parts ADD PARTITION (p = 3) LOCATION '{path}/elsewhere'
+        SELECT * FROM parts; ALTER TABLE parts PARTITION (p = 3) RENAME TO PARTITION (p = 4)
+        SELECT * FROM parts; SELECT k FROM parts WHERE p > 2
+        INSERT OVERWRITE DIRECTORY '{path}/elsewhere' USING parquet SELECT 8 AS k
+        SELECT * FROM parts; REFRESH TABLE parts; SELECT * FROM parts
+        ALTER TABLE parts DROP PARTITION (p = 1); SELECT * FROM parts; TRUNCATE TABLE parts
+        INSERT INTO parts PARTITION (p = 2) VALUES (5); SELECT * FROM parts
+        LOAD DATA INPATH '{path}/elsewhere' INTO TABLE parts PARTITION (p = 2)
+        SELECT * FROM parts""",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_answers_as_on_a_plain_session(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    lines = SCRIPTS[name].replace("\n", ";").split(";")
+    script = [
+        ("cached", line[1:]) if line.startswith("?") else ("sql", line)
+        for line in map(str.strip, lines)
+        if line
+    ]
+    play_on_both(spark, name, script, tmp_path)
 
 
 # --- what is read, and what is kept again ---------------------------------------------------------
