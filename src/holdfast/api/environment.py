@@ -32,6 +32,7 @@ from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
+from holdfast.api.followed_caches import FollowedCaches
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
@@ -208,6 +209,7 @@ class Environment(StreamEnvironment):
                 wanted.is_unasked,
             )
         )
+        self._followed = FollowedCaches(plain, self._move, self._spark_has_uncached)
         self._history = QueryHistory(
             self._storage.application.hex,
             plain.sparkContext.appName or "",
@@ -427,6 +429,7 @@ class Environment(StreamEnvironment):
             True
         """
         work_off()
+        self._look_at_spark()
         entries = self._manager.results.find()
         listed = CachedDataSets()
         for computation in self._manager.wanted.all():
@@ -475,6 +478,7 @@ class Environment(StreamEnvironment):
 
         Source: FLIP-36, "Step 3: Clean up".
         """
+        self._followed.close()
         self._release(self._manager.invalidate_all())
 
     @property
@@ -501,6 +505,7 @@ class Environment(StreamEnvironment):
             return
         for shown in self._pages:
             shown.close()
+        self._followed.close()
         self._manager.close()
         self._master.close()
         self._storage.close()
@@ -778,12 +783,13 @@ class Environment(StreamEnvironment):
             )
         stays = self.configuration.lifetime(lifetime)
         check_keepable(self._plain, table)
+        self._followed.watch(table._jdf.queryExecution().analyzed())
         query = self._known_plans.query(table)
+        computation = CachedComputation(query.root.digest, query, _label(query, name), stays)
+        self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
-        self._manager.wanted.register(
-            CachedComputation(query.root.digest, query, _label(query, name), stays), table
-        )
+        self._manager.wanted.register(computation, table)
         self._levels.setdefault(query.root.digest, StorageLevel.MEMORY_AND_DISK_DESER)
         return cast(CachedTable, table)
 
@@ -811,24 +817,45 @@ class Environment(StreamEnvironment):
         """Releases what is kept of a table's computation, whoever has cached it."""
         if self._is_closed or not self._manager.wanted:
             return
+        self._look_at_spark()
         held = self._manager.wanted.held_by(table)
         for digest in {self._digest(table), *(each.digest for each in held)}:
-            self._levels.pop(digest, None)
-            self._release(self._manager.uncache(digest))
+            self._uncache(digest)
         table.is_cached = False
 
     @releasing
     def uncache_all(self) -> None:
         """Releases what is kept of all computations that this program has cached."""
-        self._levels.clear()
+        self._look_at_spark()
         for computation in self._manager.wanted.all():
-            self._release(self._manager.uncache(computation.digest))
+            self._uncache(computation.digest)
+
+    def _uncache(self, digest: str) -> None:
+        self._spark_has_uncached(digest)
+        self._followed.remove(digest)
+
+    def _spark_has_uncached(self, digest: str) -> None:
+        self._levels.pop(digest, None)
+        self._release(self._manager.uncache(digest))
+
+    def _move(self, digest: str, computation: CachedComputation[Query]) -> None:
+        """Spark has written what a computation reads, and caches it again."""
+        level = self._levels.pop(digest, StorageLevel.MEMORY_AND_DISK_DESER)
+        self._levels[computation.digest] = level
+        is_known = not computation.query.root.all_doubts()
+        self._release(self._manager.move(digest, computation, is_known=is_known))
+
+    def _look_at_spark(self) -> None:
+        """Follows what Spark's commands have done to the sources of what is cached."""
+        if not self._is_closed:
+            self._followed.look()
 
     def storage_level(self, table: Table) -> StorageLevel | None:
         """The level that a table was cached with; None where Holdfast doesn't keep it."""
         work_off()
         if self._is_closed or not self._manager.wanted:
             return None
+        self._look_at_spark()
         digest = self._digest(table)
         return self._levels.get(digest) if self._manager.wanted.find(digest) else None
 
@@ -844,8 +871,13 @@ class Environment(StreamEnvironment):
     @releasing
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
-        if not self._is_closed:
-            self._release(self._manager.invalidate(self._digest(table), closing=table))
+        if self._is_closed:
+            return
+        self._look_at_spark()
+        digest = self._digest(table)
+        self._release(self._manager.invalidate(digest, closing=table))
+        if self._manager.wanted.find(digest) is None:
+            self._followed.remove(digest)
 
     def _release(self, dropped: Iterable[KeptResult]) -> None:
         """Releases what has been invalidated, if only plans read it that nobody has any more."""
@@ -955,11 +987,17 @@ class Environment(StreamEnvironment):
         """A listing that was refreshed, or a catalog's table that was written, makes a cached table
         another computation than when it was cached."""
         digest = query.root.digest
-        for held in self._manager.wanted.held_by(table):
+        before = self._manager.wanted.held_by(table)
+        for held in before:
             if held.digest in self._levels:
                 self._levels[digest] = self._levels[held.digest]
         computation = CachedComputation(digest, query, summarize(query.root))
         self._release(self._manager.follow(computation, table))
+        if before:
+            self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
+        for held in before:
+            if self._manager.wanted.find(held.digest) is None:
+                self._followed.remove(held.digest)
 
     def _may_match(self, query: Any) -> bool:
         """Whether anything in a query may be kept, or wanted, which is known without reading it.
@@ -968,6 +1006,7 @@ class Environment(StreamEnvironment):
             query: a table, or an analyzed plan of the JVM.
         """
         self._implicit.tend()
+        self._look_at_spark()
         wanted = self._manager.wanted
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):

@@ -36,7 +36,9 @@ class TableCatalog(Catalog):
         self._holdfast_session = session
 
     def isCached(self, tableName: str) -> bool:
-        return super().isCached(tableName) or self._of(tableName).storageLevel.useDisk
+        with self._holdfast_session.holdfast.left_alone():
+            by_spark = super().isCached(tableName)
+        return by_spark or self._of(tableName).storageLevel.useDisk
 
     def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
         level = StorageLevel.MEMORY_AND_DISK_DESER if storageLevel is None else storageLevel
@@ -48,7 +50,9 @@ class TableCatalog(Catalog):
 
     def uncacheTable(self, tableName: str) -> None:
         self._holdfast_session.holdfast.uncache(self._of(tableName))
-        super().uncacheTable(tableName)
+        # What reads a table is uncached with it, as far as Spark knows.
+        with self._holdfast_session.holdfast.left_alone():
+            super().uncacheTable(tableName)
 
     def clearCache(self) -> None:
         self._holdfast_session.holdfast.uncache_all()

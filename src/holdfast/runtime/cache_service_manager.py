@@ -73,6 +73,23 @@ class CacheServiceManager(Generic[Q]):
         left = self.wanted.follow(computation, handle)
         return [kept for each in left for kept in self.results.invalidate(each.digest)]
 
+    def move(
+        self, digest: str, computation: CachedComputation[Q], *, is_known: bool
+    ) -> list[KeptResult]:
+        """Keeps a computation in the place of what it was before its sources were written.
+
+        Args:
+            digest: of what it was before.
+            computation: what it is now.
+            is_known: the same digest means the same rows, also after a write.
+
+        Returns:
+            what was dropped.
+        """
+        self.wanted.move(digest, computation)
+        is_same = is_known and digest == computation.digest
+        return [] if is_same else self.results.invalidate(digest)
+
     def distrust(self, digest: str) -> None:
         """Drops whatever is kept of a computation, which is not to be kept any more.
 

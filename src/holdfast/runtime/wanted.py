@@ -99,6 +99,25 @@ class Wanted(Generic[Q]):
             self.release(known.digest, handle)
         return [known for known in held if not known.handles]
 
+    def move(self, digest: str, computation: CachedComputation[Q]) -> None:
+        """Registers what everybody now stands for who held a handle on another computation.
+
+        Args:
+            digest: of what it was before; it is kept no longer, if it is another one.
+            computation: which it now is.
+        """
+        with self._lock:
+            known = self._computations.pop(digest, None)
+            if known is not None:
+                computation.handles.update(known.handles)
+                computation.is_deferred, computation.is_unasked = (
+                    known.is_deferred,
+                    known.is_unasked,
+                )
+            other = self._computations.setdefault(computation.digest, computation)
+            other.handles.update(computation.handles)
+            self.registrations += 1
+
     def find(self, digest: str) -> CachedComputation[Q] | None:
         """The computation with this digest, if it is to be kept."""
         return self._computations.get(digest)

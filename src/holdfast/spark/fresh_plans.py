@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.spark.cache_entries import cached_by_spark
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
@@ -32,7 +33,7 @@ class FreshPlans:
 
     def __init__(self, spark: SparkSession) -> None:
         salt_tag = PlanReader.of(spark).salt_tag
-        self._in_jvm: Any = new_object(spark, "FreshPlans", _MARK, salt_tag)
+        self._in_jvm: Any = new_object(spark, "FreshPlans", _MARK, salt_tag, cached_by_spark(spark))
 
     @staticmethod
     def of(spark: SparkSession) -> FreshPlans:

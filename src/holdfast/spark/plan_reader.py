@@ -24,6 +24,7 @@ from holdfast.plan.document import (
     OperatorDocument,
     nested,
 )
+from holdfast.spark.cache_entries import cached_tables
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.source_versions import file_versions, written_tables
@@ -86,7 +87,10 @@ class PlanReader:
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
             file_versions(spark),
             written_tables(spark),
+            cached_tables(spark),
         )
+        # Of a version of a table: no other program has it.
+        self._program = uuid.uuid4().hex
 
     @staticmethod
     def of(spark: SparkSession) -> PlanReader:
@@ -134,10 +138,14 @@ class PlanReader:
         return found
 
     def salt(self, node: Any) -> str:
-        """A text that tells `node` from every other node, the same each time it is asked for.
+        """A text that distinguishes `node` from every other node, the same each time.
 
-        Spark's node tags stay with a node when a plan is copied around it, and only then.
+        Spark's node tags stay with a node when a plan is copied around it, and only then. For a
+        table that is cached it is the same wherever the table stands, until Spark renews it.
         """
+        version = self._reader.version(node)
+        if version is not None:
+            return f"{self._program} {version}"
         return str(self._reader.salt(node, uuid.uuid4().hex))
 
 

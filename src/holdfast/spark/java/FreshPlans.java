@@ -7,6 +7,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
@@ -44,13 +45,16 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class FreshPlans implements BiFunction {
     final String mark;
     final TreeNodeTag saltTag;
+    final Supplier hasCached;
 
     /**
      * @param mark what no plan of the user's has
      * @param saltTag where the nodes have a salt that match only themselves
+     * @param hasCached whether there is anything in Spark's cache
      */
-    public FreshPlans(String mark, TreeNodeTag saltTag) {
+    public FreshPlans(String mark, TreeNodeTag saltTag, Supplier hasCached) {
         this.mark = mark;
+        this.hasCached = hasCached;
         this.saltTag = saltTag;
     }
 
@@ -174,7 +178,7 @@ public final class FreshPlans implements BiFunction {
             Option active = SparkSession.getActiveSession();
             SparkSession.setActiveSession(session);
             try {
-                if (owner != null && !session.sharedState().cacheManager().isEmpty()) {
+                if (owner != null && ((Boolean) plans.hasCached.get()).booleanValue()) {
                     findSalted(plan);
                 }
                 return (LogicalPlan) copied(plan);

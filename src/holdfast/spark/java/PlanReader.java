@@ -33,6 +33,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -45,6 +46,9 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionPath;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
@@ -82,6 +86,7 @@ public final class PlanReader implements Function {
     final Set namedInputs;
     final Function fileTags;
     final Function tableStates;
+    final java.util.Map versions;
 
     /**
      * @param saltTag where a node's salt is, if it has been given one
@@ -89,10 +94,12 @@ public final class PlanReader implements Function {
      * @param namedInputs classes of operators that can observe how their inputs' columns are called
      * @param fileTags gives what tells versions of a listed file apart, beside length and time
      * @param tableStates gives what tells the rows of a catalog's table apart that it has at times
+     * @param versions of tables whose files are listed when a query runs, see `CacheEntries`
      */
     public PlanReader(
             TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags,
-            Function tableStates) {
+            Function tableStates, java.util.Map versions) {
+        this.versions = versions;
         this.fileTags = fileTags;
         this.tableStates = tableStates;
         this.saltTag = saltTag;
@@ -133,6 +140,20 @@ public final class PlanReader implements Function {
         synchronized (saltTag) {
             return node.getTagValue(saltTag);
         }
+    }
+
+    /** What stands for a table in digests whose files are listed when a query runs; or null. */
+    public String version(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation)
+                || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        return files instanceof CatalogFileIndex ? version((CatalogFileIndex) files) : null;
+    }
+
+    String version(CatalogFileIndex files) {
+        return (String) versions.get(files.table().identifier().unquotedString());
     }
 
     Walk walked(LogicalPlan plan) {
@@ -491,7 +512,10 @@ public final class PlanReader implements Function {
                     && ((Cast) node).child().dataType().equals(((Cast) node).dataType())) {
                 node = ((Cast) node).child();
             }
-            return node;
+            // The value that a variable of the session had when the query was analyzed.
+            return node instanceof VariableReference
+                    ? ((VariableReference) node).varDef().currentValue()
+                    : node;
         }
 
         void output(QueryPlan node) {
@@ -654,6 +678,11 @@ public final class PlanReader implements Function {
                 file((FileStatus) value);
             } else if (value instanceof PartitioningAwareFileIndex) {
                 listing((PartitioningAwareFileIndex) value);
+            } else if (value instanceof CatalogFileIndex) {
+                out.append("{\"opaque\":\"").append(value.getClass().getName());
+                out.append("\",\"version\":");
+                value(reader.version((CatalogFileIndex) value), false);
+                out.append('}');
             } else if (value instanceof RDD) {
                 out.append("{\"rdd\":").append(((RDD) value).id()).append('}');
             } else if (value instanceof Class) {

@@ -99,7 +99,8 @@ public final class QueryRule extends Rule {
 
     LogicalPlan instead(LogicalPlan plan) {
         if (!(plan instanceof Command)) {
-            return replaced(plan, false);
+            // What Spark's cache looks up, it knows as it was written.
+            return isBelow(".CacheManager") ? plan : replaced(plan, false);
         }
         boolean isExecuted = !isExplained();
         if (plan instanceof RowLevelWrite) {
@@ -371,11 +372,16 @@ public final class QueryRule extends Rule {
         }
     }
 
-    /** Whether the query is only shown, which nothing but the callers tell. */
+    /** Whether the query is only shown, which nothing but the callers says. */
     static boolean isExplained() {
+        return isBelow(".ExplainCommand");
+    }
+
+    /** Whether a method of a class whose name ends like this is among the callers. */
+    static boolean isBelow(String name) {
         StackTraceElement[] callers = Thread.currentThread().getStackTrace();
         for (int index = 0; index < callers.length; index++) {
-            if (callers[index].getClassName().endsWith(".ExplainCommand")) {
+            if (callers[index].getClassName().endsWith(name)) {
                 return true;
             }
         }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.fixed_parts import with_fixed_parts
+from holdfast.spark.cache_entries import cached_by_spark
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.java_classes import new_object
 
@@ -28,12 +29,11 @@ class StoredBySpark:
     ) -> None:
         self._spark = spark
         self._left_alone = left_alone
-        self._stored: Any = cast(Any, spark._jsparkSession).sharedState().cacheManager()
         self._is_stored: Any = None
 
     def has_any(self) -> bool:
-        """Whether Spark has stored anything, of whatever plan."""
-        return not self._stored.isEmpty()
+        """Whether Spark has stored anything, of any plan."""
+        return bool(cached_by_spark(self._spark).get())
 
     def fixed(self, query: Query) -> Query:
         """The query in which nothing is replaced below what Spark has stored.

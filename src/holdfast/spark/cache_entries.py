@@ -1,0 +1,49 @@
+"""The JVM's `CacheEntries`: what is cached, as entries of Spark's own cache that nothing reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast.spark.java_classes import new_object
+from holdfast.spark.per_context import PerContext
+
+
+def cache_entries(spark: SparkSession) -> Any:
+    """A new object that adds such entries, and follows those that it has added.
+
+    Args:
+        spark: any session of the JVM.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
+    """
+    return new_object(spark, "CacheEntries", spark._jsparkSession, cached_tables(spark))
+
+
+def cached_by_spark(spark: SparkSession) -> Any:
+    """The JVM's supplier of whether Spark has cached anything itself.
+
+    Args:
+        spark: any session of the JVM.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
+    """
+    return _of_context.of(spark)
+
+
+def cached_tables(spark: SparkSession) -> Any:
+    """The JVM's map from those tables that cached plans list when they run to their versions.
+
+    Args:
+        spark: any session of the JVM.
+    """
+    return _tables.of(spark)
+
+
+_of_context: PerContext[Any] = PerContext(cache_entries)
+_tables: PerContext[Any] = PerContext(
+    lambda spark: spark._jvm.java.util.concurrent.ConcurrentHashMap()  # type: ignore[union-attr]
+)

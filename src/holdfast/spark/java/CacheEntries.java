@@ -1,0 +1,278 @@
+package holdfast;
+
+import java.lang.reflect.Field;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CacheManager;
+import org.apache.spark.sql.execution.CachedData;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.storage.StorageLevel;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What Holdfast caches, as entries of Spark's cache: no query matches them, so that they are never
+ * loaded, and Spark's commands refresh, renew and remove them as they do with all others.
+ */
+public final class CacheEntries implements Supplier {
+    static final String MARK = "holdfast.cached ";
+
+    final CacheManager cache;
+    final Map versions;
+    final Field field;
+    final Map entries = new HashMap();
+    final Map plans = new HashMap();
+    Object seen;
+
+    /**
+     * @param session any session
+     * @param versions of tables of the catalog whose files are listed when a query runs, by name;
+     *     for as long as something that reads them is cached
+     */
+    public CacheEntries(SparkSession session, Map versions) throws Exception {
+        this.cache = session.sharedState().cacheManager();
+        this.versions = versions;
+        this.field = CacheManager.class.getDeclaredField("cachedData");
+        this.field.setAccessible(true);
+    }
+
+    /** Whether Spark's cache has an entry that is not one of these. */
+    public Object get() {
+        scala.collection.Iterator each = all().iterator();
+        while (each.hasNext()) {
+            if (keyOf(((CachedData) each.next()).plan()) == null) {
+                return Boolean.TRUE;
+            }
+        }
+        return Boolean.FALSE;
+    }
+
+    /** The tables of a plan that is going to be cached have versions: it is to be read afterwards. */
+    public synchronized void watch(LogicalPlan plan) {
+        Iterator each = tables(plan).iterator();
+        while (each.hasNext()) {
+            versions.putIfAbsent(each.next(), UUID.randomUUID().toString());
+        }
+    }
+
+    /** Adds an entry. */
+    public void add(SparkSession session, String key, LogicalPlan plan) {
+        StorageLevel level = StorageLevel.MEMORY_AND_DISK();
+        cache.cacheQuery(session, marked(plan, MARK + key), Option.empty(), level);
+        synchronized (this) {
+            plans.put(key, plan);
+            entries.put(key, found().get(key));
+        }
+    }
+
+    /** Removes an entry, if it is there. */
+    public void remove(SparkSession session, String key) {
+        LogicalPlan plan;
+        synchronized (this) {
+            plan = (LogicalPlan) plans.remove(key);
+            entries.remove(key);
+            if (plan != null) {
+                renew(tables(plan), false);
+            }
+        }
+        if (plan != null) {
+            cache.uncacheQuery(session, marked(plan, MARK + key), false, false);
+        }
+    }
+
+    /** The plan of an entry as it is now. */
+    public synchronized LogicalPlan plan(String key) {
+        return (LogicalPlan) plans.get(key);
+    }
+
+    /**
+     * What Spark has done since the last time: the key of each entry that was cached again behind a
+     * plus sign, of each that is gone behind a minus sign, a line each.
+     */
+    public synchronized String changed() {
+        Object now = all();
+        if (now == seen) {
+            return "";
+        }
+        seen = now;
+        Map found = found();
+        Set renewed = new HashSet();
+        Set stale = new HashSet();
+        StringBuilder gone = new StringBuilder();
+        Iterator each = plans.keySet().iterator();
+        while (each.hasNext()) {
+            String key = (String) each.next();
+            CachedData entry = (CachedData) found.get(key);
+            CachedData before = (CachedData) entries.put(key, entry);
+            if (entry == before) {
+                continue;
+            }
+            stale.addAll(tables((LogicalPlan) plans.get(key)));
+            if (entry == null) {
+                gone.append('-').append(key).append('\n');
+                continue;
+            }
+            renewed.add(key);
+            if (before != null && entry.plan() != before.plan()) {
+                plans.put(key, unmarked(entry.plan()));
+            }
+        }
+        renew(stale, true);
+        // Of what reads one of these tables, nothing is as it was.
+        each = plans.keySet().iterator();
+        while (each.hasNext()) {
+            Object key = each.next();
+            Set read = tables((LogicalPlan) plans.get(key));
+            if (entries.get(key) != null && read.removeAll(stale)) {
+                renewed.add(key);
+            }
+        }
+        each = renewed.iterator();
+        while (each.hasNext()) {
+            gone.append('+').append(each.next()).append('\n');
+        }
+        return gone.toString();
+    }
+
+    /** Tables have no version where nothing that reads them is cached, and may have another one. */
+    void renew(Set tables, boolean isWritten) {
+        Set used = new HashSet();
+        Iterator each = plans.keySet().iterator();
+        while (each.hasNext()) {
+            Object key = each.next();
+            if (entries.get(key) != null) {
+                used.addAll(tables((LogicalPlan) plans.get(key)));
+            }
+        }
+        each = tables.iterator();
+        while (each.hasNext()) {
+            Object table = each.next();
+            if (!used.contains(table)) {
+                versions.remove(table);
+            } else if (isWritten) {
+                versions.put(table, UUID.randomUUID().toString());
+            }
+        }
+    }
+
+    Seq all() {
+        try {
+            return (Seq) field.get(cache);
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    Map found() {
+        Map found = new HashMap();
+        scala.collection.Iterator each = all().iterator();
+        while (each.hasNext()) {
+            CachedData entry = (CachedData) each.next();
+            String key = keyOf(entry.plan());
+            if (key != null && plans.containsKey(key)) {
+                found.put(key, entry);
+            }
+        }
+        return found;
+    }
+
+    /** The tables below a plan whose files are listed when a query runs. */
+    static Set tables(LogicalPlan plan) {
+        Set found = new HashSet();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            LogicalPlan node = (LogicalPlan) waiting.pop();
+            if (node instanceof LogicalRelation
+                    && ((LogicalRelation) node).relation() instanceof HadoopFsRelation) {
+                Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+                if (files instanceof CatalogFileIndex) {
+                    found.add(((CatalogFileIndex) files).table().identifier().unquotedString());
+                }
+            }
+            push(waiting, node.children().iterator());
+            push(waiting, node.subqueries().iterator());
+        }
+        return found;
+    }
+
+    static void push(ArrayDeque waiting, scala.collection.Iterator each) {
+        while (each.hasNext()) {
+            waiting.push(each.next());
+        }
+    }
+
+    /** The plan with a condition above its first leaf that no query has, and that always holds. */
+    static LogicalPlan marked(LogicalPlan plan, String mark) {
+        List above = new ArrayList();
+        LogicalPlan node = plan;
+        while (!node.children().isEmpty()) {
+            above.add(node);
+            node = (LogicalPlan) node.children().head();
+        }
+        Expression same = Literal$.MODULE$.apply(mark);
+        return rebuilt(above, new Filter(new EqualNullSafe(same, same), node));
+    }
+
+    static LogicalPlan unmarked(LogicalPlan plan) {
+        List above = new ArrayList();
+        LogicalPlan node = plan;
+        while (markOf(node) == null) {
+            above.add(node);
+            node = (LogicalPlan) node.children().head();
+        }
+        return rebuilt(above, ((Filter) node).child());
+    }
+
+    static LogicalPlan rebuilt(List above, LogicalPlan below) {
+        LogicalPlan made = below;
+        for (int index = above.size() - 1; index >= 0; index--) {
+            LogicalPlan node = (LogicalPlan) above.get(index);
+            List children = new ArrayList(CollectionConverters.asJava(node.children()));
+            children.set(0, made);
+            made = (LogicalPlan) node.withNewChildren(CollectionConverters.asScala(children).toSeq());
+        }
+        made.setAnalyzed();
+        return made;
+    }
+
+    static String keyOf(LogicalPlan plan) {
+        LogicalPlan node = plan;
+        while (!node.children().isEmpty()) {
+            String mark = markOf(node);
+            if (mark != null) {
+                return mark.substring(MARK.length());
+            }
+            node = (LogicalPlan) node.children().head();
+        }
+        return null;
+    }
+
+    static String markOf(LogicalPlan node) {
+        if (!(node instanceof Filter)
+                || !(((Filter) node).condition() instanceof EqualNullSafe)) {
+            return null;
+        }
+        Expression same = ((EqualNullSafe) ((Filter) node).condition()).left();
+        String text = same instanceof Literal ? String.valueOf(((Literal) same).value()) : "";
+        return text.startsWith(MARK) ? text : null;
+    }
+}
