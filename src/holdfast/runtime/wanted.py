@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -61,18 +62,22 @@ class Wanted(Generic[Q]):
         Does nothing for one that is distrusted.
         """
         with self._lock:
-            if computation.digest not in self._distrusted:
-                self.registrations += computation.digest not in self._computations
-                known = self._computations.setdefault(computation.digest, computation)
-                known.handles.add(handle)
-                # Whoever wants it for longest has it for that long.
-                known.lifetime = longer(known.lifetime, computation.lifetime)
-                known.is_deferred &= computation.is_deferred
-                known.is_unasked &= computation.is_unasked
-                if known.is_unasked:
-                    self._unasked.add(known.digest)
-                else:
-                    self._unasked.discard(known.digest)
+            self._register(computation, (handle,))
+
+    def _register(self, computation: CachedComputation[Q], handles: Iterable[object]) -> None:
+        if computation.digest in self._distrusted:
+            return
+        self.registrations += computation.digest not in self._computations
+        known = self._computations.setdefault(computation.digest, computation)
+        known.handles.update(handles)
+        # It stays for as long as it is wanted for at most.
+        known.lifetime = longer(known.lifetime, computation.lifetime)
+        known.is_deferred &= computation.is_deferred
+        known.is_unasked &= computation.is_unasked
+        if known.is_unasked:
+            self._unasked.add(known.digest)
+        else:
+            self._unasked.discard(known.digest)
 
     def held_by(self, handle: object) -> list[CachedComputation[Q]]:
         """The computations that somebody holds this handle on."""
@@ -108,15 +113,7 @@ class Wanted(Generic[Q]):
         """
         with self._lock:
             known = self._computations.pop(digest, None)
-            if known is not None:
-                computation.handles.update(known.handles)
-                computation.is_deferred, computation.is_unasked = (
-                    known.is_deferred,
-                    known.is_unasked,
-                )
-            other = self._computations.setdefault(computation.digest, computation)
-            other.handles.update(computation.handles)
-            self.registrations += 1
+            self._register(computation, () if known is None else known.handles)
 
     def find(self, digest: str) -> CachedComputation[Q] | None:
         """The computation with this digest, if it is to be kept."""
