@@ -662,7 +662,8 @@ class Environment(StreamEnvironment):
 
         def acting(dataframe: ParentDataFrame) -> T:
             run_as.append(dataframe)
-            return action(dataframe)
+            with self._implicit.computing():
+                return action(dataframe)
 
         started = time.time()
         try:

@@ -142,6 +142,15 @@ class ImplicitCache:
             yield
 
     @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Spark computes an answer inside, and this thread waits for it."""
+        if self.recurring is None:
+            yield
+            return
+        with self.recurring.computing():
+            yield
+
+    @contextmanager
     def reusing(self) -> Iterator[WatchedQueries]:
         """Counts which shuffles of earlier queries the actions of this thread read meanwhile."""
         if self.live is None:

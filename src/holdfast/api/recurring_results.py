@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -51,6 +52,8 @@ _MOST_WANTED = 64
 _MOST_SLOWED = 1.0
 # Which part of what a part takes is saved anyhow where the query reads what shuffles have left.
 _MOSTLY_REUSED = 0.5
+# Python runs one thread at a time: what is learned waits until the program waits, or idles.
+_IDLE_SECONDS = 0.2
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
 
@@ -146,6 +149,7 @@ class RecurringResults:
         self._repeated = RepeatedQueries()
         self._to_learn: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._computing = threading.Event()
 
     # -- before a query runs ----------------------------------------------------------------------
 
@@ -425,6 +429,15 @@ class RecurringResults:
             self._manager.wanted.release(digest, self)
         return query
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Spark computes an answer inside, and this thread waits for it."""
+        self._computing.set()
+        try:
+            yield
+        finally:
+            self._computing.clear()
+
     # -- after it has run -------------------------------------------------------------------------
 
     def ran(
@@ -472,10 +485,12 @@ class RecurringResults:
             thread, self._thread = self._thread, None
         if thread is not None:
             self._to_learn.put(None)
-            thread.join()
+            with self.computing():
+                thread.join()
 
     def _learn(self) -> None:
         while (learn := self._to_learn.get()) is not None:
+            self._computing.wait(_IDLE_SECONDS)
             try:
                 learn()
             except Exception:
