@@ -1,4 +1,4 @@
-"""Which expressions give other values from run to run or from task to task, and which ones never throw."""
+"""Which expressions give other values from run to run, or from task to task; which never throw."""
 
 from __future__ import annotations
 

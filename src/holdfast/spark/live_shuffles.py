@@ -124,7 +124,7 @@ class LiveShuffles:
         self._admitted = {each.valued.key for each in held} - released
 
     def _without_room(self, held: Sequence[Valued[int]], limit: int) -> set[int]:
-        """Those that are released, the new ones among them that aren't worth what they'd replace."""
+        """Those that are released, with the new ones that aren't worth what they'd replace."""
         now, released = time.time(), set[int]()
         kept = [each for each in held if each.key in self._admitted]
         # The disk may have become full meanwhile.
