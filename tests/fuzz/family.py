@@ -74,14 +74,21 @@ class Family:
         )
 
 
-def together(label: str, rng: Random, family: Family) -> Script:
-    """The case of a family: each is kept, and read again after all of the others."""
+def together(label: str, rng: Random, family: Family, *, cached: bool = True) -> Script:
+    """The case of a family: each is kept, and read again after all of the others.
+
+    Args:
+        label: of the case.
+        rng: chooses how Spark runs.
+        family: whose case it is.
+        cached: or else nothing is kept but what Holdfast itself keeps of earlier queries.
+    """
     steps: list[Step] = [start(rng, family.setup)]
     numbered = list(enumerate(family.variants))
     for number, each in numbered:
         steps += [
             *([Enter(f"state {number}", each.state)] if each.state else []),
-            Build(f"t{number}", each.plan, cached=True),
+            Build(f"t{number}", each.plan, cached),
             Run(f"t{number}", family.ordered),
         ]
     for number, each in reversed(numbered):

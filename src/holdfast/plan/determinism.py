@@ -1,4 +1,4 @@
-"""Which expressions give other values from run to run, as rows are dealt, or none but an error."""
+"""Which expressions give other values from run to run, or from task to task; which never throw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes expressions canonical: what they compute stays, what nobody can observe goes.
+"""Makes expressions canonical: what they compute stays, what can't be observed goes.
 
 Gone: expression ids (an attribute becomes what it stands for in the operator's input), aliases,
 qualifiers, the order of commutative operands where none may throw, other ways to write the same. In

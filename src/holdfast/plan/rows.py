@@ -1,6 +1,6 @@
-"""Which rows an operator gives, whatever columns of them are put out and whoever wrote it how.
+"""Which rows an operator gives, in whichever columns and however they are written.
 
-Rows and columns are told apart: a projection gives the rows of its input, and a column is a term
+Rows and columns are kept separate: a projection gives the rows of its input, and a column is a term
 over them. So it is the same whether columns are chosen before or after rows are filtered, or in
 which order. The seeds' digest is of both: `holdfast.plan.canonical_plan.CanonicalNode.digest`.
 """

@@ -70,7 +70,7 @@ class LiveShuffles:
         self._admitted: set[int] = set()
 
     def start(self) -> None:
-        """From now on the session's queries are looked at, as all other rules leave them."""
+        """Starts to look at the session's queries, as all other rules leave them."""
         self._in_jvm.start()
 
     @property
@@ -80,7 +80,7 @@ class LiveShuffles:
 
     @contextmanager
     def watched(self) -> Iterator[WatchedQueries]:
-        """Tells of queries that this thread plans meanwhile, once they have ended.
+        """What queries that this thread plans meanwhile have read, once they have ended.
 
         Yields:
             empty, until the end.
@@ -99,11 +99,11 @@ class LiveShuffles:
                 reused.task_seconds = spent / _MILLISECONDS
 
     def tend(self) -> None:
-        """Lets go what there is no room for: what is worth least by time, size and use."""
-        told = str(self._in_jvm.held(False))
-        if not told:
+        """Releases what has no room: what is worth least by time, size and use."""
+        text = str(self._in_jvm.held(False))
+        if not text:
             return
-        failure, memory, *lines = told.splitlines()
+        failure, memory, *lines = text.splitlines()
         if failure:
             logger.warning("shuffles of a query were not looked at: %s", failure)
         held = [_Live.read(line) for line in lines]
@@ -124,7 +124,7 @@ class LiveShuffles:
         self._admitted = {each.valued.key for each in held} - released
 
     def _without_room(self, held: Sequence[Valued[int]], limit: int) -> set[int]:
-        """Those that are let go, the new ones among them that aren't worth what they'd replace."""
+        """Those that are released, with the new ones that aren't worth what they'd replace."""
         now, released = time.time(), set[int]()
         kept = [each for each in held if each.key in self._admitted]
         # The disk may have become full meanwhile.

@@ -11,6 +11,7 @@ from tests.fuzz.classes import (
     errors,
     functions,
     literals,
+    live,
     metadata,
     modules,
     moved_partitions,
@@ -66,6 +67,8 @@ FAMILIES: dict[str, Callable[[Random], Family]] = {
 """Those that make many computations that are nearly one."""
 
 SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
+    "live-order": live.order,
+    "live-partitions": live.partitions,
     "stale-cache": stale_cache.script,
     "threads": threads.script,
     "throwing": throwing.script,

@@ -101,7 +101,7 @@ public final class LiveShuffles {
         this.steps = steps;
     }
 
-    /** From now on the session's queries are looked at, as all other rules leave them. */
+    /** Starts to look at the session's queries, as all other rules leave them. */
     public void start() throws Exception {
         replace("planNormalizationRules", fresh, true);
         replace("columnarRules", hook, true);
@@ -165,7 +165,7 @@ public final class LiveShuffles {
         return uses;
     }
 
-    /** From now on it is counted what queries that this thread plans read. */
+    /** Starts to count what queries that this thread plans read. */
     public void watch() {
         watched.set(new Watch());
     }
@@ -282,7 +282,7 @@ public final class LiveShuffles {
             + " than when an earlier query ran it";
     }
 
-    /** The plan below a command; or what there is instead. */
+    /** The plan below a command; or what is in its place. */
     static TreeNode adaptive(TreeNode plan) {
         while (!(plan instanceof AdaptiveSparkPlanExec) && plan.children().size() == 1) {
             plan = (TreeNode) plan.children().head();

@@ -82,7 +82,7 @@ public final class StageInputs implements BiFunction {
     final Interner texts = Interners.newWeakInterner();
 
     /**
-     * @param tags gives what tells versions of a listed file apart, beside length and time
+     * @param tags gives what distinguishes versions of a listed file, beside length and time
      * @param order gives of a node its expressions in Spark's form and as written, see
      *     `WrittenOrder`
      * @param between what is between the fields of a file, and between files

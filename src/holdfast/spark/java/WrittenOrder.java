@@ -116,7 +116,7 @@ public final class WrittenOrder implements Function {
     /** Expressions as they are written, but for what things are called. */
     static final class Form {
         final StringBuilder out = new StringBuilder();
-        /** What no text may tell from all others, in the order in which it stands there. */
+        /** What has no text that no other has, in the order in which it stands in `out`. */
         final List objects = new ArrayList();
         final Map places = new HashMap();
         // Those of arguments of functions, and what has been aggregated further down.
