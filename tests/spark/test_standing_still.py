@@ -147,10 +147,18 @@ def _as_table(df: DataFrame, path: str) -> int:
     return spark.table(name).count()
 
 
+def _held_open(df: DataFrame) -> int:
+    rows = df.toLocalIterator()
+    next(rows)
+    return df.count() if next(rows) else 0
+
+
 def _streamed(df: DataFrame) -> int:
     stream = df.to_data_stream().map(lambda row: row.x).cache()
     with stream.execute_and_collect() as records:
         next(records)
+    # Garbage now, whose job still runs.
+    next(stream.execute_and_collect())
     total = sum(stream.execute_and_collect())
     stream.invalidate()
     return total
@@ -167,6 +175,7 @@ _SUM = sum(_ALL)
 _ACTIONS: dict[str, Callable[[DataFrame, str], Any]] = {
     "toLocalIterator": lambda df, _: sum(row.x for row in df.toLocalIterator()),
     "half of toLocalIterator": lambda df, _: next(df.toLocalIterator()).x,
+    "iterator held open": lambda df, _: _held_open(df),
     "collect": lambda df, _: sum(row.x for row in df.collect()),
     "count": lambda df, _: df.count(),
     "show": lambda df, _: df.show(),

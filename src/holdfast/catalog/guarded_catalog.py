@@ -139,8 +139,11 @@ class GuardedCatalog:
             if self._thread is not None or self._stopped.is_set():
                 return
             self._catalog().programs.renew()
-            if self._thread is not None:
-                return
+            self._start()
+
+    def _start(self) -> None:
+        # A finalizer may have begun meanwhile.
+        if self._thread is None:
             self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
             self._thread.start()
 
