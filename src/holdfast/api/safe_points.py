@@ -69,7 +69,7 @@ def work_off() -> None:
 
 
 class DroppableRows(Iterator[T], Generic[T]):
-    """The rows of a generator, which is closed at a safe point when nobody has them any more.
+    """The rows of a generator, which is closed at a safe point when it is not referred to any more.
 
     Args:
         rows: the generator.
@@ -89,7 +89,7 @@ class DroppableRows(Iterator[T], Generic[T]):
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            # Whoever calls this does it without a frame.
+            # Python calls this from the very frame that it interrupts.
             _release(functools.partial(_close, self._rows), sys._getframe().f_back)
 
 
