@@ -1,7 +1,8 @@
 """Nothing waits for itself: not actions for finalizers, nor Spark's queries for answers.
 
 Run as a program, this file plays every action from two threads while garbage is collected all the
-time, and finalizers release what is cached. It ends itself where it stands still.
+time, and finalizers and a signal handler release what is cached. It ends itself where it stands
+still.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gc
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -147,10 +149,18 @@ def _as_table(df: DataFrame, path: str) -> int:
     return spark.table(name).count()
 
 
+def _held_open(df: DataFrame) -> int:
+    rows = df.toLocalIterator()
+    next(rows)
+    return df.count() if next(rows) else 0
+
+
 def _streamed(df: DataFrame) -> int:
     stream = df.to_data_stream().map(lambda row: row.x).cache()
     with stream.execute_and_collect() as records:
         next(records)
+    # Garbage now, whose job still runs.
+    next(stream.execute_and_collect())
     total = sum(stream.execute_and_collect())
     stream.invalidate()
     return total
@@ -167,6 +177,7 @@ _SUM = sum(_ALL)
 _ACTIONS: dict[str, Callable[[DataFrame, str], Any]] = {
     "toLocalIterator": lambda df, _: sum(row.x for row in df.toLocalIterator()),
     "half of toLocalIterator": lambda df, _: next(df.toLocalIterator()).x,
+    "iterator held open": lambda df, _: _held_open(df),
     "collect": lambda df, _: sum(row.x for row in df.collect()),
     "count": lambda df, _: df.count(),
     "show": lambda df, _: df.show(),
@@ -230,21 +241,25 @@ def main(home: Path) -> None:
         builder = builder.config(key, value)
     spark = holdfast.attach(
         builder.config("spark.sql.shuffle.partitions", "2").getOrCreate(),
-        {"intermediate-result-storage.directory": str(home / "kept")},
+        {
+            "intermediate-result-storage.directory": str(home / "kept"),
+            "implicit-cache.enabled": "true",
+        },
     )
     # As MLlib and libraries in Scala have Spark cache something.
     spark.newSession().range(5)._jdf.persist()
     answers: list[dict[str, Any]] = [{}, {}]
+    other = threading.Thread(target=_play, args=(spark, home, 1, answers))
+    cached = [spark.range(number).cache() for number in range(30)]
+    signal.signal(signal.SIGALRM, lambda *_: cached.pop().unpersist() if cached else None)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     gc.set_threshold(40, 2, 2)
-    threads = [
-        threading.Thread(target=_play, args=(spark, home, number, answers)) for number in (0, 1)
-    ]
     with contextlib.redirect_stdout(io.StringIO()):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        other.start()
+        _play(spark, home, 0, answers)
+        other.join()
     gc.set_threshold(700, 10, 10)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     (home / "answers.json").write_text(json.dumps(answers))
     spark.stop()
 

@@ -67,7 +67,7 @@ def test_releases_are_in_order(released: list[str]) -> None:
     assert released == ["first", "second"]
 
 
-def test_an_error_of_what_was_noted_is_nobodys(released: list[str]) -> None:
+def test_an_error_of_what_was_noted_is_not_raised(released: list[str]) -> None:
     calling("holdfast.spark.x")(lambda: now_or_later(lambda: released.remove("nothing")))
     work_off()
     with pytest.raises(ValueError, match="not in list"):

@@ -8,6 +8,7 @@ worked off as soon as a thread calls or leaves an action.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import logging
 import os
@@ -25,7 +26,7 @@ _OURS = "holdfast."
 # What stands between the user's call and what it does.
 _ENTRY = (f"{_OURS}api.", "pyspark.")
 # These call code of the user's, which is not in the middle of anything because of that.
-_CALLING_USERS = (f"{_OURS}cli.", f"{_OURS}api.stream_writer", f"{_OURS}api.attached_program")
+_CALLING_USERS = (f"{_OURS}cli.", f"{_OURS}api.stream_writer")
 _PY4J = "py4j."
 _CALLED_BY_JVM = "_call_proxy"
 
@@ -68,7 +69,7 @@ def work_off() -> None:
 
 
 class DroppableRows(Iterator[T], Generic[T]):
-    """The rows of a generator, which is closed at a safe point when nobody has them any more.
+    """The rows of a generator, which is closed at a safe point when it is not referred to any more.
 
     Args:
         rows: the generator.
@@ -88,7 +89,7 @@ class DroppableRows(Iterator[T], Generic[T]):
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            # Whoever calls this does it without a frame.
+            # Python calls this from the very frame that it interrupts.
             _release(functools.partial(_close, self._rows), sys._getframe().f_back)
 
 
@@ -108,6 +109,7 @@ def _release(release: Callable[[], object], frame: FrameType | None) -> None:
         release()
 
 
+@atexit.register
 def _work_off() -> None:
     while True:
         try:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.api.cache_commands import run_cache_command
 from holdfast.api.interrupts import InterruptibleAction
+from holdfast.api.safe_points import releasing
 from holdfast.api.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class TableSession(SparkSession):
         made._jsparkSession = self._jsparkSession.newSession()
         return self.holdfast.session_beside(made)
 
+    @releasing
     def stop(self) -> None:
         """Releases what Holdfast keeps for this program, and stops Spark."""
         self.holdfast.leave(self)

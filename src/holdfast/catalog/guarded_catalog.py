@@ -136,17 +136,16 @@ class GuardedCatalog:
 
     def _begin(self) -> None:
         with self._lock:
-            if self._has_begun():
+            if self._thread is not None or self._stopped.is_set():
                 return
             self._catalog().programs.renew()
-            # A finalizer may have needed it meanwhile.
-            if self._has_begun():
-                return
+            self._start()
+
+    def _start(self) -> None:
+        # A finalizer may have begun meanwhile.
+        if self._thread is None:
             self._thread = Thread(target=self._beat, name="holdfast-catalog", daemon=True)
             self._thread.start()
-
-    def _has_begun(self) -> bool:
-        return self._thread is not None or self._stopped.is_set()
 
     def _beat(self) -> None:
         while not self._stopped.is_set():

@@ -26,7 +26,7 @@ class PerContext(Generic[T]):
         self._lock = threading.RLock()
 
     def of(self, spark: SparkSession) -> T:
-        """The object of `spark`'s context; whoever asks meanwhile waits until it is made."""
+        """The object of `spark`'s context; others that ask meanwhile wait until it is made."""
         context = spark.sparkContext
         made = self._made.get(context)
         if made is not None:

@@ -70,7 +70,7 @@ class QueryRule:
 
 
 class _Asked:
-    """What the JVM calls, in a thread of Python's own."""
+    """What the JVM calls, in a thread of Python's."""
 
     def __init__(self, asked: Callable[[Any, bool], Any]) -> None:
         self._asked = asked

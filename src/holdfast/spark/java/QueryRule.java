@@ -247,7 +247,7 @@ public final class QueryRule extends Rule {
         return (LogicalPlan) found;
     }
 
-    /** From now on queries of this thread run as they are, until as many calls of `lookAgain`. */
+    /** Queries of this thread run as they are, until as many calls of `lookAgain`. */
     public void leaveAlone() {
         Integer depth = (Integer) alone.get();
         alone.set(Integer.valueOf(depth == null ? 1 : depth.intValue() + 1));
