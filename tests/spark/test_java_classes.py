@@ -110,8 +110,12 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
         "ExecutedLayouts": new_object(spark, "ExecutedLayouts"),
-        "FilesInOrder": new_object(
-            spark, "FilesInOrder", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
+        "KeptFiles": new_object(
+            spark,
+            "KeptFiles",
+            exact_format(spark),
+            exact_format(spark),
+            JvmMembers.of(spark).to_scala_map({}),
         ),
         "GroupedFiles": new_object(
             spark, "GroupedFiles", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
