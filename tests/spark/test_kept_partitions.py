@@ -50,7 +50,7 @@ ASKED: dict[str, Callable[[DataFrame], object]] = {
         df.groupBy(F.spark_partition_id().alias("p")).count().collect()
     ),
     "rand of a seed": lambda df: df.where(F.rand(7) < 0.02).collect(),
-    "sample": lambda df: df.sample(0.01, seed=3).collect(),
+    "sample": lambda df: df.sample(fraction=0.01, seed=3).collect(),
     "randomSplit": lambda df: [part.count() for part in df.randomSplit([1.0, 3.0], seed=5)],
     "dropDuplicates": lambda df: sorted(df.dropDuplicates(["k"]).collect()),
     "limit": lambda df: df.limit(1500).agg(F.sum("id")).collect(),

@@ -48,8 +48,6 @@ _WRITE_OPTIONS = {
     "parquet.size.statistics.enabled": "true",
     # Higher ones take longer than they save: what is kept is written once, and often read soon.
     "parquet.compression.codec.zstd.level": "1",
-    # Texts that are many are given up on early.
-    "parquet.dictionary.page.size": str(64 << 10),
 }
 # Batches differ in size by orders of magnitude, so that no number of them can be foreseen.
 _WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
