@@ -99,7 +99,9 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "KeptColumns": new_object(spark, "KeptColumns"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
-        "QueryRule": new_object(spark, "QueryRule", spark._jsparkSession, written_tables(spark)),
+        "QueryRule": new_object(
+            spark, "QueryRule", spark._jsparkSession, written_tables(spark), 1000, 1000
+        ),
         "WrittenTables": written_tables(spark),
         "PossibleParts": new_object(spark, "PossibleParts"),
         "StoredBySpark": new_object(spark, "StoredBySpark", spark._jsparkSession),

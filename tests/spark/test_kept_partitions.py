@@ -99,6 +99,7 @@ def test_shuffled_rows_have_the_partitions_that_they_had(
             "spark.sql.adaptive.enabled": adaptive,
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20k",
             "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+            "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1k",
             "spark.sql.shuffle.partitions": "11",
         }
     ):

@@ -553,7 +553,7 @@ class SparkVertexRunner:
         indices = [partition.index for partition in kept.manifest.partitions]
         if indices != list(range(len(indices))):
             raise SubstitutionRefusedError(
-                "a barrier stage has one task per partition, and empty partitions are not kept"
+                "a barrier stage has one task per partition, and not every partition has a file"
             )
         context: Any = self._spark.sparkContext._jsc.sc()
         profile = context.resourceProfileManager().defaultResourceProfile()
