@@ -25,10 +25,11 @@ TWO_JOBS = "Holdfast in two jobs"
 OURS = "Holdfast"
 
 
+_BY_HAND = {Kind.BROAD: 1.05, Kind.SELECTIVE: 1.12, Kind.NARROW: 1.2}
 _TARGETS: list[tuple[str, str, str, float]] = [
     *(
         (f"first job / {other}", FIRST_JOB, other, target)
-        for other, target in {PERSIST: 0.6, PLAIN: 1.5, TWO_JOBS: 0.75}.items()
+        for other, target in {PERSIST: 0.6, PLAIN: 1.5, TWO_JOBS: 0.75, BY_HAND: 1.1}.items()
     ),
     (f"kept alone / {BY_HAND}", KEPT_ALONE, BY_HAND, 1.05),
     *(
@@ -40,7 +41,15 @@ _TARGETS: list[tuple[str, str, str, float]] = [
         )
         for question in QUESTIONS
     ),
-    *((f"{question.name} / {BY_HAND}", question.name, BY_HAND, 1.1) for question in QUESTIONS),
+    *(
+        (
+            f"{question.name} ({question.kind.value}) / {BY_HAND}",
+            question.name,
+            BY_HAND,
+            _BY_HAND[question.kind],
+        )
+        for question in QUESTIONS
+    ),
 ]
 """What is said of it, a measure, the way that Holdfast is compared with, at most."""
 

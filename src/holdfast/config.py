@@ -188,6 +188,15 @@ INTERMEDIATE_RESULT_COMPRESSION = ConfigOption[Compression](
     "`zstd`",
     "The compression codec of the Parquet files of kept results.",
 )
+INTERMEDIATE_RESULT_MERGE_PARTITIONS = ConfigOption[bool](
+    "intermediate-result-storage.merge-small-partitions",
+    parse_boolean,
+    "true or false",
+    lambda: True,
+    "`true`",
+    "Whether neighbouring small partitions of a result are kept as one. Otherwise what depends on "
+    "partitions has over many small ones, too, the values that it has over computed rows.",
+)
 INTERMEDIATE_RESULT_VERIFY_FRACTION = ConfigOption[float](
     "intermediate-result-storage.verify-fraction",
     parse_fraction,
@@ -413,6 +422,7 @@ PIPELINE_NAME = ConfigOption[str | None](
 ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_COMPRESSION,
+    INTERMEDIATE_RESULT_MERGE_PARTITIONS,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
     INTERMEDIATE_RESULT_LIFETIME,
     INTERMEDIATE_RESULT_MAX_SIZE,

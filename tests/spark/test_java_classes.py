@@ -100,7 +100,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "CollectedObjects": new_object(spark, "CollectedObjects"),
         "FileVersions": new_object(spark, "FileVersions", "a"),
         "QueryRule": new_object(
-            spark, "QueryRule", spark._jsparkSession, written_tables(spark), 1, 1
+            spark, "QueryRule", spark._jsparkSession, written_tables(spark), 1000, 1000
         ),
         "WrittenTables": written_tables(spark),
         "PossibleParts": new_object(spark, "PossibleParts"),
@@ -112,8 +112,12 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "PlanReader": PlanReader(spark)._reader,
         "LabelledJobs": new_object(spark, "LabelledJobs", spark.sparkContext._jsc.sc(), "a.key"),
         "ExecutedLayouts": new_object(spark, "ExecutedLayouts"),
-        "FilesInOrder": new_object(
-            spark, "FilesInOrder", exact_format(spark), JvmMembers.of(spark).to_scala_map({})
+        "KeptFiles": new_object(
+            spark,
+            "KeptFiles",
+            exact_format(spark),
+            exact_format(spark),
+            JvmMembers.of(spark).to_scala_map({}),
         ),
         "GroupedFiles": new_object(
             spark, "GroupedFiles", exact_format(spark), JvmMembers.of(spark).to_scala_map({})

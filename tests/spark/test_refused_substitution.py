@@ -17,20 +17,16 @@ from holdfast.storage.kept_dataset import KeptDataSet
 class ForgetfulReader(PartitionReader):
     """Leaves out a column, which Spark notices when it makes the physical plan."""
 
-    def plan(
-        self, kept: KeptDataSet, node: Any, ids: tuple[int, ...], *, one_scan: bool = False
-    ) -> Any:
-        read = super().plan(kept, node, ids, one_scan=one_scan)
-        return self._logical_relation(read, read.output().tail())
+    def plan(self, kept: KeptDataSet, node: Any, *arguments: Any, **options: Any) -> Any:
+        read = super().plan(kept, node, *arguments, **options)
+        return self._logical_relation(read.relation(), read.output().tail())
 
 
 class UnableReader(PartitionReader):
     """Fails in the JVM before there is a plan."""
 
-    def plan(
-        self, kept: KeptDataSet, node: Any, ids: tuple[int, ...], *, one_scan: bool = False
-    ) -> Any:
-        return super().plan(kept, node.noSuchMethod(), ids, one_scan=one_scan)
+    def plan(self, kept: KeptDataSet, node: Any, *arguments: Any, **options: Any) -> Any:
+        return super().plan(kept, node.noSuchMethod(), *arguments, **options)
 
 
 @pytest.mark.parametrize("reader", [ForgetfulReader, UnableReader])

@@ -237,7 +237,8 @@ def test_what_was_kept_in_many_files_is_read_in_few_tasks(
     hot = _kept(env, spark.range(0, 600, 1, 100))
     assert _partitions(env) == 100
     assert Counter(hot.collect()) == Counter(spark.range(600).collect())
-    assert hot.select(F.spark_partition_id()).distinct().count() <= 4
+    assert hot.select(F.spark_partition_id()).distinct().count() == 100
+    assert tasks_of_scan(env, hot) <= 4
 
 
 def test_a_large_file_is_read_by_several_tasks(
@@ -247,10 +248,21 @@ def test_a_large_file_is_read_by_several_tasks(
     with settings({"parquet.block.size": "100000", "spark.sql.files.maxPartitionBytes": "200000"}):
         hot = _kept(env, spark.range(0, 20_000, 1, 1).select("id", noise.alias("w")))
         assert _partitions(env) == 1
-        read: list[int] = []
-        env.run_action(hot, "counts", lambda df: read.append(df._jdf.rdd().getNumPartitions()))
-        assert read[0] > 2
+        assert hot.rdd.getNumPartitions() == 1
+        assert tasks_of_scan(env, hot) > 2
         assert hot.select("id").distinct().count() == 20_000
+
+
+def tasks_of_scan(env: Environment, table: DataFrame) -> int:
+    """How many tasks read a table where none can see its partitions."""
+    found: list[int] = []
+
+    def look(df: Any) -> None:
+        leaves = df._jdf.queryExecution().sparkPlan().collectLeaves()
+        found.append(leaves.apply(0).inputRDDs().apply(0).getNumPartitions())
+
+    env.run_action(table.selectExpr("max(id)"), "looks", look)
+    return found[0]
 
 
 MOMENTS = {

@@ -82,7 +82,7 @@ def description(digit: str, *, ordered: bool = False) -> DataSetDescription:
         computes="rows",
         columns=(),
         spark_version="4.3.0",
-        position_column="holdfast_position" if ordered else None,
+        ordered=ordered,
     )
 
 

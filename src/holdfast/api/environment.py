@@ -52,6 +52,7 @@ from holdfast.api.table_session import (
 )
 from holdfast.config import (
     INTERMEDIATE_RESULT_COMPRESSION,
+    INTERMEDIATE_RESULT_MERGE_PARTITIONS,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
     JOB_RECOVERY_ENABLED,
     SPARK_PREFIX,
@@ -85,7 +86,7 @@ from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.result_book import KeptResult
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
-from holdfast.runtime.vertex_runner import HandOutForm, KeptDataLost
+from holdfast.runtime.vertex_runner import KeptDataLost
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.compatibility import check
@@ -127,11 +128,6 @@ _NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "pyarrow.parquet")
 _MOST_PAST = 1_000
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
-_FORMS = {
-    "rdd": HandOutForm.RDD,
-    "toJSON": HandOutForm.RDD,
-    "pandas_api": HandOutForm.ROWS,
-}
 
 logger = logging.getLogger(__name__)
 
@@ -313,7 +309,8 @@ class Environment(StreamEnvironment):
 
     def _runner_over(self, storage: IntermediateResultStorage) -> SparkVertexRunner:
         compression = self.configuration.get(INTERMEDIATE_RESULT_COMPRESSION).value
-        return SparkVertexRunner(self._plain, self._bridge, storage, compression)
+        merges = self.configuration.get(INTERMEDIATE_RESULT_MERGE_PARTITIONS)
+        return SparkVertexRunner(self._plain, self._bridge, storage, compression, merges=merges)
 
     def _verification(self) -> Verification[Query] | None:
         fraction = self.configuration.get(INTERMEDIATE_RESULT_VERIFY_FRACTION)
@@ -741,9 +738,8 @@ class Environment(StreamEnvironment):
         request = self._request(table, name)
         if request is None:
             return self.plain(table)
-        form = _FORMS.get(name, HandOutForm.DATAFRAME)
         with self._implicit.answering(), InterruptibleAction(self._plain), self.left_alone():
-            dataframe, result = self._master.prepare(request, form)
+            dataframe, result = self._master.prepare(request)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 

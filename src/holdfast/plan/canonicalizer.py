@@ -437,6 +437,13 @@ class _OperatorPass:
     def _is_layout_sensitive(self) -> bool:
         return self._rule.layout_sensitive or self._expressions.layout_sensitive
 
+    def _sees_partitions(self) -> bool:
+        if self._doubts:
+            return True
+        # A limit over rows in order is of the first ones.
+        ordered = self._rule.keeps_order and any(child.ordered for child in self._children)
+        return self._expressions.layout_sensitive or (self._rule.layout_sensitive and not ordered)
+
     def _node(
         self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
     ) -> CanonicalNode:
@@ -457,7 +464,11 @@ class _OperatorPass:
             reach=max([expressions.reach, *(child.reach for child in children)]),
             layout_sensitive=self._is_layout_sensitive()
             or any(node.layout_sensitive for node in (*children, *subqueries)),
-            traits=traits_of(self._operator, observes_scan=expressions.observes_scan),
+            traits=traits_of(
+                self._operator,
+                observes_scan=expressions.observes_scan,
+                sees_partitions=self._sees_partitions(),
+            ),
             doubts=tuple(self._doubts),
         )
 

@@ -13,6 +13,8 @@ from holdfast.plan.traits import Trait
 _ONE_TO_ONE = frozenset(
     {"ArrowEvalPython", "BatchEvalPython", "Filter", "MapInArrow", "MapInPandas", "Project"}
 )
+# The rows of each of their partitions come in the order of those of one partition of an input.
+_KEEPS_PARTITIONS = _ONE_TO_ONE | {"Generate", "Union"}
 
 
 class Obstacle(Enum):
@@ -30,11 +32,13 @@ class Match:
         node: the node.
         in_barrier: each of its partitions is the input of one task of a barrier stage.
         obstacle: why it is computed all the same; None where it is read.
+        partitions_seen: the rows of the whole plan, or their order, depend on its partitions.
     """
 
     node: CanonicalNode
     in_barrier: bool
     obstacle: Obstacle | None
+    partitions_seen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +49,22 @@ class _Above:
     in_barrier: bool = False
     one_to_one: bool = True
     """Whether a partition of the node's is one of the barrier's."""
+    partitions_seen: bool = False
+    is_whole: bool = False
+    """Whether a partition of the node's is one of the whole plan's."""
 
     def over(self, node: CanonicalNode) -> _Above:
         """The same for the node's children."""
+        seen = self.partitions_seen or Trait.SEES_PARTITIONS in node.traits
         if Trait.SHUFFLES in node.traits:
-            return _Above()
+            return _Above(partitions_seen=seen)
         is_barrier = Trait.BARRIER in node.traits
         return _Above(
             self.scan_observed or Trait.OBSERVES_SCAN in node.traits,
             self.in_barrier or is_barrier,
             not self.in_barrier or (self.one_to_one and node.operator in _ONE_TO_ONE),
+            seen,
+            self.is_whole and node.operator in _KEEPS_PARTITIONS,
         )
 
     def obstacle(self, node: CanonicalNode) -> Obstacle | None:
@@ -103,8 +113,9 @@ def examine(
     in_barrier = frozenset(each.node.digest for each in matches if each.in_barrier)
     if obstacles or in_barrier:
         # The engine can't tell a plan's equal nodes apart, so what holds for one holds for all.
-        return _walk(root, is_wanted, obstacles, in_barrier)
-    return iter(matches)
+        matches = list(_walk(root, is_wanted, obstacles, in_barrier))
+    seen = frozenset(each.node.digest for each in matches if each.partitions_seen)
+    return (replace(each, partitions_seen=each.node.digest in seen) for each in matches)
 
 
 def _walk(
@@ -113,7 +124,7 @@ def _walk(
     obstacles: Mapping[str, Obstacle],
     in_barrier: frozenset[str],
 ) -> Iterator[Match]:
-    waiting = [(root, _Above())]
+    waiting = [(root, _Above(is_whole=True))]
     above_definitions: _Above | None = None
     while waiting:
         node, above = waiting.pop()
@@ -122,16 +133,23 @@ def _walk(
             above = above_definitions = above_definitions or _all_above(root)
         if is_wanted(node):
             obstacle = obstacles.get(node.digest) or above.obstacle(node)
-            yield Match(node, above.in_barrier or node.digest in in_barrier, obstacle)
+            is_in_barrier = above.in_barrier or node.digest in in_barrier
+            seen = above.partitions_seen or above.is_whole or is_in_barrier
+            yield Match(node, is_in_barrier, obstacle, seen)
             if obstacle is None:
                 continue
         below = above.over(node)
         # Spark may make joins of subqueries.
-        in_subqueries = replace(below, one_to_one=False)
+        in_subqueries = replace(below, one_to_one=False, is_whole=False)
         waiting.extend((each, in_subqueries) for each in reversed(node.subqueries))
         waiting.extend((each, below) for each in reversed(node.children))
 
 
 def _all_above(root: CanonicalNode) -> _Above:
     traits = {trait for node in root.walk() for trait in node.traits}
-    return _Above(Trait.OBSERVES_SCAN in traits, Trait.BARRIER in traits, one_to_one=False)
+    return _Above(
+        Trait.OBSERVES_SCAN in traits,
+        Trait.BARRIER in traits,
+        one_to_one=False,
+        partitions_seen=Trait.SEES_PARTITIONS in traits,
+    )

@@ -45,7 +45,6 @@ from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import (
     HandingOutRunner,
-    HandOutForm,
     KeptDataLost,
     NotKeptError,
     Production,
@@ -103,11 +102,9 @@ class HandOut:
     """A plan that goes to where its jobs aren't seen.
 
     Attributes:
-        form: what it is handed out as.
-        name: tells it from others.
+        name: identifies it.
     """
 
-    form: HandOutForm
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -227,19 +224,16 @@ class JobMaster(Generic[Q, D]):
                 if job.acted and before_retry is not None:
                     before_retry()
 
-    def prepare(
-        self, request: JobRequest[Q], form: HandOutForm = HandOutForm.DATAFRAME
-    ) -> tuple[D, JobResult]:
+    def prepare(self, request: JobRequest[Q]) -> tuple[D, JobResult]:
         """Produces what is to be kept and hands out the rest, to be run by somebody else.
 
         What that reads is held until nobody has it any more.
 
         Args:
             request: what is handed out.
-            form: what it is handed out as.
         """
         with self._job(replace(request, is_repeatable=False)) as job:
-            return self._run(job, lambda handed_out: handed_out, None, HandOut(form))
+            return self._run(job, lambda handed_out: handed_out, None, HandOut())
 
     def hand_out(self, request: JobRequest[Q]) -> D:
         """Hands out the query with whatever is kept already substituted. Runs nothing.
@@ -247,7 +241,7 @@ class JobMaster(Generic[Q, D]):
         What that reads is held until nobody has it any more.
         """
         request = replace(request, is_repeatable=False)
-        hand_out = HandOut(HandOutForm.DATAFRAME)
+        hand_out = HandOut()
         with ExitStack() as stack:
             lease = stack.enter_context(self._manager.results.reading())
             reading: dict[IntermediateDataSetID, KeptDataSet] = {}
@@ -264,7 +258,7 @@ class JobMaster(Generic[Q, D]):
 
             try:
                 handed_out = self._hands_out.handed_out(
-                    request.query, request.root, reads, hand_out.name, hand_out.form
+                    request.query, request.root, reads, hand_out.name
                 )
             except SubstitutionRefusedError as refused:
                 logger.warning("kept results are not used by the returned plan: %s", refused)
@@ -483,9 +477,7 @@ class _Job(Generic[Q, D]):
                 if hand_out is None:
                     yield self._runner.substituted(query, root, reads)
                 else:
-                    yield self._master._hands_out.handed_out(
-                        query, root, reads, hand_out.name, hand_out.form
-                    )
+                    yield self._master._hands_out.handed_out(query, root, reads, hand_out.name)
                     self._master._handed_out.hold(hand_out.name, stack.pop_all())
             except KeptDataLost as lost:
                 self._set_aside(lost.damages, lease)

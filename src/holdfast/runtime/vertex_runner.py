@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.ids import IntermediateDataSetID, JobID
@@ -20,14 +19,6 @@ D_co = TypeVar("D_co", covariant=True)
 
 Reads = Callable[[CanonicalNode], KeptDataSet | None]
 """For a node of a plan, the kept dataset to read instead of computing it."""
-
-
-class HandOutForm(Enum):
-    """What a plan is handed out as."""
-
-    DATAFRAME = "a part of whatever plans"
-    RDD = "an RDD, which has one partition for each kept one"
-    ROWS = "rows, in the order in which they were kept where that costs little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +175,7 @@ class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
             SubstitutionRefusedError: when the engine doesn't take the plan.
         """
 
-    def handed_out(
-        self, query: Q_contra, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm
-    ) -> D_co:
+    def handed_out(self, query: Q_contra, root: CanonicalNode, reads: Reads, name: str) -> D_co:
         """Like `substituted`, for a plan that goes to where its jobs aren't seen.
 
         Args:
@@ -194,7 +183,6 @@ class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
             root: its canonical plan.
             reads: what is read instead of being computed.
             name: what `collected` calls it.
-            form: what it is handed out as.
 
         Raises:
             SubstitutionRefusedError: when the engine doesn't take the plan.

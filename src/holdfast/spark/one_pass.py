@@ -92,7 +92,6 @@ class TeedRows:
             plan,
             jvm.type_from_json(file_schema(description)),
             f" {' '.join(renamed)} ",
-            description.position_column is not None,
             description.filler_column is not None,
             options,
             str(staged.directory.absolute()),

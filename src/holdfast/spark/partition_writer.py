@@ -19,6 +19,7 @@ from holdfast.spark.seal_label import SEAL
 from holdfast.spark.write_commands import write_command
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn
 
+# Of earlier versions.
 POSITION_COLUMN = "holdfast_position"
 FILLER_COLUMN = "holdfast_filler"
 
@@ -43,27 +44,11 @@ _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "parquet.page.write-checksum.enabled": "true",
+    # The size of texts in memory is known by them.
+    "parquet.size.statistics.enabled": "true",
     # Higher ones take longer than they save: what is kept is written once, and often read soon.
     "parquet.compression.codec.zstd.level": "1",
-    # Texts that are many are given up on early.
-    "parquet.dictionary.page.size": str(64 << 10),
 }
-_NO_DICTIONARY = "parquet.enable.dictionary#{}"
-# Of these, dictionaries take longer to make than they save.
-_NUMBERS = frozenset(
-    {
-        "byte",
-        "date",
-        "decimal",
-        "double",
-        "float",
-        "integer",
-        "long",
-        "short",
-        "timestamp",
-        "timestamp_ntz",
-    }
-)
 # Batches differ in size by orders of magnitude, so that no number of them can be foreseen.
 _WRITE_OPTIONS_OF_BATCHES = _WRITE_OPTIONS | {
     "parquet.block.size.row.check.max": "1",
@@ -110,7 +95,7 @@ def describe(
         dataset_id=dataset_id,
         computes=computes,
         columns=columns,
-        position_column=POSITION_COLUMN if ordered else None,
+        ordered=ordered,
         filler_column=None if columns else FILLER_COLUMN,
         seal=next((each["metadata"][SEAL] for each in fields if SEAL in each["metadata"]), None),
         spark_version=spark_version,
@@ -194,14 +179,7 @@ class PartitionWriter:
             description: of what is written.
         """
         options = _WRITE_OPTIONS if description.seal is None else _WRITE_OPTIONS_OF_BATCHES
-        plain = [column.kept_as for column in description.columns if _is_number(column.kept_type)]
-        if description.position_column is not None:
-            plain.append(description.position_column)
-        return {
-            **options,
-            **{_NO_DICTIONARY.format(name): "false" for name in plain},
-            "compression": self.compression,
-        }
+        return {**options, "compression": self.compression}
 
     def _shaped(self, dataframe: DataFrame, description: DataSetDescription) -> Any:
         columns = description.columns
@@ -212,13 +190,7 @@ class PartitionWriter:
             shaped = dataframe.toDF(*[column.kept_as for column in columns])
         if any(column.kept_type != column.type for column in columns):
             shaped = shaped.select(*[_as_kept(column) for column in columns])
-        if description.position_column is not None:
-            shaped = shaped.withColumn(description.position_column, F.monotonically_increasing_id())
         return shaped
-
-
-def _is_number(kept_type: object) -> bool:
-    return isinstance(kept_type, str) and kept_type.partition("(")[0] in _NUMBERS
 
 
 def _as_kept(column: KeptColumn) -> Any:

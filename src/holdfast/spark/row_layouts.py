@@ -54,6 +54,20 @@ def executed_layout(
     return RowLayout(by=by, shares=shares)
 
 
+def number_of_partitions(spark: SparkSession, command: Any) -> int:
+    """How many partitions were written, those without rows included. Runs nothing.
+
+    Args:
+        spark: the session that has written them.
+        command: the JVM's physical plan that has run.
+
+    Raises:
+        UnsupportedSparkError: when the JVM's Spark doesn't say.
+        py4j.protocol.Py4JError: likewise.
+    """
+    return int(_layouts.of(spark).written(command).execute().getNumPartitions())
+
+
 def rows_of_slots(spark: SparkSession, plan: Any, by: HashedRows, slots: Sequence[int]) -> Any:
     """A plan of those rows of another one that are in some slots.
 

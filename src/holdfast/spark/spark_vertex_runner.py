@@ -21,7 +21,6 @@ from holdfast.plan.substitution import Match, examine
 from holdfast.plan.terms import digests
 from holdfast.runtime.execution_events import VertexProduced, VertexStarted
 from holdfast.runtime.vertex_runner import (
-    HandOutForm,
     KeptDataLost,
     NotKeptError,
     Production,
@@ -48,7 +47,7 @@ from holdfast.spark.partition_reader import PartitionReader, reading_session
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.production_steps import ProductionSteps
-from holdfast.spark.row_layouts import executed_layout
+from holdfast.spark.row_layouts import executed_layout, number_of_partitions
 from holdfast.spark.session_settings import of_hadoop, session_inputs, session_under
 from holdfast.spark.source_versions import SourceVersions
 from holdfast.spark.task_costs import measured_cpu
@@ -59,6 +58,7 @@ from holdfast.storage.intermediate_result_storage import (
     WrittenPartition,
 )
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.partition_directory import write_empty_partitions
 from holdfast.storage.row_layout import RowLayout
 
 logger = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ class SparkVertexRunner:
         bridge: reads and rewrites its plans.
         storage: where results are kept.
         compression: Parquet's name of a codec.
+        merges: small partitions are merged.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class SparkVertexRunner:
         bridge: CatalystBridge,
         storage: IntermediateResultStorage,
         compression: str,
+        *,
+        merges: bool = True,
     ) -> None:
         self._spark = spark
         self._bridge = bridge
@@ -94,6 +97,7 @@ class SparkVertexRunner:
         self._reader = PartitionReader(spark)
         self._writer = PartitionWriter(spark, compression)
         self._merger = PartitionMerger(spark, self._writer)
+        self._merges = merges
         self._sources = SourceVersions(spark)
         self._live: Any = None
 
@@ -116,9 +120,7 @@ class SparkVertexRunner:
         )
         return query.last_run.lend(read, made)
 
-    def handed_out(
-        self, query: Query, root: CanonicalNode, reads: Reads, name: str, form: HandOutForm
-    ) -> DataFrame:
+    def handed_out(self, query: Query, root: CanonicalNode, reads: Reads, name: str) -> DataFrame:
         """The query as a DataFrame that goes to where its jobs aren't seen.
 
         Raises:
@@ -134,11 +136,7 @@ class SparkVertexRunner:
                 raise SubstitutionRefusedError(str(error)) from error
         self._live.watch(session, name)
         reader = PartitionReader(self._spark, session)
-        if form is HandOutForm.RDD:
-            reader = reader.of_whole_files()
-        # Some of Spark's rules fail over a union that no user has written, as barrier stages do.
-        one_scan = form is not HandOutForm.ROWS
-        return self._substituted(query, root, reads, reader, one_scan=one_scan)
+        return self._substituted(query, root, reads, reader, is_part=True)
 
     def collected(self, thorough: bool) -> list[str]:
         """The names of handed-out plans that nobody has any more; each one once."""
@@ -155,10 +153,10 @@ class SparkVertexRunner:
         reads: Reads,
         reader: PartitionReader,
         *,
-        one_scan: bool = False,
+        is_part: bool = False,
     ) -> DataFrame:
         try:
-            plan = self._plan(query, root, reads, reader, below_root=False, one_scan=one_scan)
+            plan = self._plan(query, root, reads, reader, below_root=False, is_part=is_part)
             if plan is not query.plan:
                 return self._bridge.dataframe(plan)
         except SubstitutionRefusedError:
@@ -413,19 +411,24 @@ class SparkVertexRunner:
     ) -> DataSetDescription:
         """What is known of a result once its rows are written."""
         layout = self._layout(plan, session, description, production)
-        described = description.model_copy(update={"layout": layout})
-        return self._merged(staged, described, production.inputs)
-
-    def _merged(
-        self, staged: StagedDataSet, description: DataSetDescription, inputs: SessionInputs
-    ) -> DataSetDescription:
-        """Merges small partitions; what is known of them then."""
         # A stream's partitions are those of its subtasks.
-        if self._storage.spans_machines or description.seal is not None:
-            return description
-        groups = self._merger.merge(staged, description, inputs)
-        layout = None if description.layout is None else description.layout.merged(groups)
+        if not self._storage.spans_machines and description.seal is None:
+            inputs = production.inputs
+            groups = self._merger.merge(staged, description, inputs) if self._merges else ()
+            if groups:
+                layout = None if layout is None else layout.merged(groups)
+            else:
+                self._write_empty(plan, staged)
         return description.model_copy(update={"layout": layout})
+
+    def _write_empty(self, plan: Any, staged: StagedDataSet) -> None:
+        """Writes the partitions without rows, for which Spark's writer leaves no files."""
+        if plan is None:
+            return
+        try:
+            write_empty_partitions(staged.directory, number_of_partitions(self._spark, plan))
+        except (OSError, PySparkException, Py4JError, UnsupportedSparkError) as error:
+            logger.debug("%s has no files for empty partitions: %s", staged.name, reason(error))
 
     def _layout(
         self,
@@ -434,7 +437,7 @@ class SparkVertexRunner:
         description: DataSetDescription,
         production: Production[Query],
     ) -> RowLayout | None:
-        if description.position_column is not None or description.seal is not None:
+        if description.is_ordered or description.seal is not None:
             return None
         if run is None or not is_distributed_alike(production.query.root):
             return None
@@ -509,13 +512,15 @@ class SparkVertexRunner:
         reader: PartitionReader,
         *,
         below_root: bool,
-        one_scan: bool = False,
+        is_part: bool = False,
         made: Mapping[int, Any] = _NOTHING,
     ) -> Any:
+        """The query's plan with kept results in it.
+
+        Args:
+            is_part: what is above the plan isn't known, and may depend on its partitions.
+        """
         replacements = {}
-        whole_files: PartitionReader | None = None
-        # Some of Spark's rules for subqueries fail over a union that no user has written.
-        one_scan = one_scan or any(node.subqueries for node in root.walk())
         for match in examine(
             root,
             lambda node: node.handle in made or reads(node) is not None,
@@ -529,14 +534,13 @@ class SparkVertexRunner:
                 continue
             if match.in_barrier:
                 self._check_barrier(kept)
-                whole_files = whole_files or reader.of_whole_files()
-            chosen = whole_files if match.in_barrier and whole_files else reader
-            replacements[match.node.handle] = chosen.plan(
+            node = _below_hints(match.node)
+            replacements[node.handle] = reader.plan(
                 kept,
-                query.reading.node(match.node.handle),
-                match.node.output,
-                digests(match.node.columns),
-                one_scan=one_scan or match.in_barrier,
+                query.reading.node(node.handle),
+                node.output,
+                digests(node.columns),
+                as_partitioned=is_part or match.partitions_seen,
             )
         return self._bridge.substitute(query, replacements)
 
@@ -549,7 +553,7 @@ class SparkVertexRunner:
         indices = [partition.index for partition in kept.manifest.partitions]
         if indices != list(range(len(indices))):
             raise SubstitutionRefusedError(
-                "a barrier stage has one task per partition, and empty partitions are not kept"
+                "a barrier stage has one task per partition, and not every partition has a file"
             )
         context: Any = self._spark.sparkContext._jsc.sc()
         profile = context.resourceProfileManager().defaultResourceProfile()
@@ -558,6 +562,18 @@ class SparkVertexRunner:
             raise SubstitutionRefusedError(
                 f"a barrier stage over {len(indices)} kept partitions has only {slots} slots"
             )
+
+
+def _below_hints(node: CanonicalNode) -> CanonicalNode:
+    """The node that aliases and hints stand for: hints say how it is joined."""
+    while len(node.children) == 1:
+        (child,) = node.children
+        if child.operator != node.operator or child.rows is not node.rows:
+            break
+        if child.columns is not node.columns:
+            break
+        node = child
+    return node
 
 
 def _matches(

@@ -69,9 +69,9 @@ DIFFERENCES = (
 NEEDED_FOR: Mapping[str, str] = {
     "PlanReader": "caching and finding results",
     "FreshPlans": "keeping results",
-    "KeptFormat": "reading results from local files",
+    "KeptFormat": "reading results",
+    "KeptFiles": "reading results",
     "KeptColumns": "reading results",
-    "FilesInOrder": "reading small results from local files",
     "GroupedFiles": "merging small partitions",
     "FileVersions": "caching and finding results",
     "WrittenTables": "caching and finding results",

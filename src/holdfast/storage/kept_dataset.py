@@ -50,6 +50,7 @@ class KeptPartition(_Record):
         footer: SHA-256 of the file's footer, which holds sizes, places and statistics of all that
             is in it; None where it wasn't read.
         content: SHA-256 of the whole file, for what is kept for long; None for what isn't.
+        memory: the size of its rows in memory, in bytes; None where it wasn't measured.
     """
 
     index: int
@@ -59,6 +60,7 @@ class KeptPartition(_Record):
     version: str
     footer: str | None = None
     content: str | None = None
+    memory: int | None = None
 
 
 class DataSetDescription(_Record):
@@ -68,8 +70,9 @@ class DataSetDescription(_Record):
         dataset_id: 64 hexadecimal digits, derived from the digest of the computation.
         computes: the computation in a few words.
         columns: its columns, in order.
-        position_column: a column of the files that holds each row's place, where the computation
-            fixes the order of its rows.
+        ordered: the computation fixes the order of its rows.
+        position_column: of ordered rows of manifests before version 5, a column of the files that
+            holds each one's place.
         filler_column: a column of the files that stands in where the computation has no column.
         seal: the label under which its rows are sealed, for the batches of a stream.
         spark_version: the version of Spark that computed it.
@@ -79,24 +82,30 @@ class DataSetDescription(_Record):
     dataset_id: str
     computes: str
     columns: tuple[KeptColumn, ...]
+    ordered: bool = False
     position_column: str | None = None
     filler_column: str | None = None
     seal: str | None = None
     spark_version: str
     layout: RowLayout | None = None
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the computation fixes the order of its rows, whatever the manifest's version."""
+        return self.ordered or self.position_column is not None
+
 
 class Manifest(_Record):
     """What lies beside the partitions of a dataset, as `_manifest.json`.
 
     Attributes:
-        version: of this record's form; what is of the one before has no layout.
+        version: of this record's form; 3 has no layouts, and neither 3 nor 4 sizes in memory.
         created: when the dataset was published, in ISO 8601.
         dataset: what it is.
         partitions: its partitions, by index.
     """
 
-    version: Literal[3, 4] = 4
+    version: Literal[3, 4, 5] = 5
     created: str
     dataset: DataSetDescription
     partitions: tuple[KeptPartition, ...]
@@ -170,3 +179,16 @@ class KeptDataSet(_Record):
     def rows(self) -> int:
         """The number of rows in all partitions."""
         return sum(partition.rows for partition in self.manifest.partitions)
+
+    @property
+    def memory(self) -> int | None:
+        """The size of all rows in memory, as far as some partitions were measured; None: unknown.
+
+        It is what a plan that reads them says of its size: the files are far smaller where a
+        dictionary or compression has made them so.
+        """
+        if self.rows == 0:
+            return 0
+        measured = [each for each in self.manifest.partitions if each.memory is not None]
+        rows = sum(each.rows for each in measured)
+        return sum(each.memory or 0 for each in measured) * self.rows // rows if rows else None

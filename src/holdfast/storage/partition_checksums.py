@@ -15,7 +15,19 @@ _TAIL = struct.Struct("<I4s")
 
 
 def footer_checksum(file: BufferedReader) -> str:
-    """SHA-256 of a Parquet file's footer: a few kilobytes that say where and what everything is.
+    """SHA-256 of a Parquet file's footer, with its length and the magic number behind it.
+
+    Args:
+        file: the file, open for reading.
+
+    Raises:
+        OSError: when it can't be read, or is none.
+    """
+    return hashlib.sha256(footer_of(file)).hexdigest()
+
+
+def footer_of(file: BufferedReader) -> bytes:
+    """A Parquet file's footer: a few kilobytes that say where and what everything is.
 
     Args:
         file: the file, open for reading.
@@ -33,7 +45,7 @@ def footer_checksum(file: BufferedReader) -> str:
     if length + _TAIL.size > size:
         raise OSError(f"{file.name} is shorter than its footer")
     file.seek(size - _TAIL.size - length)
-    return hashlib.sha256(file.read()).hexdigest()
+    return file.read()
 
 
 def content_checksum(file: BufferedReader) -> str:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ from holdfast.files.regular_file import text_of
 from holdfast.files.removal import remove_at_once
 from holdfast.lazy_module import LazyModule
 from holdfast.storage.kept_dataset import MANIFEST_NAME, KeptPartition, Manifest
-from holdfast.storage.partition_checksums import footer_checksum
+from holdfast.storage.partition_checksums import footer_checksum, footer_of
 from holdfast.storage.partition_link import link_partition
 from holdfast.storage.partition_version import version_of
+from holdfast.storage.row_sizes import bytes_in_memory
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,6 +36,8 @@ DATASETS = "datasets"
 HITS_NAME = "_hits"
 _PINNED = "pinned"
 _LONGEST_COUNT = 20
+# Of more partitions than that, some stand for the others.
+_MOST_MEASURED = 64
 _PART_FILE = re.compile(r"part-(\d+)-.+\.parquet")
 
 logger = logging.getLogger(__name__)
@@ -147,6 +150,53 @@ def found_partitions(staged: Path) -> tuple[KeptPartition, ...]:
     except (OSError, pyarrow.ArrowException) as error:
         raise StorageError(str(staged), f"can't determine its partitions: {error}") from error
     return tuple(partitions[index] for index in sorted(partitions))
+
+
+def measured(staged: Path, partitions: Sequence[KeptPartition]) -> tuple[KeptPartition, ...]:
+    """Partitions with the size of their rows in memory: of all, of some, or of none.
+
+    Args:
+        staged: where they lie.
+        partitions: what `found_partitions` gave.
+    """
+    step = -(-len(partitions) // _MOST_MEASURED) or 1
+    sizes: dict[int, int] = {}
+    for partition in partitions[::step]:
+        try:
+            with (staged / partition.file).open("rb") as opened:
+                size = bytes_in_memory(footer_of(opened))
+        except OSError:
+            size = None
+        if size is None:
+            # The others would be those whose rows are small.
+            return tuple(partitions)
+        sizes[partition.index] = size
+    return tuple(each.model_copy(update={"memory": sizes.get(each.index)}) for each in partitions)
+
+
+def write_empty_partitions(staged: Path, number: int) -> None:
+    """Writes a file without rows for each partition that has no file.
+
+    Args:
+        staged: where the others lie.
+        number: how many partitions there are.
+
+    Raises:
+        OSError: when one can't be written.
+    """
+    names = {int(m[1]): m[0] for m in map(_PART_FILE.fullmatch, os.listdir(staged)) if m}
+    missing = [index for index in range(number) if index not in names]
+    if not missing or not names:
+        return
+    file = pyarrow.BufferOutputStream()
+    try:
+        schema = parquet.read_schema(staged / next(iter(names.values())))
+        parquet.write_table(schema.empty_table(), file, store_schema=False)
+    except pyarrow.ArrowException as error:
+        raise OSError(f"an empty partition can't be written: {error}") from error
+    attempt = uuid.uuid4().hex
+    for index in missing:
+        (staged / f"part-{index:05d}-{attempt}.parquet").write_bytes(file.getvalue())
 
 
 def partition_sizes(staged: Path) -> list[int]:

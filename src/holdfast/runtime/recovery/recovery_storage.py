@@ -415,7 +415,7 @@ class RecoveryStorage(ExecutorStorage[RecoveryConnection]):
     ) -> KeptDataSet:
         originals, number = part.originals or (), part.number_of_partitions or 0
         production = self._production(part.of)
-        if description.position_column is not None:
+        if description.is_ordered:
             raise StorageError(
                 str(part.of), "the order of its rows depends on the tasks that produced them"
             )

@@ -25,7 +25,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
@@ -74,9 +73,8 @@ public final class RowTee {
     /**
      * @param session its settings say how files are written
      * @param plan whose rows are written
-     * @param kept the files' columns: those of the rows, then that of positions, if there is one
+     * @param kept the files' columns
      * @param renamed the columns whose fields have other names in the files, as ` 0 2 `
-     * @param positions whether there is a column of positions
      * @param filler whether the files have one column, and the rows none
      * @param directory the absolute path of where the files are left, on each task's machine
      */
@@ -85,7 +83,6 @@ public final class RowTee {
             LogicalPlan plan,
             StructType kept,
             String renamed,
-            boolean positions,
             boolean filler,
             Map given,
             String directory) throws IOException {
@@ -125,7 +122,7 @@ public final class RowTee {
         return new Sink(
             new Writing(
                 factory, schema, new SerializableConfiguration(job.getConfiguration()), settings,
-                directory, positions, filler, receipts));
+                directory, filler, receipts));
     }
 
     /** The columns with their own types, of which a schema's JSON leaves out collations. */
@@ -370,7 +367,6 @@ public final class RowTee {
         final SerializableConfiguration configuration;
         final HashMap settings;
         final String directory;
-        final boolean positions;
         final boolean filler;
         final CollectionAccumulator receipts;
         /** Of variants Spark looks at some rows before it begins a file. */
@@ -383,7 +379,6 @@ public final class RowTee {
                 SerializableConfiguration configuration,
                 HashMap settings,
                 String directory,
-                boolean positions,
                 boolean filler,
                 CollectionAccumulator receipts) {
             this.factory = factory;
@@ -391,7 +386,6 @@ public final class RowTee {
             this.configuration = configuration;
             this.settings = settings;
             this.directory = directory;
-            this.positions = positions;
             this.filler = filler;
             this.receipts = receipts;
             this.beginsLate = schema.json().contains("variant");
@@ -443,7 +437,6 @@ public final class RowTee {
         private final TaskContext task;
         private final String file;
         private final GenericInternalRow added;
-        private final JoinedRow joined = new JoinedRow();
         private OutputWriter writer;
         private long count;
         private String failure;
@@ -511,15 +504,7 @@ public final class RowTee {
         }
 
         private InternalRow shaped(InternalRow row) {
-            if (writing.filler) {
-                return added;
-            }
-            if (!writing.positions) {
-                return row;
-            }
-            // As Spark's `monotonically_increasing_id` numbers them.
-            added.update(0, Long.valueOf(((long) partition << 33) + count));
-            return joined.apply(row, added);
+            return writing.filler ? added : row;
         }
 
         private void open() {
@@ -535,8 +520,8 @@ public final class RowTee {
             String host = "";
             try {
                 host = host();
-                // As Spark's writer: a dataset without rows has one file.
-                if (writer == null && failure == null && partition == 0) {
+                // A partition without rows has a file as well, so that it is read as one.
+                if (writer == null && failure == null) {
                     open();
                 }
                 OutputWriter open = writer;

@@ -95,8 +95,8 @@ class VertexProduction(ProductionSteps):
         dataset_id: IntermediateDataSetID,
         description: DataSetDescription,
     ) -> StagedDataSet | KeptDataSet:
-        # Rows that carry their place among all can't be told from a part of them.
-        if description.position_column is None:
+        # Which rows a task has depends on all others, where these are in order.
+        if not description.is_ordered:
             split = split_of(
                 self._spark,
                 plan,

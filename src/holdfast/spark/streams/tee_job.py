@@ -177,7 +177,7 @@ class TeeJob:
 def _is_plain(description: DataSetDescription) -> bool:
     """Whether a stream's files have just the columns of its batches."""
     return (
-        description.position_column is None
+        not description.is_ordered
         and [column.kept_as for column in description.columns] == SEALED_SCHEMA.names
     )
 

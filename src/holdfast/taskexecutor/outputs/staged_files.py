@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import StorageError, UnknownPartitionError
 from holdfast.storage.kept_dataset import KeptPartition
-from holdfast.storage.partition_directory import found_partitions
+from holdfast.storage.partition_directory import found_partitions, measured
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.partitions.partition_info import (
     PARTITIONS_LIMIT,
@@ -81,7 +81,7 @@ def take_over(
     # An attempt that still runs must not commit into what is published.
     shutil.rmtree(directory / IN_PROGRESS, ignore_errors=True)
     _refuse_links(directory)
-    found = found_partitions(directory)
+    found = measured(directory, found_partitions(directory))
     if part is None or part.originals is None:
         return found
     placed = [each.model_copy(update={"index": made.get(each.index)}) for each in found]

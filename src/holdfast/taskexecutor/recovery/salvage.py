@@ -15,6 +15,7 @@ from holdfast.storage.partition_directory import (
     DATASETS,
     STAGING,
     manifest_in,
+    measured,
     partition_in,
 )
 from holdfast.taskexecutor.outputs.adoption import why_not_whole
@@ -141,7 +142,8 @@ def _partial(directory: Path) -> SalvagedOutput | None:
     shutil.rmtree(directory / IN_PROGRESS, ignore_errors=True)
     # It was published, or nearly was: what has been written to since isn't what was computed.
     manifest = manifest_in(directory)
-    described = None if manifest is None else set(manifest.partitions)
+    unmeasured = () if manifest is None else manifest.partitions
+    described = {each.model_copy(update={"memory": None}) for each in unmeasured}
     try:
         files = committed_files(directory)
     except StorageError:
@@ -150,7 +152,7 @@ def _partial(directory: Path) -> SalvagedOutput | None:
     for task, names in files.items():
         index = part.original(task)
         whole = None if index is None or len(names) != 1 else _whole(directory / names[0], index)
-        if whole is not None and (described is None or whole in described):
+        if whole is not None and (manifest is None or whole in described):
             partitions[whole.index] = whole
     kept = {partition.file for partition in partitions.values()}
     for path in list(directory.iterdir()):
@@ -163,7 +165,7 @@ def _partial(directory: Path) -> SalvagedOutput | None:
         return None
     by_index = tuple(partitions[index] for index in sorted(partitions))
     record = OutputRecord.read(directory)
-    return SalvagedOutput(output, directory, part, by_index, record, None)
+    return SalvagedOutput(output, directory, part, measured(directory, by_index), record, None)
 
 
 def _whole(file: Path, index: int) -> KeptPartition | None:

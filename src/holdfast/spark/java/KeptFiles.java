@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -24,17 +25,27 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Relations over files whose rows Spark reads in the order of the files, in one scan. */
-public final class FilesInOrder {
-    final FileFormat format;
+/** Relations over kept files: how large they are in memory, and how tasks share them. */
+public final class KeptFiles {
+    /** Tasks read whole files, one task for each. */
+    static final String EACH = "each";
+    /** Tasks read whole files, in their order. */
+    static final String ORDERED = "ordered";
+    /** Longer than a task reads of several files, and yet far from what a sum of them can hold. */
+    static final long HUGE = 1L << 44;
+
+    final FileFormat splitting;
+    final FileFormat whole;
     final Map options;
 
     /**
-     * @param format reads the files, and doesn't split them
-     * @param options of its reader
+     * @param splitting reads the files, of which several tasks may read parts
+     * @param whole reads the files, and doesn't split them
+     * @param options of the readers
      */
-    public FilesInOrder(FileFormat format, Map options) {
-        this.format = format;
+    public KeptFiles(FileFormat splitting, FileFormat whole, Map options) {
+        this.splitting = splitting;
+        this.whole = whole;
         this.options = CaseInsensitiveMap$.MODULE$.apply(options);
     }
 
@@ -43,16 +54,25 @@ public final class FilesInOrder {
      * @param schema of the files
      * @param directories where they lie, as Hadoop takes them
      * @param order their paths, a line for each
+     * @param sharing `each`, `ordered`, or anything else for what Spark makes of their sizes
+     * @param memory the size of the rows in memory, in bytes; less than nothing where it is unknown
      */
     public LogicalRelation relation(
-            SparkSession session, StructType schema, String directories, String order) {
+            SparkSession session,
+            StructType schema,
+            String directories,
+            String order,
+            String sharing,
+            long memory) {
+        boolean splits = !sharing.equals(EACH) && !sharing.equals(ORDERED);
         HadoopFsRelation relation =
                 new HadoopFsRelation(
-                        new Listing(session, paths(directories), options, schema, order),
+                        new Listing(
+                                session, paths(directories), options, schema, order, sharing, memory),
                         new StructType(new StructField[0]),
                         schema,
                         Option.empty(),
-                        format,
+                        splits ? splitting : whole,
                         options,
                         session);
         return LogicalRelation$.MODULE$.apply(relation, false);
@@ -68,17 +88,26 @@ public final class FilesInOrder {
     }
 
     /**
-     * Gives planned scans files that seem equally long.
+     * Gives planned scans files that seem equally long, where that is asked for.
      *
      * Spark begins with the longest file, and leaves those of one length in their order. A task
      * reads what begins before the end that it is given, which may lie behind the file's.
      */
     public static final class Listing extends InMemoryFileIndex {
+        final SparkSession session;
         final Seq order;
+        final String sharing;
+        final long memory;
         volatile Seq planned;
 
         public Listing(
-                SparkSession session, Seq directories, Map options, StructType schema, String order) {
+                SparkSession session,
+                Seq directories,
+                Map options,
+                StructType schema,
+                String order,
+                String sharing,
+                long memory) {
             super(
                     session,
                     directories,
@@ -87,7 +116,19 @@ public final class FilesInOrder {
                     InMemoryFileIndex.$lessinit$greater$default$5(),
                     InMemoryFileIndex.$lessinit$greater$default$6(),
                     InMemoryFileIndex.$lessinit$greater$default$7());
+            this.session = session;
             this.order = paths(order);
+            this.sharing = sharing;
+            this.memory = memory;
+        }
+
+        /** What joins go by: not the files' sizes, which dictionaries and compression make small. */
+        public long sizeInBytes() {
+            SQLConf conf = session.sessionState().conf();
+            return memory < 0
+                    ? conf.defaultSizeInBytes()
+                    // Spark multiplies what it takes for the sizes of files.
+                    : (long) (memory / conf.fileCompressionFactor());
         }
 
         public void refresh() {
@@ -98,13 +139,13 @@ public final class FilesInOrder {
         public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
             Seq found = planned;
             if (found == null) {
-                found = evenly();
+                found = listed();
                 planned = found;
             }
             return found;
         }
 
-        Seq evenly() {
+        Seq listed() {
             java.util.Map listed = new HashMap();
             long longest = 1;
             Iterator each = allFiles().iterator();
@@ -113,6 +154,7 @@ public final class FilesInOrder {
                 listed.put(file.getPath().toUri().getPath(), file);
                 longest = Math.max(longest, file.getLen());
             }
+            long length = sharing.equals(EACH) ? HUGE : sharing.equals(ORDERED) ? longest : 0;
             List files = new ArrayList();
             Iterator wanted = order.iterator();
             while (wanted.hasNext()) {
@@ -120,7 +162,9 @@ public final class FilesInOrder {
                 FileStatus file = (FileStatus) listed.get(path.toUri().getPath());
                 files.add(
                         new FileStatusWithMetadata(
-                                file == null ? lost(path, longest) : asLong(file, longest),
+                                file == null
+                                        ? lost(path, Math.max(length, longest))
+                                        : length == 0 ? file : asLong(file, length),
                                 FileStatusWithMetadata.$lessinit$greater$default$2()));
             }
             List all = new ArrayList();
