@@ -87,7 +87,7 @@ def results(here: Path) -> list[Path]:
 def test_the_next_start_reads_what_a_killed_program_has_cached(here: Path) -> None:
     assert run(here, 1) == [[PRODUCED], [PRODUCED, READ]]
     assert run(here, 0) == [[READ]]
-    # A program that is not recovered, which knows files by more than that, and one that has changed.
+    # One that is not recovered, which knows files by more than that, and one that has changed.
     assert run(here, None, "0", "unrecovered")[0] == [PRODUCED]
     assert run(here, 0, "1") == [[PRODUCED]]
     gc = [sys.executable, "-m", "holdfast", "gc", "--yes", "--directory", str(here / "store")]
