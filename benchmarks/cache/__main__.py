@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import figure_report, tpch
-from benchmarks.cache import hits, keeping, planning, report, small_files
+from benchmarks.cache import hits, keeping, planning, report, saved, small_files
 from benchmarks.cache.session import start
 from benchmarks.cache.ways import Way, all_ways
 from holdfast import Environment
 
-PARTS = ("keeping", "planning", "hits", "small-files")
+PARTS = ("keeping", "planning", "hits", "small-files", "saved")
 
 
 def main() -> int:
@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--planning-rounds", type=int, default=15)
     parser.add_argument("--hit-rounds", type=int, default=25)
     parser.add_argument("--small-file-rounds", type=int, default=1)
+    parser.add_argument("--saved-rounds", type=int, default=1)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--ways", help="names of ways, comma-separated; all by default")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
@@ -56,6 +57,9 @@ def main() -> int:
                         spark, environment, home / "by-hand", arguments.small_file_rounds
                     )
                     figure_report.write(figures, arguments.output / "bench-small-files.json")
+                if "saved" in parts:
+                    figures = saved.measure(spark, environment, data, arguments.saved_rounds)
+                    figure_report.write(figures, arguments.output / "bench-saved.json")
             if timings or times:
                 report.write(timings, times, arguments.rounds, arguments.output, arguments.scale)
         finally:

@@ -520,6 +520,18 @@ class Configuration:
         return option.default()
 
 
+def check_values(values: Mapping[str, object]) -> None:
+    """Checks values by key, each for itself; no session is needed for that.
+
+    Raises:
+        ConfigurationError: when a key is unknown, or a value is not of its key's type.
+
+    >>> check_values({"heartbeat.interval": "10 s"})
+    """
+    for key, value in values.items():
+        _parsed(key, value)
+
+
 def _parsed(key: str, value: object) -> object:
     options = {option.key: option for option in ALL_OPTIONS}
     option = options.get(key)

@@ -250,7 +250,7 @@ def test_a_lifetime_begins_anew_with_each_use(programs: Programs) -> None:
     pass_time(bo, 700.0)
     assert bo.search.find([DATASET]) == {}
     (gone,) = bo.holders.sweep()
-    assert gone.number == number and gone.uses == 3 and gone.saved_seconds == 30.0
+    assert gone.number == number and gone.uses == 3 and gone.saved_seconds == 0.0
     assert [each.number for each in bo.holders.sweep()] == [number]
     bo.holders.removed([number])
     assert bo.holders.sweep() == []

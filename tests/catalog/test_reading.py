@@ -11,6 +11,7 @@ from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import MadeFrom, ResultState
 from holdfast.catalog.days import Counts
+from holdfast.catalog.noted_uses import NotedUses
 from holdfast.catalog.reading.activity import HappeningKind
 from holdfast.catalog.reading.result_list import ResultFilter, ResultSort
 from holdfast.catalog.schema import DAYS, RESULTS
@@ -79,10 +80,18 @@ def test_what_was_saved_is_counted_and_stays(programs: Programs) -> None:
         ana, size=300, seconds=4.0, is_shared=True, lifetime=60.0, audience=Audience.ALL
     ).number
     assert number is not None
-    for _ in range(3):
-        assert bo.holders.use(number)
+    assert bo.holders.use(number, hold=True)
+    uses = NotedUses()
+    uses.saved(number, 3.0)
+    assert bo.holders.use(number, noted=uses.take()[number])
+    for _ in range(2):
+        uses.note(number)
+        uses.saved(number, 4.5)
+    assert bo.holders.use(number, noted=uses.take()[number])
     seen = ana.reading.overview()
     assert seen.today == seen.week == seen.ever == Counts(3, 900, 12.0, 1, 300, 4.0)
+    detail = ana.reading.detail(number)
+    assert detail is not None and [each.seconds for each in detail.uses] == [9.0, 3.0]
     assert seen.ever.hit_rate == 0.75
     assert (seen.results, seen.bytes, seen.programs) == (1, 300, 2)
     assert list(seen.days.values())[-1] == seen.today
@@ -120,7 +129,10 @@ def test_all_that_is_known_of_a_result(programs: Programs) -> None:
     number = publish(ana, OTHER, inputs=(DATASET,), made_from=made_from).number
     assert below is not None and number is not None
     ana.programs.renew()
-    ana.holders.use(number)
+    uses = NotedUses()
+    uses.note(number)
+    uses.saved(number, 10.0)
+    ana.holders.use(number, noted=uses.take()[number])
     detail = ana.reading.detail(number)
     assert detail is not None
     assert detail.made_from == made_from

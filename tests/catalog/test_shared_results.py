@@ -98,7 +98,9 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
     """Starts programs on one storage directory."""
     started: list[Program] = []
 
-    def make(user: str = "ana", audience: Audience = Audience.USER) -> Program:
+    def make(
+        user: str = "ana", audience: Audience = Audience.USER, retention: float | None = None
+    ) -> Program:
         storage = EmbeddedStorage(tmp_path / "kept")
         identity = ProgramIdentity(
             storage.application, user, ("staff",), "node-1", os.getpid(), audience
@@ -115,6 +117,8 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
             unreadable,
             lambda digest: digest in program.wanted,
             is_unasked=lambda digest: digest in program.unasked,
+            retention_seconds=retention,
+            user=user,
         )
         guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
         program = Program(SharedResults(guarded, place, policy), storage, catalog)
@@ -157,6 +161,55 @@ def test_with_a_lifetime_it_outlives_its_program(start: Start) -> None:
     ana = start()
     ana.produce(facts=FOR_LONG)
     ana.close()
+    assert start().read() == [1, 1, 1, 2, 2, 2]
+
+
+def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start) -> None:
+    killed = start(retention=10_000.0)
+    killed.produce()
+    for _ in range(2):
+        # Its directory is garbage, its lease ends, and others clean up meanwhile.
+        killed.storage.close()
+        other = start()
+        pass_time(other.catalog, 700.0)
+        other.book._look_after(other.catalog)
+        assert other.read() == [1, 1, 1, 2, 2, 2]
+        other.close()
+        killed = start(retention=10_000.0)
+        assert killed.read() == [1, 1, 1, 2, 2, 2]
+    last, late = killed, start()
+    last.book.invalidate(DIGEST)
+    last.book.job_ended()
+    last.close()
+    assert late.read() is None and shared_names(late) == []
+
+
+def test_what_a_killed_program_has_kept_goes_after_a_while(start: Start) -> None:
+    killed, long = start(retention=1_000.0), start(retention=1_000.0)
+    killed.produce()
+    assert long.read() is not None
+    # As long as a start of it runs, it stays.
+    for _ in range(3):
+        pass_time(long.catalog, 500.0)
+        long.book._look_after(long.catalog)
+    late = start()
+    assert late.read() is not None
+    late.close()
+    pass_time(long.catalog, 1_100.0)
+    late = start()
+    late.book._look_after(late.catalog)
+    assert late.read() is None and shared_names(late) == []
+
+
+def test_a_program_that_ends_leaves_what_others_keep_for_a_time(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    for user in ("ana", "bo"):
+        recovered = start(user, retention=10_000.0)
+        recovered.read()
+        recovered.book.job_ended()
+        recovered.close()
     assert start().read() == [1, 1, 1, 2, 2, 2]
 
 
@@ -600,17 +653,20 @@ def test_what_a_program_reads_of_its_own_is_recorded_with_the_next_renewal(start
     ana.produce(facts=FOR_LONG)
     began = used(ana).last_used
     for _ in range(6):
-        assert ana.read() is not None
+        with ana.book.reading() as lease:
+            read = lease.acquire(DATASET)
+            assert read is not None
+            ana.book.saved(read, 0.5)
     assert used(ana).uses == 0
     ana.book._look_after(ana.catalog)
     ana.book._look_after(ana.catalog)
     result = used(ana)
-    assert (result.uses, result.saved_seconds) == (6, 6 * FOR_LONG.seconds)
+    assert (result.uses, result.saved_seconds) == (6, 6 * 0.5)
     assert began < result.last_used < began + 60
     with ana.catalog.database.reading() as connection:
         (row,) = connection.execute(select(USES))
         moments = json.loads(connection.scalars(select(RESULTS.c.used)).one())
-    assert (row.user_name, row.saved_seconds) == ("ana", 6 * FOR_LONG.seconds)
+    assert (row.user_name, row.saved_seconds) == ("ana", 6 * 0.5)
     assert row.application == ana.storage.application.hex
     assert len(moments) == REFERENCES and moments == sorted(moments)
     assert row.used == moments[-1]

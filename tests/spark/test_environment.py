@@ -512,9 +512,10 @@ def test_what_was_saved_is_shown(env: Environment, numbers: Table) -> None:
     (once,) = env.list_cached()
     hot.where("k > 1").count()
     (twice,) = env.list_cached()
-    assert 0 < once.saved_seconds < 60
-    assert twice.saved_seconds == pytest.approx(2 * once.saved_seconds)
-    assert env.list_cached().summary().endswith(f", {twice.saved_seconds:,.1f} s saved")
+    assert 0 < once.saved_seconds < twice.saved_seconds < 60
+    # Of the second query a filter leaves out rows of what it would have computed.
+    assert twice.saved_seconds < 2 * once.saved_seconds
+    assert env.list_cached().summary().endswith(f", about {twice.saved_seconds:,.1f} s saved")
     assert f"{twice.saved_seconds:,.1f} s" in repr(env.list_cached()).splitlines()[2]
 
 

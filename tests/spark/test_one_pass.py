@@ -247,7 +247,7 @@ def test_of_cached_tables_in_each_other_the_outer_one_flows(
 def test_what_spark_does_not_need_is_not_kept_and_the_next_job_keeps_it_first(
     env: Environment, passes: list[OnePass], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG, logger="holdfast")
     kept = numbers(env).withColumn("k", F.col("id") % 3).cache()
     # That there is nothing to join with is found out on the way.
     nothing = env.range(10).where("id % 2 = 7").groupBy("id").count()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,38 @@ def test_a_program_prints_what_it_prints_without_holdfast(program: Path, tmp_pat
 
 @pytest.mark.soak
 def test_a_module_runs_and_its_exit_code_is_the_commands(program: Path) -> None:
-    result = ran(
-        *("-m", "holdfast.cli.main", "run", "-c", f"storage={program.parent / 'kept'}"),
-        *("-m", "counting", 9, "leave"),
-        cwd=program.parent,
-    )
-    assert "storage" in result.stderr and "ConfigurationError" in result.stderr
-    assert result.returncode == 1
     result = ran("-m", "holdfast", "-m", "counting", 9, "leave", cwd=program.parent)
     assert result.returncode == 7, result.stderr
+
+
+@pytest.mark.parametrize("setting", ["heartbeat.intervall=5 s", "heartbeat.interval=soon"])
+def test_a_wrong_setting_is_one_line_before_spark_starts(tmp_path: Path, setting: str) -> None:
+    (tmp_path / "ran.py").write_text("print('ran')\n", encoding="utf-8")
+    result = ran("-m", "holdfast", "run", "-c", setting, "ran.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("holdfast run: configuration key 'heartbeat.interval")
+
+
+def test_what_only_the_session_shows_to_be_wrong_is_one_line_as_well(program: Path) -> None:
+    setting = "execution.batch.job-recovery.enabled=true"
+    result = ran("-m", "holdfast", "run", "-c", setting, program, 9, cwd=program.parent)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1].startswith("holdfast run: configuration key 'high-avail")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_setting_starts_no_session() -> None:
+    code = (
+        "import holdfast\n"
+        "for make in holdfast.attach, holdfast.Environment:\n"
+        "    try:\n"
+        "        make(config={'heartbeat.interval': 'soon'})\n"
+        "    except holdfast.errors.ConfigurationError:\n"
+        "        from pyspark import SparkContext\n"
+        "        print(SparkContext._gateway)\n"
+    )
+    assert ran("-c", code, cwd=Path.cwd()).stdout == "None\nNone\n"
 
 
 def test_an_error_is_shown_from_the_programs_first_line(program: Path) -> None:
@@ -217,14 +241,46 @@ def results(shown: list[dict[str, Any]]) -> list[str]:
     return [each["data"]["text/plain"] for each in shown if each["type"] == "execute_result"]
 
 
-@pytest.fixture
-def notebook(tmp_path: Path) -> Iterator[tuple[Any, Notebook]]:
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=ENVIRONMENT)
+@contextmanager
+def kernel(home: Path, **environment: str) -> Iterator[tuple[Any, Notebook]]:
+    manager, client = start_new_kernel(
+        kernel_name="python3", cwd=str(home), env=ENVIRONMENT | environment
+    )
     try:
         yield manager, Notebook(client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Iterator[tuple[Any, Notebook]]:
+    with kernel(tmp_path) as started:
+        yield started
+
+
+def test_a_notebook_has_the_master_and_the_settings_that_spark_is_configured_with(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "kept"
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.master local[3]\n"
+        f"spark.ui.enabled false\n"
+        f"spark.holdfast.intermediate-result-storage.directory {kept}\n",
+        encoding="utf-8",
+    )
+    of_server = "--conf spark.holdfast.implicit-cache.enabled=true pyspark-shell"
+    settings = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": of_server}
+    with kernel(tmp_path, **settings) as (_, cells):
+        cells.text("%load_ext holdfast")
+        shown = cells.outputs(cells.begin("spark.sparkContext.master"))
+        assert results(shown) == ["'local[3]'"]
+        assert kept.is_dir()
+        cells.text("spark.range(100).write.parquet('numbers')")
+        query = "spark.read.parquet('numbers').groupBy('id').count().collect()"
+        cells.text(f"for _ in range(2): {query}")
+        shown = cells.outputs(cells.begin("spark.holdfast.last_job_result.reused_exchanges"))
+        assert results(shown) == ["1"]
 
 
 def test_a_notebook_shows_progress_and_its_stop_button_stops_the_job(

@@ -240,6 +240,35 @@ def test_one_condition_may_come_back_and_another_one_not(keeping: Keeping, table
     assert keeping.run(ask("2021-05-01")) == READ
 
 
+def test_fields_of_structs_are_grouped_by(
+    keeping: Keeping, tables: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # A field is called as a column is, a column has a dot in its name, and a struct one in it.
+    nested = "named_struct('shop', v, 'in', named_struct('kind', kind))"
+    keeping.plain.read.parquet(str(tables / "sales")).selectExpr(
+        "shop", "price", f"{nested} AS at", "kind AS `at.kind`"
+    ).write.parquet(str(tables / "nested"))
+
+    def asking(columns: str, rest: str) -> Any:
+        def make(session: Any) -> DataFrame:
+            views(session, tables)
+            session.read.parquet(str(tables / "nested")).createOrReplaceTempView("nested")
+            found: DataFrame = session.sql(
+                f"SELECT {columns} FROM nested JOIN shops USING (shop) {rest}"
+            )
+            return found
+
+        return make
+
+    keeping.compute(asking)
+    by_all = "GROUP BY at.in.kind, at.shop, `at.kind`"
+    columns = "at.in.kind, at.shop, `at.kind`, max(price), sum(price)"
+    assert keeping.run(asking(columns, by_all)) == PRODUCED
+    assert keeping.run(asking("max(price)", "WHERE at.shop > 3 GROUP BY at.in.kind")) == READ
+    assert keeping.run(asking("sum(price), `at.kind`", "GROUP BY `at.kind`, at.shop")) == READ
+    assert "QueryContextLogger" not in capfd.readouterr().err
+
+
 def test_what_is_compared_under_other_settings_is_something_else(
     keeping: Keeping, tables: Path
 ) -> None:

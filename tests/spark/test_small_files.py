@@ -175,7 +175,7 @@ def test_partitions_stay_where_they_cannot_be_merged(
     before = found_partitions(staged.directory)
     in_the_way = staged.directory / "_merged"
     in_the_way.write_text("no directory")
-    with caplog.at_level(logging.INFO, logger="holdfast"):
+    with caplog.at_level(logging.DEBUG, logger="holdfast"):
         merger.merge(staged, description, session_inputs(spark))
     assert "stay" in caplog.text
     assert found_partitions(staged.directory) == before

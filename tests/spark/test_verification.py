@@ -48,7 +48,7 @@ def env(spark: SparkSession, config: dict[str, Any]) -> Iterator[Environment]:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    with caplog.at_level(logging.INFO, logger="holdfast"):
+    with caplog.at_level(logging.DEBUG, logger="holdfast"):
         yield caplog
 
 
@@ -68,7 +68,8 @@ def warnings(log: pytest.LogCaptureFixture) -> list[str]:
 
 
 def notes(log: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in log.records if each.levelno == logging.INFO]
+    records = [each for each in log.records if each.name == "holdfast.runtime.verification"]
+    return [each.getMessage() for each in records if each.levelno == logging.DEBUG]
 
 
 def plain(table: DataFrame) -> list[Row]:

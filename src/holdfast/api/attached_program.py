@@ -16,8 +16,18 @@ from holdfast.errors import ConfigurationError, HoldfastError
 logger = logging.getLogger(__name__)
 
 
+class AttachedSessions(list[TableSession]):
+    """The sessions that were attached, so far.
+
+    Attributes:
+        error: what is wrong with the configuration, as the program was given it; None for nothing.
+    """
+
+    error: ConfigurationError | None = None
+
+
 @contextmanager
-def sessions_attached(config: Mapping[str, Any]) -> Iterator[list[TableSession]]:
+def sessions_attached(config: Mapping[str, Any]) -> Iterator[AttachedSessions]:
     """Attaches every session that is created inside.
 
     One that can't be attached stays plain, with a warning: the program runs without Holdfast.
@@ -32,7 +42,7 @@ def sessions_attached(config: Mapping[str, Any]) -> Iterator[list[TableSession]]
         ConfigurationError: From the program's call that creates a session: a key or a value is
             wrong, or job recovery has no directory.
     """
-    attached: list[TableSession] = []
+    attached = AttachedSessions()
     create = SparkSession.__init__
 
     def created(self: SparkSession, *args: Any, **kwargs: Any) -> None:
@@ -52,14 +62,15 @@ def sessions_attached(config: Mapping[str, Any]) -> Iterator[list[TableSession]]
 
 
 def _attached(
-    session: SparkSession, others: list[TableSession], config: Mapping[str, Any]
+    session: SparkSession, others: AttachedSessions, config: Mapping[str, Any]
 ) -> TableSession | None:
     for other in others:
         if isinstance(other, TableSession) and other._jsparkSession.equals(session._jsparkSession):
             return become_table_session(session, other.holdfast)
     try:
         return attach(session, config)
-    except ConfigurationError:
+    except ConfigurationError as error:
+        others.error = error
         raise
     except HoldfastError as error:
         logger.warning("The program runs without Holdfast: %s", error)

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.api.environment import Environment
 from holdfast.api.table_session import TableSession
+from holdfast.config import check_values
 from holdfast.errors import AlreadyAttachedError, NotAttachedError
 from holdfast.spark.local_session import local_session
 
@@ -16,14 +17,15 @@ from holdfast.spark.local_session import local_session
 def attach(
     spark: SparkSession | None = None, config: Mapping[str, Any] | None = None
 ) -> TableSession:
-    """Attaches a session: from now on every DataFrame that it creates is a Table.
+    """Attaches a session: every DataFrame that it creates afterwards is a Table.
 
     `df.cache()`, `spark.catalog.cacheTable` and `CACHE TABLE` keep results with Holdfast, and all
     jobs read what is kept, those of SQL commands and libraries included. DataFrames that the
     session has created before remain as they are; what is derived from them is a Table.
 
     Args:
-        spark: The session; None for the active one, or a new local one.
+        spark: The session; None for the active one, or a new one with the master that Spark is
+            configured with, or `local[*]`.
         config: Values by key, as for `Environment`.
 
     Returns:
@@ -49,6 +51,7 @@ def attach(
         [7]
         >>> holdfast.detach(spark)
     """
+    check_values(config or {})
     spark = local_session() if spark is None else spark
     if isinstance(spark, TableSession):
         if config:

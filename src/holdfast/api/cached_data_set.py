@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from holdfast.runtime.wanted import CachedComputation
 
 _NOTHING = "Nothing is cached"
-_HEADINGS = ("cached", "dataset", "partitions", "rows", "bytes", "kept at", "read by", "saved")
+_HEADINGS = (
+    "cached",
+    "dataset",
+    "partitions",
+    "rows",
+    "bytes",
+    "kept at",
+    "read by",
+    "saved about",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class CachedDataSet:
         locations: their directories, as paths on this machine or URLs; empty if nothing is kept.
         since: when they were kept.
         hits: how many jobs have read them, the one that has produced them included.
-        saved_seconds: how long all but that one would have taken to produce them again.
+        saved_seconds: about how much longer all but that one would have taken without.
         matches_only_itself: the reasons why the same query written again would be another
             computation, if any.
     """
@@ -82,8 +91,8 @@ class CachedDataSets(list[CachedDataSet]):
         kept = [each for each in self if each.dataset_id is not None]
         size = sum(each.bytes for each in kept)
         saved = sum(each.saved_seconds for each in kept)
-        told = f", {saved:,.1f} s saved" if saved else ""
-        return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes{told}"
+        shown = f", about {saved:,.1f} s saved" if saved else ""
+        return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes{shown}"
 
     def _shown(self) -> tuple[str, Sequence[str], list[tuple[str, ...]], list[str]]:
         notes = [

@@ -57,6 +57,7 @@ from holdfast.config import (
     JOB_RECOVERY_ENABLED,
     SPARK_PREFIX,
     Configuration,
+    check_values,
 )
 from holdfast.errors import (
     EnvironmentClosedError,
@@ -77,6 +78,7 @@ from holdfast.plan.result_label import result_label
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import examine, find_matches
 from holdfast.plan.summary import summarize
+from holdfast.quiet_logs import ALEMBIC, quiet_py4j, unheard
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_master import JobMaster, JobRequest
@@ -84,6 +86,7 @@ from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
 from holdfast.runtime.recovery.job_sink import JobSink
 from holdfast.runtime.result_book import KeptResult
+from holdfast.runtime.saved_time import NeededPart, saved_seconds
 from holdfast.runtime.verification import Verification
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.vertex_runner import KeptDataLost
@@ -98,6 +101,7 @@ from holdfast.spark.live_shuffles import WatchedQueries
 from holdfast.spark.local_session import local_session
 from holdfast.spark.plan_reader import PlanReader
 from holdfast.spark.plans.last_step import last_step
+from holdfast.spark.plans.needed_part import needed_part
 from holdfast.spark.plans.possible_parts import PossibleParts
 from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
@@ -123,7 +127,7 @@ else:
 T = TypeVar("T")
 
 # What the first job that keeps a result would have to wait for.
-_NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "pyarrow.parquet")
+_NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "alembic.command", "pyarrow.parquet")
 # Of past queries, what recurs is looked for in the last ones.
 _MOST_PAST = 1_000
 # More that is cached is not named where a plan reads nothing.
@@ -142,8 +146,8 @@ class Environment(StreamEnvironment):
     Source: FLIP-36, phase 1 (the TableEnvironment); FLIP-383.
 
     Args:
-        spark: the session to use; if none is given, a local one is started, and stopped by
-            `close()`.
+        spark: the session to use; if none is given, the active one, else a new one that `close()`
+            stops, with the master that Spark is configured with, or `local[*]`.
         config: values by key, see the table in the README. They take precedence over Spark
             configuration under `spark.holdfast.`.
 
@@ -167,7 +171,9 @@ class Environment(StreamEnvironment):
     def __init__(
         self, spark: SparkSession | None = None, config: Mapping[str, Any] | None = None
     ) -> None:
-        # A thread of its own has no active session, although there may be one to borrow.
+        # Before Spark is started, which takes seconds.
+        check_values(config or {})
+        # Another thread has no active session, although there may be one to borrow.
         self._owns_session = spark is None and SparkContext._active_spark_context is None
         self.spark = local_session() if spark is None else spark
         if not hasattr(self.spark, "_jsparkSession"):
@@ -178,6 +184,7 @@ class Environment(StreamEnvironment):
             settings_below(self.spark, SPARK_PREFIX), config or {}
         )
         tables_of_sessions.install()
+        quiet_py4j()
         self._main = self
         self._pages: list[page.Page] = []
         self._closed = False
@@ -243,6 +250,7 @@ class Environment(StreamEnvironment):
             self._bridge.part,
             SourceVersions(plain).changed,
             lambda query: shapes(self._bridge, query),
+            self._saved_by,
             self._verification(),
         )
         self._recoverable = None
@@ -251,7 +259,11 @@ class Environment(StreamEnvironment):
                 plain, self._bridge, runner, self._storage, self._runner_over
             )
             self._recoverable = recovery.recoverable_jobs(
-                engine, self._master, records, self.configuration
+                engine,
+                self._master,
+                records,
+                self.configuration,
+                self._manager.results.job_ended,
             )
         self._made_stream_program: StreamProgram | None = None
         # Shuffles of recoverable jobs are held by their records.
@@ -317,6 +329,15 @@ class Environment(StreamEnvironment):
         if not fraction:
             return None
         return Verification(fraction, SparkResultVerifier(self._plain, self._bridge))
+
+    def _saved_by(self, query: Query, result: KeptResult) -> float:
+        try:
+            needed = needed_part(self._plain, query, result.digest)
+        except Exception:
+            logger.debug("it isn't known what of a result is needed", exc_info=True)
+            needed = NeededPart()
+        cores = self._plain.sparkContext.defaultParallelism
+        return saved_seconds(result.seconds, result.kept.bytes, needed, cores)
 
     def _ended(self, result: JobExecutionResult, reused: WatchedQueries | None = None) -> None:
         if reused is not None:
@@ -503,11 +524,11 @@ class Environment(StreamEnvironment):
         for shown in self._pages:
             shown.close()
         self._followed.close()
+        if self._recoverable is not None:
+            self._recoverable.close()
         self._manager.close()
         self._master.close()
         self._storage.close()
-        if self._recoverable is not None:
-            self._recoverable.close()
         if self._owns_session:
             self._plain.stop()
 
@@ -1117,5 +1138,5 @@ def _label(query: Query, name: str | None) -> str:
 
 def _import() -> None:
     for name in _NEEDED_TO_KEEP:
-        with suppress(Exception):
+        with unheard(*ALEMBIC), suppress(Exception):
             import_module(name)

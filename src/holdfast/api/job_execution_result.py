@@ -64,7 +64,11 @@ class JobExecutionResult:
 
     @property
     def saved_seconds(self) -> float:
-        """How long what the job read, and did not compute, had taken to produce, in seconds."""
+        """About how much longer the job would have taken without what it has read, in seconds.
+
+        That is what it would have taken to compute as much of it as the job needs, at the rate that
+        was measured when it was produced, less reading it; and what reused exchanges had taken.
+        """
         return sum((each.saved_seconds or 0.0 for each in self.vertices), self.reused_seconds)
 
     @classmethod
@@ -87,7 +91,7 @@ class JobExecutionResult:
         return as_html(self._title(), *self._columns(), self._notes())
 
     def _title(self) -> str:
-        saved = f", {self.saved_seconds:,.1f} s saved" if self.saved_seconds >= _SHOWN else ""
+        saved = f", about {self.saved_seconds:,.1f} s saved" if self.saved_seconds >= _SHOWN else ""
         return f"Job {self.job_id} {self.name!r}: {self.net_runtime:.3f} s{saved}"
 
     def _columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

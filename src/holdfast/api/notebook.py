@@ -1,4 +1,4 @@
-"""The IPython extension: `%load_ext holdfast`, and what `%holdfast` tells."""
+"""The IPython extension: `%load_ext holdfast`, and what `%holdfast` shows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ _PROGRESS = "_holdfast_progress"
 def load_ipython_extension(ipython: Any) -> None:
     """Attaches the notebook's session; called by `%load_ext holdfast`.
 
-    That is the session named `spark`, else the active one, else a new local one, which is then
-    named `spark`. While a cell runs Spark jobs, the notebook shows how far they are.
+    That is the session named `spark`, else the active one, else a new one, with the master that
+    Spark is configured with or `local[*]`, which is then named `spark`. While a cell runs Spark
+    jobs, the notebook shows how far they are.
+
+    Configured is what Spark is configured with under `spark.holdfast.`. A session that is attached
+    already, as by `spark = holdfast.attach(config=...)`, stays as it is.
 
     `%holdfast` shows what is kept, how often it was read, and what the last job read and why not;
     `%holdfast NAME` shows what a job of the DataFrame of that name would read, and why not.

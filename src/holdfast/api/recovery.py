@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from pyspark.sql.classic.dataframe import DataFrame
@@ -70,6 +70,7 @@ def recoverable_jobs(
     master: JobMaster[Query, DataFrame],
     records: HighAvailabilityStorage,
     configuration: Configuration,
+    on_end: Callable[[], None],
 ) -> RecoverableJobs:
     """Runs the jobs of an environment with recovery.
 
@@ -78,6 +79,7 @@ def recoverable_jobs(
         master: runs jobs.
         records: where jobs are recorded.
         configuration: of the environment.
+        on_end: called once the program has ended, and no next start goes on with it.
     """
 
     def storage_of(job_id: JobID, epoch: int, wait_for: Collection[str]) -> RecoveryStorage:
@@ -94,4 +96,4 @@ def recoverable_jobs(
         snapshot_min_pause=configuration.get(COORDINATOR_SNAPSHOT_MIN_PAUSE),
         task_time=configuration.get(JOB_RECOVERY_TASK_TIME),
     )
-    return RecoverableJobs(engine, master, storage_of, records, settings)
+    return RecoverableJobs(engine, master, storage_of, records, settings, on_end)

@@ -17,6 +17,8 @@ from holdfast.config import (
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_MAX_SIZE,
     INTERMEDIATE_RESULT_SHARING,
+    JOB_RECOVERY_ENABLED,
+    JOB_RECOVERY_RETENTION,
     Configuration,
 )
 from holdfast.files.directory_identity import directory_identity
@@ -105,7 +107,16 @@ def result_book(
         is_here = isinstance(storage, EmbeddedStorage)
         return most.limit(kept, shutil.disk_usage(root).free) if is_here else most.bytes
 
+    is_recovered = configuration.get(JOB_RECOVERY_ENABLED)
+    retention = configuration.get(JOB_RECOVERY_RETENTION).total_seconds() if is_recovered else None
     policy = SharingPolicy(
-        audience, limit, access.unreadable, is_wanted, has_common_key, is_unasked
+        audience,
+        limit,
+        access.unreadable,
+        is_wanted,
+        has_common_key,
+        is_unasked,
+        retention,
+        program.user,
     )
     return SharedResults(GuardedCatalog(opened, is_there, _LEASE_SECONDS), place, policy)

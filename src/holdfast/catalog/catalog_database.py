@@ -8,13 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import (
     URL,
     Connection,
@@ -32,6 +27,19 @@ from holdfast.catalog.catalog_url import POSTGRESQL, SQLITE
 from holdfast.catalog.schema import CATALOG
 from holdfast.errors import CatalogError, CatalogVersionError
 from holdfast.files.access_modes import PRIVATE, AccessModes, give_mode, make_shared
+from holdfast.lazy_module import LazyModule
+from holdfast.quiet_logs import ALEMBIC, unheard
+
+if TYPE_CHECKING:
+    from alembic import command, config, script, util
+    from alembic.runtime import migration
+else:
+    # Alembic logs that it is imported.
+    command = LazyModule("alembic.command")
+    config = LazyModule("alembic.config")
+    migration = LazyModule("alembic.runtime.migration")
+    script = LazyModule("alembic.script")
+    util = LazyModule("alembic.util")
 
 _PATIENCE_SECONDS = 5.0
 # Which lock of PostgreSQL's whoever makes the tables holds: any number that is always the same.
@@ -205,34 +213,35 @@ def _writing(engine: Engine) -> Iterator[Connection]:
 
 def _migrate(engine: Engine, name: str) -> None:
     """Brings the tables to this version, if they are of an earlier one or not there at all."""
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    with engine.connect() as connection, connection.begin():
-        if _is_current(connection, config, name):
-            return
-    with _writing(engine) as connection:
-        if engine.dialect.name == POSTGRESQL:
-            connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
-        # Another program may have done it by now.
-        if _is_current(connection, config, name):
-            return
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        found = connection.scalar(select(CATALOG.c.id))
-        if found is None:
-            connection.execute(CATALOG.insert().values(id=1, created=time.time()))
+    with unheard(*ALEMBIC):
+        settings = config.Config()
+        settings.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+        with engine.connect() as connection, connection.begin():
+            if _is_current(connection, settings, name):
+                return
+        with _writing(engine) as connection:
+            if engine.dialect.name == POSTGRESQL:
+                connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
+            # Another program may have done it by now.
+            if _is_current(connection, settings, name):
+                return
+            settings.attributes["connection"] = connection
+            command.upgrade(settings, "head")
+            found = connection.scalar(select(CATALOG.c.id))
+            if found is None:
+                connection.execute(CATALOG.insert().values(id=1, created=time.time()))
 
 
-def _is_current(connection: Connection, config: Config, name: str) -> bool:
-    script = ScriptDirectory.from_config(config)
-    found = MigrationContext.configure(connection).get_current_revision()
+def _is_current(connection: Connection, settings: config.Config, name: str) -> bool:
+    directory = script.ScriptDirectory.from_config(settings)
+    found = migration.MigrationContext.configure(connection).get_current_revision()
     if found is None:
         return False
     try:
-        script.get_revision(found)
-    except CommandError:
-        raise CatalogVersionError(name, found, str(script.get_current_head())) from None
-    return found == script.get_current_head()
+        directory.get_revision(found)
+    except util.CommandError:
+        raise CatalogVersionError(name, found, str(directory.get_current_head())) from None
+    return found == directory.get_current_head()
 
 
 def _in_a_line(error: Exception) -> str:

@@ -76,6 +76,8 @@ class ProducedResult:
         cpu_seconds: of all its tasks; None where that isn't known.
         inputs: the other results that were read on the way.
         made_from: see there.
+        retention: how long it stays, in seconds, for the next start of a program that was killed,
+            and not after the end of one; None: not at all.
     """
 
     dataset_id: IntermediateDataSetID
@@ -89,6 +91,12 @@ class ProducedResult:
     cpu_seconds: float | None = None
     inputs: tuple[IntermediateDataSetID, ...] = ()
     made_from: MadeFrom = MadeFrom()
+    retention: float | None = None
+
+    @property
+    def outlives(self) -> float | None:
+        """How long it is there, in seconds, without the program; None where it goes with it."""
+        return self.retention if self.lifetime is None else self.lifetime
 
 
 @dataclass(frozen=True, slots=True)

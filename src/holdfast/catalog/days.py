@@ -19,7 +19,7 @@ class Counts:
     Attributes:
         uses: how often kept results were read.
         read_bytes: of what was read.
-        saved_seconds: what that has saved: how long it took to produce what was read.
+        saved_seconds: about how much time that has saved.
         kept: how many results were kept.
         kept_bytes: of these.
         produced_seconds: how long it took to produce them.

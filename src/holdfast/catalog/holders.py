@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from sqlalchemy import Connection, and_, delete, exists, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, select, update
 
 from holdfast.catalog.catalog_scope import PINNED, THE_CATALOG, CatalogScope, is_held
 from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
@@ -38,7 +38,8 @@ class CatalogHolders:
         Args:
             number: of the result's record.
             hold: whether to hold it.
-            noted: how often it has done so, and when; None: once, now.
+            noted: how often it has done so, when, and what that has saved; None: once, now, which
+                is noted afterwards.
 
         Returns:
             whether it is still there.
@@ -53,27 +54,38 @@ class CatalogHolders:
             if row is None:
                 return False
             ages = [0.0] if noted is None else noted.ages()
-            times, last = 1 if noted is None else noted.times, now - ages[-1]
+            times = 1 if noted is None else noted.times
+            saved = 0.0 if noted is None else noted.saved_seconds
             used = sorted([*json.loads(row.used), *(now - age for age in ages)])
+            last = now - ages[-1] if ages else row.last_used
             connection.execute(
                 update(RESULTS)
                 .where(RESULTS.c.number == number)
                 .values(
                     uses=RESULTS.c.uses + times,
-                    saved_seconds=RESULTS.c.saved_seconds + times * row.seconds,
+                    saved_seconds=RESULTS.c.saved_seconds + saved,
                     used=json.dumps(used[-REFERENCES:]),
                     last_used=used[-1],
                 )
             )
-            connection.execute(
-                USES.insert().values(
-                    result=number,
-                    application=self._scope.me,
-                    user_name=self._scope.program.user,
-                    used=last,
-                    saved_seconds=times * row.seconds,
+            if times:
+                connection.execute(
+                    USES.insert().values(
+                        result=number,
+                        application=self._scope.me,
+                        user_name=self._scope.program.user,
+                        used=last,
+                        saved_seconds=saved,
+                    )
                 )
-            )
+            else:
+                mine = and_(USES.c.result == number, USES.c.application == self._scope.me)
+                latest = select(func.max(USES.c.used)).where(mine).scalar_subquery()
+                connection.execute(
+                    update(USES)
+                    .where(mine, USES.c.used == latest)
+                    .values(saved_seconds=USES.c.saved_seconds + saved)
+                )
             if row.lifetime is not None:
                 until = last + row.lifetime
                 connection.execute(
@@ -89,9 +101,22 @@ class CatalogHolders:
             if hold:
                 add_holder(connection, number, self._scope.me, None)
             # Last, as others may wait for this row.
-            read = Counts(times, times * row.bytes, times * row.seconds)
+            read = Counts(times, times * row.bytes, saved)
             count(connection, self._scope.program.user, now, read)
             return True
+
+    def retain(self, numbers: Collection[int], seconds: float) -> None:
+        """The catalog holds these for so long, should this program be killed."""
+        if not numbers:
+            return
+        with self._scope.database.writing() as connection:
+            until = self._scope.database.now(connection) + seconds
+            by_the_catalog = HOLDERS.c.application == THE_CATALOG
+            connection.execute(
+                update(HOLDERS)
+                .where(HOLDERS.c.result.in_(numbers), by_the_catalog)
+                .values(until=until)
+            )
 
     def let_go(self, numbers: Collection[int]) -> None:
         """This program holds these no longer."""

@@ -18,10 +18,12 @@ class NotedUse:
     Attributes:
         times: how many there are.
         moments: when the last few of them were, ascending, by the monotonic clock.
+        saved_seconds: about how much time they have saved, and some that are written already.
     """
 
     times: int = 0
     moments: deque[float] = field(default_factory=lambda: deque(maxlen=REFERENCES))
+    saved_seconds: float = 0.0
 
     def ages(self) -> list[float]:
         """How long ago the last few of them were, in seconds, the latest last."""
@@ -59,6 +61,16 @@ class NotedUses:
             noted.times += 1
             noted.moments.append(time.monotonic())
 
+    def saved(self, number: int, seconds: float) -> None:
+        """A job has saved time by reading a result.
+
+        Args:
+            number: of its record in the catalog.
+            seconds: about how much.
+        """
+        with self._lock:
+            self._noted.setdefault(number, NotedUse()).saved_seconds += seconds
+
     def take(self) -> dict[int, NotedUse]:
         """What has been noted since the last time, by the numbers of results."""
         with self._lock:
@@ -75,4 +87,8 @@ class NotedUses:
             for number, earlier in unwritten.items():
                 later = self._noted.get(number, NotedUse())
                 moments = deque((*earlier.moments, *later.moments), maxlen=REFERENCES)
-                self._noted[number] = NotedUse(earlier.times + later.times, moments)
+                self._noted[number] = NotedUse(
+                    earlier.times + later.times,
+                    moments,
+                    earlier.saved_seconds + later.saved_seconds,
+                )

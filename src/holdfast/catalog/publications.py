@@ -106,10 +106,9 @@ class CatalogPublications:
                     )
                 )
             describe(connection, number, produced, statistics or {})
-            until = None if produced.lifetime is None else now + produced.lifetime
             add_holder(connection, number, self._scope.me, None)
-            if until is not None:
-                add_holder(connection, number, THE_CATALOG, until)
+            if produced.outlives is not None:
+                add_holder(connection, number, THE_CATALOG, now + produced.outlives)
             kept = Counts(kept=1, kept_bytes=produced.kept.bytes, produced_seconds=produced.seconds)
             count(connection, self._scope.program.user, now, kept)
             return Published(number, evicted, produced.is_shared)

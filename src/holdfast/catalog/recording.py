@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
 
 from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope
 from holdfast.catalog.cataloged_result import (
@@ -160,7 +160,8 @@ def still_used(connection: Connection, held: ColumnElement[bool], now: float) ->
     connection.execute(
         update(HOLDERS)
         .where(HOLDERS.c.application == THE_CATALOG, HOLDERS.c.result.in_(of_programs))
-        .values(until=now + lifetime)
+        # What has none stays for the next start of its program.
+        .values(until=func.coalesce(now + lifetime, HOLDERS.c.until))
     )
 
 

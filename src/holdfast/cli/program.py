@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.api.attached_program import sessions_attached
-from holdfast.config import IMPLICIT_CACHE_ENABLED
+from holdfast.config import IMPLICIT_CACHE_ENABLED, check_values
+from holdfast.errors import ConfigurationError
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -44,8 +45,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--implicit",
         action="store_true",
-        help="reuse shuffles and broadcasts of earlier queries unasked: "
-        f"{IMPLICIT_CACHE_ENABLED.key}=true",
+        help=f"reuse shuffles and broadcasts of earlier queries: {IMPLICIT_CACHE_ENABLED.key}=true",
     )
     command.add_argument(
         "-m", dest="is_module", action="store_true", help="PROGRAM is the name of a module"
@@ -64,25 +64,32 @@ def run(arguments: argparse.Namespace) -> int:
 
     Returns:
         the exit code: 0; 1 after an error of the program's, which is shown as Python shows it;
-        2 where there is no such program; 130 after Ctrl-C.
+        2 where there is no such program, or the configuration is wrong, which one line says; 130
+        after Ctrl-C.
 
     Raises:
         SystemExit: the program's own.
     """
     program = arguments.program
     if not arguments.is_module and not Path(program).exists():
-        print(f"holdfast run: there is no program {program}", file=sys.stderr)
-        return _BAD_INPUT
+        return _rejected(f"there is no program {program}")
+    config = {IMPLICIT_CACHE_ENABLED.key: "true"} if arguments.implicit else {}
+    config |= dict(arguments.config)
+    try:
+        check_values(config)
+    except ConfigurationError as error:
+        return _rejected(error)
     sys.argv = [program, *arguments.arguments]
     sys.path[0] = os.getcwd() if arguments.is_module else str(Path(program).resolve().parent)
-    config = {IMPLICIT_CACHE_ENABLED.key: "true"} if arguments.implicit else {}
-    with sessions_attached(config | dict(arguments.config)) as attached:
+    with sessions_attached(config) as attached:
         try:
             if arguments.is_module:
                 runpy.run_module(program, run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(program, run_name="__main__")
         except Exception as error:
+            if error is attached.error:
+                return _rejected(error)
             _show(error)
             return _FAILED
         except KeyboardInterrupt as error:
@@ -95,6 +102,11 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _rejected(why: object) -> int:
+    print(f"holdfast run: {why}", file=sys.stderr)
+    return _BAD_INPUT
 
 
 def _setting(given: str) -> tuple[str, str]:

@@ -80,6 +80,7 @@ class HighAvailabilityStorage:
     >>> storage.jobs()
     ()
     >>> storage.close()
+    True
     """
 
     def __init__(self, root: Path, process: str = THIS_PROCESS) -> None:
@@ -170,7 +171,7 @@ class HighAvailabilityStorage:
         except OSError as error:
             raise StorageError(str(self.root), f"can't be listed: {error}") from error
 
-    def close(self, *, interrupted: bool = False) -> None:
+    def close(self, *, interrupted: bool = False) -> bool:
         """The program ends: its jobs that have ended need not be known any more.
 
         Those that have not ended can be gone on with. Does nothing the second time.
@@ -178,6 +179,9 @@ class HighAvailabilityStorage:
         Args:
             interrupted: it ends in the middle, so that its next start goes on with it: what it has
                 done it doesn't do again.
+
+        Returns:
+            whether the program has ended, and no other start goes on with it.
         """
         with self._lock:
             starts = tuple(self._starts.values())
@@ -197,6 +201,7 @@ class HighAvailabilityStorage:
                 start.remove()
             else:
                 start.let_go()
+        return not interrupted
 
     def next_epoch(self, directory: JobDirectory) -> int:
         """Claims an epoch above all others in a job's directory, and any other's.
@@ -403,7 +408,7 @@ class HighAvailabilityStorage:
         for job in known_jobs(self.root):
             old = job.record is not None and now - job.record.last_change > FORGOTTEN_AFTER
             if old and not job.driven:
-                logger.info(
+                logger.debug(
                     "removed the record of job %s, which was not restarted in time", job.job_id
                 )
                 JobDirectory(job.directory).remove(job.epoch)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument, Value, parts_of
 
+_PROJECT = LOGICAL + "Project"
 # What they put out is written in them: no column of their inputs goes on unless it is named.
 _NAMES_ITS_OUTPUT = frozenset(LOGICAL + name for name in ("Aggregate", "Project"))
 # They put out the columns of their inputs, and do nothing with those that they don't name.
@@ -100,6 +101,53 @@ class NeededColumns:
         self._all.update(named)
         found.update(named)
         return found
+
+
+def used_columns(
+    operators: Sequence[OperatorDocument], outputs: Mapping[int, Sequence[int]]
+) -> dict[int, frozenset[int] | None]:
+    """Which columns of each node make any difference for the whole plan, by its handle.
+
+    What a projection computes of them counts only where that does; None where all of them may.
+
+    Args:
+        operators: the plan's operators in pre-order.
+        outputs: the ids of the columns of its nodes.
+
+    >>> def operator(handle, name, inputs, *arguments):
+    ...     return {"i": handle, "c": LOGICAL + name, "n": inputs, "f": [*arguments], "o": []}
+    >>> top = operator(0, "Project", 1, [{"a": 1}])
+    >>> below = operator(1, "Project", 1, [{"a": 1}, {"a": 2}])
+    >>> found = used_columns([top, below, operator(2, "Range", 0)], {0: (1,), 1: (1, 2)})
+    >>> found[0], sorted(found[1]), sorted(found[2])
+    (None, [1], [1])
+    """
+    found: dict[int, frozenset[int] | None] = {}
+    above: list[frozenset[int] | None] = [None]
+    for operator in operators:
+        used = found[operator["i"]] = above.pop() if above else None
+        below = _used_below(operator, used, outputs.get(operator["i"], ()))
+        above += [below] * operator["n"]
+    return found
+
+
+def _used_below(
+    operator: OperatorDocument, used: frozenset[int] | None, output: Sequence[int]
+) -> frozenset[int] | None:
+    arguments, name = operator["f"], operator["c"]
+    if name not in _NAMES_ITS_OUTPUT:
+        if used is None or name not in _PASSES_COLUMNS:
+            return None
+        return used | _ids([arguments, operator["o"]])
+    keys, columns = ([], arguments[0]) if name == _PROJECT else (arguments[0], arguments[1])
+    if used is None or not isinstance(columns, list) or len(columns) != len(output):
+        return _ids([arguments, operator["o"]])
+    chosen = [each for each, column in zip(columns, output, strict=True) if column in used]
+    return _ids([keys, chosen])
+
+
+def _ids(value: Value) -> frozenset[int]:
+    return frozenset(part["a"] for part in parts_of(value) if "a" in part)
 
 
 def joins_by_equality(operator: OperatorDocument, left: Collection[int]) -> bool:

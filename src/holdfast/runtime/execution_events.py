@@ -81,7 +81,7 @@ class VertexRead:
         dataset_id: the dataset that is read.
         name: what it computes.
         kept_by: who has kept it, and when, where that was another program.
-        seconds: how long it took to produce; 0 where that isn't known.
+        seconds: about how much time that saves; 0 where that isn't known.
     """
 
     dataset_id: IntermediateDataSetID

@@ -53,7 +53,8 @@ class ExecutionVertex:
         cpu_seconds: of the tasks that produced its result; None where that isn't known.
         taken_over: how many of its partitions had been kept before, and were still there when
             others were lost; None where all were produced.
-        saved_seconds: how long what was read from cache took to produce; None for other outcomes.
+        saved_seconds: about how much longer the job would have taken, had it computed what it has
+            read from cache; None for other outcomes.
     """
 
     vertex_id: JobVertexID

@@ -121,6 +121,7 @@ class JobMaster(Generic[Q, D]):
         changed_source: a file that is not there any more in the version that was listed, if any.
         shapes_of: for the handles of a query's nodes what they compute, whatever versions files
             have.
+        saved_by: about how much time a query saves that reads a result.
         verification: of what is kept; None for none.
     """
 
@@ -133,6 +134,7 @@ class JobMaster(Generic[Q, D]):
         part_of: Callable[[Q, CanonicalNode], Q | None],
         changed_source: Callable[[Collection[FileVersion]], str | None],
         shapes_of: Callable[[Q], Mapping[int, str]],
+        saved_by: Callable[[Q, KeptResult], float],
         verification: Verification[Q] | None = None,
     ) -> None:
         self._manager = manager
@@ -143,6 +145,7 @@ class JobMaster(Generic[Q, D]):
         self._part_of = part_of
         self._changed_source = changed_source
         self._shapes_of = shapes_of
+        self._saved_by = saved_by
         self._verification = verification
         self._handed_out = HandedOutReads(runner.collected)
         self._failures = FailedProductions()
@@ -425,6 +428,7 @@ class _Job(Generic[Q, D]):
         self._outdated: dict[frozenset[FileVersion], str | None] = {}
         # What needs no verification: it has been done, or this job has produced it itself.
         self._settled: set[IntermediateDataSetID] = set()
+        self._saved: dict[IntermediateDataSetID, float] = {}
         self._queries: dict[IntermediateDataSetID, Q] = {}
         self._in_the_book: dict[str, KeptResult] = {}
         # What has lost partitions, so that the others are there to be taken over: once.
@@ -915,7 +919,7 @@ class _Job(Generic[Q, D]):
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
     def _not_kept(self, dataset_id: IntermediateDataSetID, error: NotKeptError) -> None:
-        level = logging.INFO if error.is_expected else logging.WARNING
+        level = logging.DEBUG if error.is_expected else logging.WARNING
         logger.log(level, "%s is not kept: %s", dataset_id, error.reason)
         self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
         if error.incomplete:
@@ -1043,7 +1047,10 @@ class _Job(Generic[Q, D]):
     def _read(self, dataset_id: IntermediateDataSetID, entry: KeptResult) -> None:
         computes = entry.kept.manifest.dataset.computes
         kept_by = None if entry.origin is None else str(entry.origin)
-        self._publish(VertexRead(dataset_id, computes, kept_by, entry.seconds))
+        if dataset_id not in self._saved:
+            self._saved[dataset_id] = self._master._saved_by(self._request.query, entry)
+            self._manager.results.saved(entry, self._saved[dataset_id])
+        self._publish(VertexRead(dataset_id, computes, kept_by, self._saved[dataset_id]))
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
 
 

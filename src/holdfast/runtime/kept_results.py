@@ -126,6 +126,14 @@ class KeptResults(ResultBook):
             unused = self._unused(numbers)
         self._remove_all(unused)
 
+    def saved(self, result: KeptResult, seconds: float) -> None:
+        with self._lock:
+            known = self._entries.get(result.number)
+            if known is not None:
+                self._entries[result.number] = replace(
+                    known, saved_seconds=known.saved_seconds + seconds
+                )
+
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
         with self._lock:
             evicted = self._evicted(result.number for result in results)

@@ -66,6 +66,8 @@ class KeptResult:
         refusal: why nobody but its producer gets it, where there was no room to keep it.
         seconds: how long it took to produce; 0 where that isn't known.
         files: the versions of the files that it was made from.
+        saved_seconds: about how much longer the jobs of this program that have read it would have
+            taken without, see `holdfast.runtime.saved_time`.
     """
 
     number: int
@@ -79,12 +81,7 @@ class KeptResult:
     refusal: str | None = None
     seconds: float = 0.0
     files: frozenset[FileVersion] = frozenset()
-
-    @property
-    def saved_seconds(self) -> float:
-        """How long the jobs that have read it would have taken to produce it, each by itself."""
-        # The job that has produced it counts as its first reader.
-        return self.seconds * (self.hits - (self.origin is None))
+    saved_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +274,18 @@ class ResultBook(ABC):
         Args:
             apart_from: whether a computation's digest is of what it looks for.
         """
+
+    @abstractmethod
+    def saved(self, result: KeptResult, seconds: float) -> None:
+        """A job has saved time by reading a result.
+
+        Args:
+            result: which it has leased.
+            seconds: about how much.
+        """
+
+    def job_ended(self) -> None:  # noqa: B027
+        """What stays only for the next start of this program, should it be killed, goes."""
 
     @abstractmethod
     def close(self) -> None:

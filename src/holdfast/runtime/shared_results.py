@@ -62,6 +62,9 @@ class SharingPolicy:
         has_common_key: whether sealed results have the seal that all programs of the user give.
         is_unasked: whether nobody has asked for that, so that its result is kept for as long as
             others aren't worth more.
+        retention_seconds: how long what has no lifetime stays for the next start of this program,
+            should it be killed; None: not at all.
+        user: whose program this is.
     """
 
     audience: Audience
@@ -70,6 +73,8 @@ class SharingPolicy:
     is_wanted: Callable[[str], bool]
     has_common_key: Callable[[], bool] = lambda: False
     is_unasked: Callable[[str], bool] = lambda digest: False
+    retention_seconds: float | None = None
+    user: str = ""
 
 
 class SharedResults(ResultBook):
@@ -101,6 +106,8 @@ class SharedResults(ResultBook):
         self._taken_in: dict[str, int] = {}
         # Those that outlive this program.
         self._staying: set[str] = set()
+        # What those are in the catalog that outlive this program should it be killed.
+        self._retained: set[int] = set()
         # Claims that the catalog could not be told of: renewed, they would keep others waiting.
         self._owed: list[CatalogClaim] = []
         self._uses = NotedUses()
@@ -209,6 +216,17 @@ class SharedResults(ResultBook):
     def release(self, results: Iterable[KeptResult]) -> None:
         self._own.release(results)
 
+    def saved(self, result: KeptResult, seconds: float) -> None:
+        self._own.saved(result, seconds)
+        name = result.kept.name
+        if name is None:
+            return
+        with self._lock:
+            number = self._published.get(name) or self._taken_in.get(name)
+            if number is not None:
+                self._uses.saved(number, seconds)
+                self._catalog.has_news()
+
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
         damaged = list(results)
         numbers = self._numbers([each.kept.name for each in damaged])
@@ -263,6 +281,11 @@ class SharedResults(ResultBook):
             lambda catalog: not catalog.search.is_empty(), False
         )
 
+    def job_ended(self) -> None:
+        with self._lock:
+            retained, self._retained = self._retained, set()
+        self._withdraw("the program that had kept it ended", retained)
+
     def close(self) -> None:
         if self._uses:
             self._catalog.ask(self._write_uses, None)
@@ -298,7 +321,7 @@ class SharedResults(ResultBook):
         try:
             kept = self._at_hand.take(result.number) or self._place.take_in(lying)
         except StorageError as error:
-            logger.info("%s of another program can't be read: %s", result.name, error)
+            logger.debug("%s of another program can't be read: %s", result.name, error)
             damage = self._place.damage(lying)
             if damage is None:
                 self._catalog.ask(lambda catalog: catalog.holders.let_go([result.number]), None)
@@ -306,8 +329,14 @@ class SharedResults(ResultBook):
                 self._withdraw(damage, [result.number])
             return None
         if kept.name is not None:
+            # An earlier start of this program has kept it, or one that runs, whose next start then
+            # computes it again.
+            is_retained = result.is_shared and result.lifetime is None
+            is_own = wanted and result.user == self._policy.user
             with self._lock:
                 self._taken_in[kept.name] = result.number
+                if is_own and is_retained and self._policy.retention_seconds is not None:
+                    self._retained.add(result.number)
         return self._own.commit(claim, kept, wanted=wanted, origin=_origin(offered))
 
     def _can_be_opened(self, kept: KeptDataSet) -> bool:
@@ -368,7 +397,9 @@ class SharedResults(ResultBook):
         # Who opens what is sealed has the user's key, and runs what the user has written.
         with_others = facts.is_checkable and not is_sealed
         audience = self._policy.audience if with_others else Audience.USER
-        if is_offered and facts.lifetime is None and audience.is_beyond_user:
+        retention = self._policy.retention_seconds if is_offered else None
+        stays = facts.lifetime is not None or retention is not None
+        if is_offered and not stays and audience.is_beyond_user:
             audience = self._opened_to(result.kept, audience)
         produced = ProducedResult(
             dataset_id=result.dataset_id,
@@ -382,6 +413,7 @@ class SharedResults(ResultBook):
             cpu_seconds=facts.cpu_seconds,
             inputs=facts.inputs,
             made_from=facts.made_from,
+            retention=retention,
         )
         try:
             published = self._catalog.ask(
@@ -401,8 +433,10 @@ class SharedResults(ResultBook):
         if result.kept.name is not None:
             with self._lock:
                 self._published[result.kept.name] = published.number
-                if published.is_shared:
+                if published.is_shared and produced.lifetime is not None:
                     self._staying.add(result.kept.name)
+                elif published.is_shared:
+                    self._retained.add(published.number)
         return None
 
     def _gives_way(self) -> list[int]:
@@ -447,7 +481,7 @@ class SharedResults(ResultBook):
         self._write_uses(catalog)
         announced: int | None = None
         statistics: dict[str, ColumnStatistics] = {}
-        if produced.lifetime is not None:
+        if produced.outlives is not None:
             if produced.kept.manifest.dataset.seal is None:
                 statistics = self._place.statistics(produced.kept)
             try:
@@ -522,7 +556,15 @@ class SharedResults(ResultBook):
         for kept in unread.values():
             self._place.remove(kept)
         catalog.holders.let_go(unread)
+        self._retain(catalog)
         remove_going(catalog, self._place, catalog.holders.sweep())
+
+    def _retain(self, catalog: Catalog) -> None:
+        seconds = self._policy.retention_seconds
+        if seconds is not None:
+            with self._lock:
+                retained = set(self._retained)
+            catalog.holders.retain(retained, seconds)
 
     def _note_uses(self, results: Iterable[KeptResult]) -> None:
         with self._lock:

@@ -133,7 +133,7 @@ class Verification(Generic[Q]):
         dataset_id = IntermediateDataSetID.from_digest(kept.manifest.dataset.dataset_id)
         why = why_unverifiable(root, kept)
         if why is not None:
-            logger.info("reading %s unverified: %s", dataset_id, why)
+            logger.debug("reading %s unverified: %s", dataset_id, why)
             return Comparison()
         rounding = adds_up(root)
         try:
@@ -144,10 +144,10 @@ class Verification(Generic[Q]):
             logger.warning("can't verify %s, reading it unverified: %s", dataset_id, error)
             return Comparison()
         if found is None:
-            logger.info("reading %s unverified: no plan computes it on its own", dataset_id)
+            logger.debug("reading %s unverified: no plan computes it on its own", dataset_id)
             return Comparison()
         if found.rounded:
-            logger.info("%s agrees with its plan up to floating-point rounding", dataset_id)
+            logger.debug("%s agrees with its plan up to floating-point rounding", dataset_id)
         return found
 
 

@@ -84,7 +84,7 @@ class PartitionMerger:
         except (OSError, Py4JError, PySparkException, StorageError, UnsupportedSparkError) as error:
             if is_cancelled(error):
                 raise
-            logger.info("the small partitions of %s stay: %s", staged.dataset_id, reason(error))
+            logger.debug("the small partitions of %s stay: %s", staged.dataset_id, reason(error))
             return ()
         else:
             put_in_place(files, groups, directory)

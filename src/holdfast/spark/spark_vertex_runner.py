@@ -214,7 +214,7 @@ class SparkVertexRunner:
                 raise
             # Should the whole fail as well, its error is the one to be seen.
             why = reason(error)
-        logger.info("%s is produced as a whole: %s", production.dataset_id, why)
+        logger.debug("%s is produced as a whole: %s", production.dataset_id, why)
         return None
 
     def keep(

@@ -74,7 +74,7 @@ class Garbage:
         if directory.parent.name != DATASETS:
             remove_committed(directory)
         if self.is_forsaken(directory):
-            logger.info("removed orphaned directory %s", directory)
+            logger.debug("removed orphaned directory %s", directory)
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -629,7 +629,7 @@ class TaskExecutor:
                     continue
                 case CancelTasks(job_id, outputs):
                     # Spark's tasks are Spark's to cancel: what they still leave is swept up.
-                    logger.info("job %s has ended with %d open outputs", job_id, len(outputs))
+                    logger.debug("job %s has ended with %d open outputs", job_id, len(outputs))
                 case ReleaseFinishedPartitions(job_id):
                     with self._lock:
                         partitions = self._jobs.get(job_id)

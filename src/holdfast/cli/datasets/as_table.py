@@ -60,7 +60,7 @@ def show_all(
         table.add_column("WHERE", overflow="fold")
     is_shared = any(dataset.sharing is not None for dataset in datasets)
     if is_shared:
-        for name in ("USED", "SAVED", "STAYS"):
+        for name in ("USED", "SAVED ABOUT", "STAYS"):
             table.add_column(name, justify="right", no_wrap=True)
     table.add_column("OWNER" if is_shared else "APP", no_wrap=True)
     for dataset in datasets:
@@ -185,7 +185,7 @@ def _shared_facts(dataset: ListedDataSet, now: datetime) -> dict[str, str]:
         else f"{duration(lifetime)} after its last use",
         "last used": f"{sharing.last_used.isoformat()} ({age(sharing.last_used, now)} ago)",
         "uses": f"{sharing.uses:,}",
-        "saved": duration(sharing.saved_seconds),
+        "saved": f"about {duration(sharing.saved_seconds)}",
     }
 
 

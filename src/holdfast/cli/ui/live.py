@@ -145,7 +145,7 @@ class Live:
 def _told(happening: Happening) -> dict[str, Any]:
     details = {
         "kept": f"{size(happening.bytes)}, produced in {spent(happening.seconds)}",
-        "read": f"saved {spent(happening.seconds)}",
+        "read": f"saved about {spent(happening.seconds)}",
     }
     return {
         "kind": happening.kind.value,

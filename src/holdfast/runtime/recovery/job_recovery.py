@@ -104,7 +104,7 @@ class JobRecovery:
         """
         log = replay(self._start.events_directory)
         for flaw in log.damage:
-            logger.info("job %s: %s", self._start.job_id, flaw)
+            logger.debug("job %s: %s", self._start.job_id, flaw)
         history = JobHistory(log.events)
         metrics: dict[ResultPartitionID, PartitionMetrics] = {}
         try:

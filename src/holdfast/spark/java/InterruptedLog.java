@@ -10,8 +10,9 @@ import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.core.filter.CompositeFilter;
 import org.apache.logging.log4j.message.Message;
+import org.apache.spark.TaskContext;
 
-/** Leaves out what Spark logs of errors that are but the end of what was interrupted in Python. */
+/** Leaves out what Spark logs of the end of what was interrupted in Python, or has given way. */
 public final class InterruptedLog extends AbstractFilter {
     static final int DEPTH = 8;
     static final String CALLS = "py4j.";
@@ -40,12 +41,32 @@ public final class InterruptedLog extends AbstractFilter {
 
     public Filter.Result filter(
             Logger logger, Level level, Marker marker, Object message, Throwable error) {
-        return isInterrupt(error) ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+        return result(level, String.valueOf(message), error);
     }
 
     public Filter.Result filter(
             Logger logger, Level level, Marker marker, Message message, Throwable error) {
-        return isInterrupt(error) ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+        return result(level, message == null ? "" : message.getFormattedMessage(), error);
+    }
+
+    public Filter.Result filter(
+            Logger logger, Level level, Marker marker, String message, Object[] values) {
+        return result(level, message, null);
+    }
+
+    Filter.Result result(Level level, String message, Throwable error) {
+        // What isn't logged anyhow is asked about, too, and often.
+        boolean isSeen = level.isMoreSpecificThan(Level.WARN);
+        boolean isUnseen = isInterrupt(error) || isSeen
+            && (message != null && message.contains(why) || isOfKilledTask());
+        return isUnseen ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+    }
+
+    /** Whether this thread's task has been killed: what it then logs are its files' ends. */
+    boolean isOfKilledTask() {
+        TaskContext task = TaskContext.get();
+        return task != null && task.getKillReason().isDefined()
+            && String.valueOf(task.getKillReason().get()).contains(why);
     }
 
     boolean isInterrupt(Throwable error) {

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -27,6 +28,7 @@ import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
@@ -99,7 +101,7 @@ public final class Rollups {
      * What an aggregate is made of, a line each: `key` and what it groups by; `condition`, what has
      * to hold, and what that is made of; `function`, and what it is made of. What is grouped by, or
      * a condition is made of, is told as SQL, with the kind of expression, its number, if it has
-     * one, and the ids of its columns. Empty where other groups can't make the same.
+     * one, and its columns, see `columns`. Empty where other groups can't make the same.
      *
      * @param node the aggregate
      * @param between the filters between it and what it groups
@@ -146,14 +148,24 @@ public final class Rollups {
 
     /**
      * A plan's rows in groups: analyzed, with a column for each text, which is called by it. Null
-     * where a text is more than an expression of Spark's own over columns: other users may have
-     * written it.
+     * where a text is no SQL, of other columns, or more than an expression of Spark's own over
+     * columns: other users may have written it.
      *
      * @param columns the ids and names of the plan's columns
      * @param by what is grouped by
      * @param measures what is computed of each group
      */
     public LogicalPlan grouped(LogicalPlan plan, String columns, String by, String measures)
+            throws Exception {
+        try {
+            return groups(plan, columns, by, measures);
+        } catch (AnalysisException other) {
+            // PySpark would log it.
+            return null;
+        }
+    }
+
+    LogicalPlan groups(LogicalPlan plan, String columns, String by, String measures)
             throws Exception {
         Map names = names(columns);
         List keys = texts(by);
@@ -169,8 +181,9 @@ public final class Rollups {
             List leaves = leaves(expression);
             for (int place = 0; place < leaves.size(); place++) {
                 if (leaves.get(place) instanceof UnresolvedAttribute) {
+                    // A column, and behind its name those of fields of a struct.
                     Seq parts = ((UnresolvedAttribute) leaves.get(place)).nameParts().toSeq();
-                    used.add(((String) parts.last()).toLowerCase(Locale.ROOT));
+                    used.add(((String) parts.head()).toLowerCase(Locale.ROOT));
                 }
             }
         }
@@ -375,20 +388,36 @@ public final class Rollups {
         line.add(text == null ? "" : text);
         line.add(expression.getClass().getSimpleName());
         String number = "";
-        StringBuilder columns = new StringBuilder();
         List all = leaves(expression);
         for (int index = 0; index < all.size(); index++) {
             Expression leaf = (Expression) all.get(index);
-            if (leaf instanceof AttributeReference) {
-                long id = ((AttributeReference) leaf).exprId().id();
-                columns.append(columns.length() == 0 ? "" : " ").append(id);
-            } else if (leaf instanceof Literal && ((Literal) leaf).value() instanceof Number) {
+            if (leaf instanceof Literal && ((Literal) leaf).value() instanceof Number) {
                 number = String.valueOf(((Literal) leaf).value());
             }
         }
+        List columns = new ArrayList();
+        columns(expression, columns);
         line.add(number);
-        line.add(columns.toString());
+        line.add(String.join(" ", columns));
         return text != null;
+    }
+
+    /** The ids of columns, each with the ordinals of the fields of structs that lead to its value. */
+    static void columns(Expression expression, List found) {
+        String fields = "";
+        Expression each = expression;
+        while (each instanceof GetStructField) {
+            fields = "." + ((GetStructField) each).ordinal() + fields;
+            each = ((GetStructField) each).child();
+        }
+        if (each instanceof AttributeReference) {
+            found.add(((AttributeReference) each).exprId().id() + fields);
+            return;
+        }
+        Iterator children = each.children().iterator();
+        while (children.hasNext()) {
+            columns((Expression) children.next(), found);
+        }
     }
 
     static Map byName(LogicalPlan plan) {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.files.local_path import local_path
 from holdfast.lazy_module import LazyModule
@@ -25,20 +25,22 @@ _MOSTLY_NEW = 0.5
 _REMEMBERED = 1_000
 
 
-def column_values(column: int, operators: Iterable[OperatorDocument]) -> float | None:
+def column_values(column: str, operators: Iterable[OperatorDocument]) -> float | None:
     """How many values a column has, about; None where nobody knows.
 
     A partitioning column has those that directories are called by. Of others some rows are looked
     at, of the beginning, the middle and the end of the largest file: of Parquet, on this machine.
 
     Args:
-        column: its id.
+        column: its id, and where it is a struct of which a field is asked for, the ordinals of the
+            fields that lead there, each after a dot.
         operators: of a plan, among them what reads it.
     """
+    column_id, *ordinals = map(int, column.split("."))
     for operator in operators:
         listing = file_listing(operator)
-        if listing is not None and column in operator.get("out", ()):
-            name = operator["s"]["fields"][operator["out"].index(column)]["name"]
+        if listing is not None and column_id in operator.get("out", ()):
+            name, *fields = _path(operator["s"], [operator["out"].index(column_id), *ordinals])
             files = listing["files"]
             if not files:
                 return None
@@ -46,8 +48,16 @@ def column_values(column: int, operators: Iterable[OperatorDocument]) -> float |
             if partitions:
                 return float(len(partitions))
             place, _, modified, *_ = max(files, key=lambda file: file[1])
-            return _counted(place, modified, name, len(files))
+            return _counted(place, modified, (name, *fields), len(files))
     return None
+
+
+def _path(schema: Any, ordinals: Iterable[int]) -> Iterator[str]:
+    """The names of fields, each in the type of the one before."""
+    for ordinal in ordinals:
+        field = schema["fields"][ordinal]
+        yield field["name"]
+        schema = field["type"]
 
 
 def _directories(path: str, column: str) -> Iterator[str]:
@@ -57,24 +67,28 @@ def _directories(path: str, column: str) -> Iterator[str]:
 
 # Another version of the file is another file.
 @lru_cache(_REMEMBERED)
-def _counted(place: str, modified: int, name: str, files: int) -> float | None:
+def _counted(place: str, modified: int, path: tuple[str, ...], files: int) -> float | None:
     try:
         with pq.ParquetFile(local_path(place)) as file:
             groups = range(file.num_row_groups)
-            if not groups or name not in file.schema_arrow.names:
+            if not groups or path[0] not in file.schema_arrow.names:
                 return None
             chosen = sorted({groups[0], groups[len(groups) // 2], groups[-1]})
-            values = [each for group in chosen for each in _some_values(file, group, name)]
+            values = [each for group in chosen for each in _some_values(file, group, path)]
             rows = file.metadata.num_rows * files
-    # A file that can't be read this way, or isn't Parquet, tells nothing.
-    except (pa.ArrowException, OSError, ValueError):
+            found = len({*values})
+    # Of a file that can't be read this way, or isn't Parquet, nothing is known, nor of structs and
+    # arrays as a whole.
+    except (pa.ArrowException, OSError, TypeError, ValueError):
         return None
-    found = len({*values})
     return float(rows if found > len(values) * _MOSTLY_NEW else found)
 
 
-def _some_values(file: pq.ParquetFile, group: int, name: str) -> list[Hashable]:
+def _some_values(file: pq.ParquetFile, group: int, path: Sequence[str]) -> list[Hashable]:
+    name, *fields = path
     for batch in file.iter_batches(_SAMPLED_ROWS, row_groups=[group], columns=[name]):
-        values: list[Hashable] = batch.column(0).to_pylist()
+        values: list[Any] = batch.column(0).to_pylist()
+        for field in fields:
+            values = [None if each is None else each.get(field) for each in values]
         return values
     return []

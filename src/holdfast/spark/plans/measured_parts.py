@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,13 +10,11 @@ from pyspark.sql import SparkSession
 from holdfast.advice.asked_parts import AskedPart
 from holdfast.advice.past_query import PlanPart
 from holdfast.advice.storage_use import StorageUse
-from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.needed_columns import NeededColumns
 from holdfast.plan.summary import summarize
 from holdfast.spark.catalyst_bridge import Query
+from holdfast.spark.plans.effort import Effort
 from holdfast.spark.plans.size_estimates import SizeEstimates
-
-_GATHERS = frozenset({"Aggregate", "Distinct"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,9 @@ def measured_parts(
         counted: how many rows nodes of it have, by their handles, as far as that is known.
     """
     estimates = SizeEstimates(spark, query)
-    effort = _Effort(query, estimates)
-    rate = cost.seconds / max(1, effort.below(query.root))
+    needed = NeededColumns(query.reading.operators)
+    effort = Effort(estimates, lambda node: needed.of(node.handle, node.output))
+    rate = cost.seconds / max(1, effort.of(query.root))
 
     def size_of(part: AskedPart) -> int:
         share = estimates.share_of(part.node, {*part.places})
@@ -83,7 +82,7 @@ def measured_parts(
         else:
             inputs = tuple(measured(each) for each in part.inputs)
             below = sum(each.seconds for each in inputs)
-            seconds = rate * effort.below(part.node)
+            seconds = rate * effort.of(part.node)
             own = seconds - below
         extra = max(0.0, own) * part.extra
         own = max(0.0, seconds - sum(each.seconds for each in inputs))
@@ -102,10 +101,10 @@ def measured_parts(
     inputs = tuple(measured(each) for each in parts)
     # Parts that were neither read nor kept are a part of the rest.
     used = [each for top in parts for each in top.walk() if each.key in cost.known]
-    efforts = {each.key: effort.below(each.node) for each in used}
+    efforts = {each.key: effort.of(each.node) for each in used}
     uses = storage_uses(
         [Used(each.key, size_of(each), efforts[each.key]) for each in used],
-        effort.below(query.root),
+        effort.of(query.root),
         cost,
     )
     own = cost.seconds - sum(each.seconds for each in inputs)
@@ -163,45 +162,6 @@ def storage_uses(used: Sequence[Used], effort: float, cost: QueryCost) -> tuple[
     )
 
 
-class _Effort:
-    """How much work nodes of an analyzed plan are, of which Spark reads the used columns alone.
-
-    Args:
-        query: over its analyzed plan.
-        estimates: of its nodes.
-    """
-
-    def __init__(self, query: Query, estimates: SizeEstimates) -> None:
-        self._estimates = estimates
-        self._needed = NeededColumns(query.reading.operators)
-
-    def below(self, root: CanonicalNode) -> float:
-        """That of a node and of all below it; what stands there twice is done once."""
-        return sum(self._own({node.digest: node for node in root.walk()}.values()))
-
-    def _own(self, nodes: Iterable[CanonicalNode]) -> Iterator[float]:
-        for node in nodes:
-            facts = self._estimates.facts(node)
-            if not node.children:
-                yield facts.work * self._share(node)
-                continue
-            inputs = [(self._estimates.facts(each).size, each) for each in node.children]
-            used = sum(size * self._share(each) for size, each in inputs)
-            if node.operator in _GATHERS:
-                # Rows are gathered before they are shuffled.
-                yield used + facts.size
-            else:
-                yield facts.work * used / max(1, sum(size for size, _ in inputs))
-
-    def _share(self, node: CanonicalNode) -> float:
-        """Which part of a node's bytes is used above it."""
-        needed = self._needed.of(node.handle, node.output)
-        if needed is None:
-            return 1.0
-        places = [place for place, column in enumerate(node.output) if column in needed]
-        return self._estimates.share_of(node, places)
-
-
-def _share_below(part: AskedPart, effort: _Effort) -> float:
-    inputs = sum(effort.below(each.node) for each in part.inputs)
-    return inputs / max(1, effort.below(part.node))
+def _share_below(part: AskedPart, effort: Effort) -> float:
+    inputs = sum(effort.of(each.node) for each in part.inputs)
+    return inputs / max(1, effort.of(part.node))

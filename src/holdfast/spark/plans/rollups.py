@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_groups import AskedGroups
@@ -96,11 +95,7 @@ class RollupPlans:
             fine: the groups, whose texts may mean something else where columns are called
                 otherwise; its columns stand in their order.
         """
-        try:
-            groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
-        except AnalysisException:
-            # What has other names elsewhere, or is no SQL.
-            return None
+        groups = self._grouped(query, grouped, fine.by.values(), fine.measures.values())
         if groups is None or not self._in_jvm.isAsked(*self._written(query, grouped), groups):
             return None
         return self._bridge.read(groups)
@@ -187,10 +182,10 @@ class RollupPlans:
 
 
 def _pairs(
-    texts: Sequence[str], values: Callable[[int], float | None]
+    texts: Sequence[str], values: Callable[[str], float | None]
 ) -> Iterator[tuple[str, float | None]]:
     """Expressions, each with how many values it may have."""
     for place in range(0, len(texts), _OF_EXPRESSION):
         text, kind, number, columns = texts[place : place + _OF_EXPRESSION]
-        counts = [values(int(column)) for column in columns.split()]
+        counts = [values(column) for column in columns.split()]
         yield text, guess_values(kind, float(number) if number else None, counts)

@@ -95,6 +95,10 @@ class SizeEstimates:
             )
         return found
 
+    def rows(self, node: CanonicalNode) -> float:
+        """How many rows a node of the query has, by a guess."""
+        return self._guess(node).rows
+
     def share_of(self, node: CanonicalNode, places: Collection[int]) -> float:
         """Which part of a node's bytes some of its columns have.
 

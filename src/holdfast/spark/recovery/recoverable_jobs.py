@@ -53,6 +53,7 @@ class RecoverableJobs:
         storage_of: where the partitions of a start are kept.
         records: where jobs are recorded.
         settings: how they are recovered.
+        on_end: called once the program has ended, and no next start goes on with it.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery".
     """
@@ -64,12 +65,14 @@ class RecoverableJobs:
         storage_of: StorageOf,
         records: HighAvailabilityStorage,
         settings: RecoverySettings,
+        on_end: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._master = master
         self._storage_of = storage_of
         self._records = records
         self._settings = settings
+        self._on_end = on_end
         self._queries = OptimizedQueries(engine.spark, engine.bridge)
         self._snapshots = SourceSnapshots(engine.spark, engine.bridge)
         self._inputs = RunInputs(self._snapshots, records.done_jobs)
@@ -193,7 +196,8 @@ class RecoverableJobs:
                     self._end(recoverable, status)
             for sinks, start in () if interrupted else unrecorded:
                 _forget(sinks, start)
-            self._records.close(interrupted=interrupted)
+            if self._records.close(interrupted=interrupted):
+                self._on_end()
 
     def _begun(
         self, request: JobRequest[Query], sink: str | None, stream: StreamIdentity | None

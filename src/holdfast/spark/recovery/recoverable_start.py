@@ -296,4 +296,4 @@ class RecoverableStart:
                 self._shuffles.close()
         except (Py4JError, OSError):
             # Spark is gone, and keeps nothing any more.
-            logger.info("shuffle files were retained until Spark stopped")
+            logger.debug("shuffle files were retained until Spark stopped")

@@ -200,7 +200,7 @@ def remove_garbage(root: Path) -> list[Path]:
     for path in garbage_in(root):
         _remove(path)
         removed.append(path)
-        logger.info("removed %s of an application that has ended", path)
+        logger.debug("removed %s of an application that has ended", path)
     return removed
 
 

@@ -112,7 +112,7 @@ class RecoveryStarts:
             for path in lying:
                 # Tasks of an earlier start that still write there write for nobody.
                 if application_of_directory(path) not in claimed | known:
-                    logger.info("removed %s, which is not claimed by any start of a job", path)
+                    logger.debug("removed %s, which is not claimed by any start of a job", path)
                     remove_start(path)
         except FileNotFoundError:
             # Nobody has kept anything here yet.
