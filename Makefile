@@ -100,7 +100,7 @@ test-versions: $(VERSIONS:%=$(FOR_VERSIONS)%/.complete) ## Run the Spark part of
 bench-cache: setup ## Measure cache() against persist, checkpoint and Parquet by hand
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.cache $(ARGS)
 
-bench-attach: setup ## Measure what an attached session costs where nothing can be read
+bench-attach: setup ## Measure what an attached session costs beside plain Spark (ARGS="--only readers")
 	@$(WITH_JAVA) && $(BIN)/python -m benchmarks.attach $(ARGS)
 
 bench-taskexecutor: setup ## Measure task executors against nginx and local files

@@ -1,4 +1,7 @@
-"""`python -m benchmarks.attach`: what an attached session costs where nothing can be read."""
+"""`python -m benchmarks.attach`: what an attached session costs beside plain Spark.
+
+Where nothing can be read, and where what is cached is first read by MLlib or by a stream.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import tpch
-from benchmarks.attach import nothing_kept, start
+from benchmarks.attach import first_readers, nothing_kept, start
 from benchmarks.attach.sides import sides
 from benchmarks.figure_report import write
 
-PARTS = ("start", "trivial", "planning", "tpch")
+PARTS = ("start", "trivial", "planning", "tpch", "readers")
 
 
 def main() -> int:
@@ -36,11 +39,14 @@ def main() -> int:
                 figures += nothing_kept.trivial(both, arguments.counts)
             if "planning" in parts:
                 figures += nothing_kept.planning(both, arguments.rounds)
-            if "tpch" in parts:
+            if {"tpch", "readers"}.intersection(parts):
                 data = tpch.generate(arguments.output / "data", arguments.scale)
                 for session in (both.plain, both.attached):
                     tpch.register(session, data)
+            if "tpch" in parts:
                 figures += nothing_kept.queries(both, arguments.rounds)
+            if "readers" in parts:
+                figures += first_readers.measure(both, arguments.rounds, Path(temporary).resolve())
     write(figures, arguments.output / "attach.json")
     return 0
 

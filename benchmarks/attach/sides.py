@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import holdfast
+from holdfast.cli.local_cluster.process_tree import descendants
 
 
 @dataclass
@@ -34,21 +36,27 @@ class Sides:
         self.attached = holdfast.attach(self.plain.newSession(), self.config)
 
     def ratios(
-        self, step: Callable[[SparkSession], object], rounds: int, warm_ups: int = 1
+        self,
+        step: Callable[[SparkSession], object],
+        rounds: int,
+        warm_ups: int = 1,
+        measured: Callable[[Callable[[], object]], float] | None = None,
     ) -> tuple[list[float], list[float]]:
-        """How long a step takes on each side, by turns, in seconds.
+        """What a step takes on each side, by turns, in seconds.
 
         Args:
             step: given a session.
             rounds: that count.
             warm_ups: that don't.
+            measured: what a step takes; how long, by default.
         """
+        measured = measured or seconds
         plain, attached = [], []
         for number in range(-warm_ups, rounds):
             pair = [(plain, self.plain), (attached, self.attached)]
             # Whoever comes second finds files and classes warm.
             for times, session in pair if number % 2 else reversed(pair):
-                taken = seconds(lambda session=session: step(session))
+                taken = measured(lambda session=session: step(session))
                 if number >= 0:
                     times.append(taken)
         return plain, attached
@@ -59,6 +67,23 @@ def seconds(step: Callable[[], object]) -> float:
     started = time.perf_counter()
     step()
     return time.perf_counter() - started
+
+
+def cpu_seconds(step: Callable[[], object]) -> float:
+    """What something takes of the processors: in this process, in Spark's and in its workers."""
+    started = _of_processors()
+    step()
+    return _of_processors() - started
+
+
+def _of_processors() -> float:
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        with suppress(OSError):
+            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+            # Its own, and that of children that have ended.
+            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -489,7 +489,7 @@ def test_nothing_of_ours_costs_the_answer_of_a_query(
     def failing(*args: Any) -> Any:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(session.holdfast._master, "hand_out", failing)
+    monkeypatch.setattr(session.holdfast._master, "prepare", failing)
     assert by_day(session)._jdf.javaRDD().count() == 7
     assert "a query runs without kept results" in caplog.text
 

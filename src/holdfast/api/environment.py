@@ -48,6 +48,7 @@ from holdfast.api.table_session import (
     become_plain_session,
     become_table_session,
     plain_session,
+    session_over,
     table_session,
 )
 from holdfast.config import (
@@ -106,6 +107,7 @@ from holdfast.spark.plans.possible_parts import PossibleParts
 from holdfast.spark.plans.shapes import shapes
 from holdfast.spark.plans.stored_by_spark import StoredBySpark
 from holdfast.spark.program_environment import program_environment
+from holdfast.spark.query_rule import Run
 from holdfast.spark.row_comparison import SparkResultVerifier
 from holdfast.spark.session_settings import session_inputs, settings_below
 from holdfast.spark.source_versions import SourceAccess, SourceVersions
@@ -1070,16 +1072,17 @@ class Environment(StreamEnvironment):
 
         return alone
 
-    def _substitute(self, plan: Any, is_executed: bool) -> Any:
+    def _substitute(self, plan: Any, run: Run) -> Any:
         """The plan of a query that no table runs, with what is kept substituted.
 
         Args:
             plan: the JVM's analyzed plan.
-            is_executed: whether a command runs it now, so that what is missing is produced.
+            run: how it is run; if it is, what is missing is produced first.
         """
         query = self._stored_by_spark.fixed(self._bridge.read(plan))
-        request = JobRequest("sql", query, query.root, session_inputs(self._plain))
-        if not is_executed:
+        inputs = session_inputs(session_over(self._plain, run.session()))
+        request = JobRequest("sql", query, query.root, inputs)
+        if not run.isExecuted():
             dataframe: ParentDataFrame = self._master.hand_out(request)
         else:
             dataframe, result = self._master.prepare(request)

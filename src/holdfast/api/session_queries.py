@@ -12,12 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.spark.failures import is_cancelled
-from holdfast.spark.query_rule import QueryRule
+from holdfast.spark.query_rule import QueryRule, Run
 
 logger = logging.getLogger(__name__)
 
-Substitute = Callable[[Any, bool], Any]
-"""Given a query's plan, and whether what it lacks is to be produced: the plan to be run."""
+Substitute = Callable[[Any, Run], Any]
+"""Given a query's plan, and how it is run: the plan to be run."""
 
 
 class SessionQueries:
@@ -49,12 +49,12 @@ class SessionQueries:
         with self._rule.left_alone():
             yield
 
-    def _replaced(self, plan: Any, is_executed: bool) -> Any:
+    def _replaced(self, plan: Any, run: Run) -> Any:
         """The plan that Spark is to run instead of a query's own; or an error that ends it."""
         try:
             if not self._may_match(plan):
                 return plan
-            return self._substitute(plan, is_executed)
+            return self._substitute(plan, run)
         except (PySparkException, Py4JJavaError) as error:
             # What the user has stopped is not to be computed in another way.
             if is_cancelled(error):

@@ -195,8 +195,8 @@ class Table(DataFrame):
         """Returns this table with its plan truncated, saved in the checkpoint directory.
 
         Args:
-            eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
-                job of Holdfast, so that it is computed from the original plan.
+            eager: Save it now, in a job. Otherwise Spark saves it on first use; cached
+                computations that it needs are computed and kept now, as `rdd` does.
 
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
 
@@ -212,8 +212,8 @@ class Table(DataFrame):
         """Returns this table with its plan truncated, saved in the executors.
 
         Args:
-            eager: Save it now, in a job. Otherwise Spark saves it on first use, outside of any
-                job of Holdfast, so that it is computed from the original plan.
+            eager: Save it now, in a job. Otherwise Spark saves it on first use; cached
+                computations that it needs are computed and kept now, as `rdd` does.
             storageLevel: How the executors store it; Spark's default when not given.
 
         Source: FLIP-36, phase 1 (a job replaces a node by what is kept of it).
@@ -232,9 +232,9 @@ class Table(DataFrame):
         if eager:
             cut = self._holdfast_context.run_action(self, name, cut_off)
         else:
-            # What a lazy checkpoint reads may be gone by the time it is computed.
+            prepared = self._holdfast_context.prepare(self, name)
             with self._holdfast_context.left_alone():
-                cut = cut_off(self._holdfast_context.plain(self))
+                cut = cut_off(prepared)
         return as_table(self._holdfast_context, cut)
 
     @property
@@ -294,8 +294,8 @@ class Table(DataFrame):
     def to_dataframe(self) -> ParentDataFrame:
         """Returns the plain DataFrame, with kept results substituted. Runs nothing.
 
-        Its jobs are Spark's own: they keep nothing. What it reads stays as long as this DataFrame,
-        or one derived from it, exists and the environment is open.
+        Its jobs are Spark's own: they keep nothing, unless the session is attached. What it reads
+        stays as long as this DataFrame, or one derived from it, exists and the environment is open.
 
         Returns:
             A DataFrame with this table's schema.

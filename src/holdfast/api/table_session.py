@@ -78,8 +78,7 @@ class TableSession(SparkSession):
                 SparkSession._activeSession = self.holdfast.spark
 
     def newSession(self) -> SparkSession:
-        made = plain_session(self)
-        made._jsparkSession = self._jsparkSession.newSession()
+        made = session_over(self, self._jsparkSession.newSession())
         return self.holdfast.session_beside(made)
 
     @releasing
@@ -96,6 +95,18 @@ def plain_session(spark: SparkSession) -> SparkSession:
         spark: Any classic session.
     """
     return _twin(spark, SparkSession)
+
+
+def session_over(spark: SparkSession, in_jvm: Any) -> SparkSession:
+    """Returns PySpark's own session over another session of the JVM.
+
+    Args:
+        spark: Any classic session of the same Spark.
+        in_jvm: The JVM's session.
+    """
+    made = plain_session(spark)
+    made._jsparkSession = in_jvm
+    return made
 
 
 def table_session(spark: SparkSession, environment: Environment) -> TableSession:

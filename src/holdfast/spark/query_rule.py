@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from py4j.protocol import Py4JError
 from pyspark import java_gateway
@@ -15,20 +15,32 @@ from holdfast.spark.source_versions import written_tables
 
 # For so long there may be no sign of what was asked: to read a plan takes moments.
 _PATIENCE_SECONDS = 60.0
-# Where a command has what is missing produced, that waits for what others produce, and publishes.
+# Where a query runs, that waits for what it produces, and for what others produce, and publishes.
 _TIMES_WITH_COMMANDS = 10
+
+
+class Run(Protocol):
+    """How the JVM runs a query."""
+
+    def isExecuted(self) -> bool:
+        """Whether it runs now; otherwise it is shown, or measured."""
+
+    def session(self) -> Any:
+        """The JVM's session that it runs in."""
 
 
 class QueryRule:
     """A rule of a session's that asks Python for the plan to run in the place of each query.
 
+    Spark's copies of the session, in which it runs streams, have it as well.
+
     Args:
         spark: a classic session.
-        asked: given a query's analyzed plan, and whether a command runs it now; gives the plan to
-            run in its place, or a throwable of the JVM's, which ends the query.
+        asked: given a query's analyzed plan, and how it is run; gives the plan to run in its place,
+            or a throwable of the JVM's, which ends the query.
         patience_seconds: without a sign of it for so long, a query runs as it is written. Calls of
-            the JVM are signs, as long as they take. Where a command has something produced, it is
-            ten times as long.
+            the JVM are signs, as long as they take. Where a query runs, so that something may be
+            produced, it is ten times as long.
 
     Raises:
         UnsupportedSparkError: when the session takes no such rule.
@@ -37,7 +49,7 @@ class QueryRule:
     def __init__(
         self,
         spark: SparkSession,
-        asked: Callable[[Any, bool], Any],
+        asked: Callable[[Any, Run], Any],
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
         cast(Any, java_gateway).ensure_callback_server_started(
@@ -72,13 +84,13 @@ class QueryRule:
 class _Asked:
     """What the JVM calls, in a thread of Python's."""
 
-    def __init__(self, asked: Callable[[Any, bool], Any]) -> None:
+    def __init__(self, asked: Callable[[Any, Run], Any]) -> None:
         self._asked = asked
 
     def apply(self, plan: Any, run: Any) -> Any:
         run.enter()
         try:
-            return self._asked(plan, run.isExecuted())
+            return self._asked(plan, run)
         finally:
             try:
                 run.leave()

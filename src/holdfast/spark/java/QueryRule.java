@@ -38,24 +38,50 @@ import org.slf4j.LoggerFactory;
 import py4j.ClientServerConnection;
 import py4j.Gateway;
 import py4j.PythonClient;
+import scala.Function2;
 import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractFunction2;
 
-/** Asks what to run in the place of each query of a session, those inside of commands included. */
+/**
+ * Asks what to run in the place of each query of a session, those inside of commands included, and
+ * of the copies of the session in which Spark runs its streams.
+ */
 public final class QueryRule extends Rule {
+    /** What a query is planned by, whatever for. */
+    static final String[] PLANNING = {
+        "holdfast.",
+        "java.",
+        "org.apache.spark.JobArtifactSet",
+        "org.apache.spark.sql.SparkSession",
+        "org.apache.spark.sql.artifact.",
+        "org.apache.spark.sql.catalyst.QueryPlanningTracker",
+        "org.apache.spark.sql.catalyst.rules.",
+        "org.apache.spark.sql.classic.SparkSession",
+        "org.apache.spark.sql.execution.QueryExecution",
+        "org.apache.spark.sql.execution.SQLExecution",
+        "org.apache.spark.sql.execution.streaming.",
+        "org.apache.spark.sql.internal.SQLConf",
+        "org.apache.spark.util.",
+        "scala.",
+    };
+
+    final SparkSession session;
     final SessionState state;
+    /** Of the session that this one's is a copy of; this one itself where it is none. */
+    final QueryRule first;
     volatile BiFunction asked;
     final SparkContext context;
     final Consumer written;
     final int patience;
     final int patienceWithCommands;
-    final ThreadLocal alone = new ThreadLocal();
+    final ThreadLocal alone;
 
     /** How many answers are late: until they have come, nothing is asked. */
-    final AtomicInteger late = new AtomicInteger();
+    final AtomicInteger late;
 
     /**
      * @param session whose queries are looked at
@@ -68,8 +94,24 @@ public final class QueryRule extends Rule {
         this.written = written;
         this.patience = patience;
         this.patienceWithCommands = patienceWithCommands;
+        this.session = session;
         this.state = session.sessionState();
         this.context = session.sparkContext();
+        this.first = this;
+        this.alone = new ThreadLocal();
+        this.late = new AtomicInteger();
+    }
+
+    QueryRule(QueryRule first, SparkSession copy, SessionState state) {
+        this.written = first.written;
+        this.patience = first.patience;
+        this.patienceWithCommands = first.patienceWithCommands;
+        this.session = copy;
+        this.state = state;
+        this.context = first.context;
+        this.first = first;
+        this.alone = first.alone;
+        this.late = first.late;
     }
 
     /**
@@ -84,7 +126,7 @@ public final class QueryRule extends Rule {
     }
 
     public TreeNode apply(TreeNode node) {
-        if (asked == null || !(node instanceof LogicalPlan)) {
+        if (first.asked == null || !(node instanceof LogicalPlan)) {
             return node;
         }
         LogicalPlan plan = (LogicalPlan) node;
@@ -100,7 +142,7 @@ public final class QueryRule extends Rule {
     LogicalPlan instead(LogicalPlan plan) {
         if (!(plan instanceof Command)) {
             // What Spark's cache looks up, it knows as it was written.
-            return isBelow(".CacheManager") ? plan : replaced(plan, false);
+            return isBelow(".CacheManager") ? plan : replaced(plan, isRun());
         }
         boolean isExecuted = !isExplained();
         if (plan instanceof RowLevelWrite) {
@@ -233,7 +275,7 @@ public final class QueryRule extends Rule {
         Run run = new Run(this, isExecuted, context.getLocalProperties());
         leaveAlone();
         try {
-            found = asked.apply(query, run);
+            found = first.asked.apply(query, run);
         } catch (RuntimeException error) {
             // Python is about to end, or doesn't answer in time: the query runs as it is.
             run.giveUp();
@@ -265,7 +307,7 @@ public final class QueryRule extends Rule {
     /** What this thread asks Python over, which answers over it and calls back; null if unknown. */
     Socket connection() {
         try {
-            Object handler = Proxy.getInvocationHandler(asked);
+            Object handler = Proxy.getInvocationHandler(first.asked);
             Field field = handler.getClass().getDeclaredField("gateway");
             field.setAccessible(true);
             Object client = ((Gateway) field.get(handler)).getCallbackClient();
@@ -280,28 +322,63 @@ public final class QueryRule extends Rule {
         return null;
     }
 
-    /** Takes the rule out of the session. */
+    /** Takes the rule out of the session, and leaves its copies alone. */
     public void remove() throws Exception {
         asked = null;
         set(null);
     }
 
-    /** Replaces this rule among those of the session. */
+    /** Replaces the rule of the session, or of the one that it is a copy of. */
     void set(QueryRule instead) throws Exception {
-        Field field = SessionState.class.getDeclaredField("planNormalizationRules");
-        field.setAccessible(true);
         List rules = new ArrayList();
-        Iterator each = ((Seq) field.get(state)).iterator();
+        Iterator each = state.planNormalizationRules().iterator();
         while (each.hasNext()) {
             Object rule = each.next();
-            if (rule != this) {
+            if (!(rule instanceof QueryRule)) {
                 rules.add(rule);
             }
         }
         if (instead != null) {
             rules.add(instead);
         }
-        field.set(state, CollectionConverters.asScala(rules).toSeq());
+        field("planNormalizationRules").set(state, seq(rules));
+        Field copies = field("createClone");
+        Function2 copied = (Function2) copies.get(state);
+        if (copied instanceof Copied) {
+            copied = ((Copied) copied).bySpark;
+        }
+        copies.set(state, instead == null ? copied : new Copied(copied, instead));
+    }
+
+    static Field field(String name) throws Exception {
+        Field field = SessionState.class.getDeclaredField(name);
+        field.setAccessible(true);
+        return field;
+    }
+
+    /** From a new session, and the state of the one that it is a copy of, to its own state. */
+    static final class Copied extends AbstractFunction2 {
+        final Function2 bySpark;
+        final QueryRule rule;
+
+        Copied(Function2 bySpark, QueryRule rule) {
+            this.bySpark = bySpark;
+            this.rule = rule;
+        }
+
+        public Object apply(Object session, Object state) {
+            SessionState copy = (SessionState) bySpark.apply(session, state);
+            // Others are made by those who see to what their queries read.
+            if (rule.alone.get() == null && isBelow(".StreamExecution")) {
+                QueryRule ofCopy = new QueryRule(rule.first, (SparkSession) session, copy);
+                try {
+                    ofCopy.set(ofCopy);
+                } catch (Exception error) {
+                    LoggerFactory.getLogger("holdfast").debug("a stream runs as it is", error);
+                }
+            }
+            return copy;
+        }
     }
 
     /** How a query is run that Python is asked about, in a thread of Python's. */
@@ -320,9 +397,14 @@ public final class QueryRule extends Rule {
             this.properties = properties;
         }
 
-        /** Whether a command runs it now; otherwise somebody may, or may not. */
+        /** Whether it runs now; otherwise somebody may run it, or may not. */
         public boolean isExecuted() {
             return isExecuted;
+        }
+
+        /** Where it runs: in the session that is looked at, or in a copy of it. */
+        public SparkSession session() {
+            return rule.session;
         }
 
         /** Jobs of this thread are of the groups and tags that the query's are of. */
@@ -370,6 +452,34 @@ public final class QueryRule extends Rule {
                     "a query runs as it is written, without kept results: there was no answer in"
                         + " time as to which there are");
         }
+    }
+
+    /** Whether Spark plans the query of this thread to run it, which nothing but the callers says. */
+    static boolean isRun() {
+        StackTraceElement[] callers = Thread.currentThread().getStackTrace();
+        for (int index = 0; index < callers.length; index++) {
+            String name = callers[index].getClassName();
+            String method = callers[index].getMethodName();
+            if (method.startsWith("withNewExecutionId")
+                    || method.equals("toRdd")
+                    || name.endsWith(".MicroBatchExecution")
+                    || name.endsWith(".ContinuousExecution")) {
+                return true;
+            }
+            if (!isOfPlanning(name)) {
+                return false;
+            }
+        }
+        return false;
+    }
+
+    static boolean isOfPlanning(String name) {
+        for (int index = 0; index < PLANNING.length; index++) {
+            if (name.startsWith(PLANNING[index])) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Whether the query is only shown, which nothing but the callers says. */
