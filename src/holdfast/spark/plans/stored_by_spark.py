@@ -52,6 +52,18 @@ class StoredBySpark:
         handles = {handle for handle, found in enumerate(stored) if found == "part"}
         return replace(query, root=with_fixed_parts(query.root, handles))
 
+    def has(self, query: Query) -> bool:
+        """Whether Spark has stored the query itself.
+
+        Args:
+            query: any query of the session.
+        """
+        if not self.has_any():
+            return False
+        with self._left_alone():
+            found = self._stored.lookupCachedData(self._spark._jsparkSession, query.plan)
+        return bool(found.isDefined())
+
     def has_part_of(self, query: Query) -> bool:
         """Whether Spark has stored the query, or anything that it is made of.
 
