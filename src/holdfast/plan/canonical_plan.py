@@ -29,6 +29,9 @@ class CanonicalNode:
         reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
             be run by itself.
         layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        scan_sensitive: which rows come out depends on which columns and conditions reach readers
+            of what it is made of, and so on all that is above. What is kept of it are the rows that
+            it has when it is run alone: only a `cache()` of the program asks for these.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
         of_session: what it reads itself is known in this session alone.
@@ -49,6 +52,7 @@ class CanonicalNode:
     ordered: bool
     reach: int
     layout_sensitive: bool
+    scan_sensitive: bool = False
     replaceable: bool = True
     doubts: tuple[str, ...] = ()
     of_session: bool = False
