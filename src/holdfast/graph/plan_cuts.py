@@ -15,8 +15,9 @@ from holdfast.plan.validity import Validity
 
 MIB = 1 << 20
 
-# Their shuffles may be by range.
+# Spark has readers give what these ask for.
 _ABOVE_READERS = frozenset({"Filter", "LogicalRelation", "Project"})
+# Their shuffles may be by range.
 _BY_RANGE = frozenset({"Sort", "RepartitionByExpression"})
 
 
