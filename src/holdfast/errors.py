@@ -42,7 +42,7 @@ class ConfigurationError(HoldfastError, ValueError):
 
 
 class UnsupportedTypeError(HoldfastError, TypeError):
-    """A table to be cached has a column that Parquet cannot store.
+    """A table to be cached for longer has a column that Spark can't keep in Parquet.
 
     Args:
         column: the column's name.
@@ -52,7 +52,7 @@ class UnsupportedTypeError(HoldfastError, TypeError):
     def __init__(self, column: str, data_type: str) -> None:
         super().__init__(
             f"column {column!r} of type {data_type} can't be kept: Spark can't write this type to "
-            "Parquet. Cast or drop the column before cache()."
+            "Parquet and read it again. Cast or drop the column before cache()."
         )
         self.column = column
         self.data_type = data_type

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.plan import determinism, expressions, sources
+from holdfast.plan import canonicalizer, determinism, expressions, sources
 from holdfast.plan.module_encoder import ModuleEncoder
 from holdfast.plan.reach_encoder import ReachEncoder
 from holdfast.runtime import job_master
@@ -99,6 +100,13 @@ def _nothing_throws() -> None:
     expressions.never_throws = lambda name: True
 
 
+def _all_readers_read_alike() -> None:
+    real = canonicalizer.canonical_source
+    canonicalizer.canonical_source = lambda operator, context: replace(  # type: ignore[attr-defined]
+        real(operator, context), scan_sensitive=False
+    )
+
+
 UNFIXED: dict[str, Callable[[], None]] = {
     "1": _filters_of_zeros_are_pushed,
     "2": _whatever_was_cached_is_produced,
@@ -112,5 +120,6 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "a": _order_does_not_count,
     "b": _partitions_have_no_values,
     "t": _nothing_throws,
+    "c": _all_readers_read_alike,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""

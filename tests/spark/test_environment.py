@@ -207,7 +207,7 @@ def test_what_cannot_be_cached_is_not_cached(env: Environment) -> None:
     assert not stream.is_cached
     unsupported = env.sql("SELECT make_interval(1) AS period")
     with pytest.raises(UnsupportedTypeError, match="'period' of type INTERVAL"):
-        unsupported.cache()
+        unsupported.cache("7 d")
     assert not unsupported.is_cached
     assert unsupported.count() == 1
     assert env.list_cached() == []

@@ -543,18 +543,64 @@ UNKEEPABLE = {
 
 
 @pytest.mark.parametrize(("query", "name"), UNKEEPABLE.values(), ids=UNKEEPABLE.keys())
-def test_what_parquet_cannot_hold_is_refused_at_cache(
+def test_what_parquet_cannot_hold_is_in_sparks_own_cache(
     spark: SparkSession, env: Environment, settings: Any, query: str, name: str
 ) -> None:
     with settings({"spark.sql.legacy.interval.enabled": "false"}):
         table = env.sql(query)
         with pytest.raises(UnsupportedTypeError) as refused:
-            table.cache()
-    assert refused.value.column == "odd"
-    assert refused.value.data_type.replace(":", ": ").replace("  ", " ") == name
-    assert "'odd'" in str(refused.value)
+            table.cache("7 d")
+        assert refused.value.column == "odd"
+        assert refused.value.data_type.replace(":", ": ").replace("  ", " ") == name
+        assert env.list_cached() == []
+        with table.cache() as hot:
+            assert hot.count() == 1
+            (listed,) = env.list_cached()
+            assert listed.not_kept_by_holdfast is not None
+            assert "'odd'" in listed.not_kept_by_holdfast
+            assert listed.dataset_id is None
+            assert spark._jsparkSession.sharedState().cacheManager().numCachedEntries() == 1
     assert env.list_cached() == []
-    assert table.count() == 1
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_cache_fixes_what_is_different_each_time_whatever_its_type(
+    spark: SparkSession, env: Environment
+) -> None:
+    hot = env.sql(
+        "SELECT CAST(current_time() AS STRING) AS t, make_interval(1) AS odd, uuid() AS u"
+    )
+    hot.cache()
+    first = hot.select("t", "u").collect()
+    assert hot.select("t", "u").collect() == first
+    spark.catalog.clearCache()
+    assert env.list_cached() == []
+
+
+POINT = "ST_GeomFromWKB(X'0101000000000000000000F03F0000000000000040', 4326)"
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        # Spark caches no times where they are not enabled, and no geometries at all.
+        ("SELECT current_time() AS v, id FROM range(3)", "v IS NULL"),
+        (f"SELECT CAST({POINT} AS GEOMETRY(ANY)) AS v, id FROM range(3)", "ST_Srid(v)"),
+    ],
+    ids=["a time", "any geometry"],
+)
+def test_what_no_cache_can_hold_is_computed(
+    env: Environment, settings: Any, query: str, asked: str
+) -> None:
+    with settings({"spark.sql.geospatial.enabled": "true"}):
+        hot = env.sql(query).cache()
+        expected = plain(env.sql(query)).selectExpr(asked).collect()
+        for _ in range(2):
+            assert hot.count() == 3
+            assert hot.selectExpr(asked).collect() == expected
+            assert env.sql(query).selectExpr(asked).collect() == expected
+        (listed,) = env.list_cached()
+        assert "computed" in (listed.not_kept_by_holdfast or "")
 
 
 def test_few_values_are_kept_in_dictionaries(env: Environment) -> None:

@@ -95,6 +95,15 @@ def test_what_leaves_little_of_its_files_is_kept() -> None:
     assert plan.cuts(root) == ["filter"]
 
 
+def test_a_reader_that_gives_what_it_is_asked_for_stays_below_what_asks_it() -> None:
+    for is_sensitive, cuts in ((False, ["Filter"]), (True, [])):
+        plan = Plan()
+        scan = plan.node("LogicalRelation", size=1000, work=1000)
+        some = replace(plan.node("Filter", scan, size=2), scan_sensitive=is_sensitive)
+        shuffled = plan.node("join", some, size=900, work=3000, shuffles=True)
+        assert plan.cuts(plan.node("answer", shuffled)) == cuts
+
+
 def test_what_the_files_of_a_kept_shuffle_hold_is_not_kept_beside_them() -> None:
     plan, root = below_a_shuffle("join")
     assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == []

@@ -22,6 +22,7 @@ GATHERS = frozenset(LOGICAL + name for name in ("Aggregate", "Distinct", "Dedupl
 """Operators that gather rows."""
 # They leave rows as they are.
 _ONE_ROW_EACH = frozenset(LOGICAL + name for name in ("Project", "SubqueryAlias", "View"))
+_SENSITIVE = "in doubt: the query's rows depend on which columns and conditions reach a reader"
 # Computing all of a part's rows takes more in joins and shuffles, but reads the same files.
 _SHARE_OF_ROWS = 0.5
 _LEAST_USED = 0.01
@@ -100,6 +101,9 @@ def parts_and_refusals(
     Returns:
         of the latter, the topmost one for each reason why it is never kept unasked.
     """
+    if root.scan_sensitive:
+        # Beside something kept, Spark may push other conditions down to such a reader.
+        return (), {_SENSITIVE: root}
     search = _Search(root, operators, inputs, template)
     return search.below(root), search.refused
 

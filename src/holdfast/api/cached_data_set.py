@@ -47,6 +47,8 @@ class CachedDataSet:
         saved_seconds: about how much longer all but that one would have taken without.
         matches_only_itself: the reasons why the same query written again would be another
             computation, if any.
+        not_kept_by_holdfast: why Spark's own cache has it, or nothing has; None where Holdfast
+            keeps it, or is going to.
     """
 
     computes: str
@@ -61,6 +63,7 @@ class CachedDataSet:
     hits: int
     saved_seconds: float
     matches_only_itself: tuple[str, ...]
+    not_kept_by_holdfast: str | None = None
 
 
 class CachedDataSets(list[CachedDataSet]):
@@ -99,6 +102,10 @@ class CachedDataSets(list[CachedDataSet]):
             f"{each.computes}: only this very table reads it: {why}"
             for each in self
             for why in each.matches_only_itself
+        ] + [
+            f"{each.computes}: {each.not_kept_by_holdfast}"
+            for each in self
+            if each.not_kept_by_holdfast is not None
         ]
         return self.summary(), _HEADINGS, [_cells(each) for each in self], notes
 
@@ -108,6 +115,7 @@ def cached_data_set(
     dataset_id: IntermediateDataSetID | None,
     entry: KeptResult | None,
     doubts: tuple[str, ...],
+    why_not: str | None = None,
 ) -> CachedDataSet:
     """What is listed of a computation.
 
@@ -116,10 +124,11 @@ def cached_data_set(
         dataset_id: of what is kept; None where nothing is.
         entry: the same in the book of results.
         doubts: why the computation matches only itself, if it does.
+        why_not: why Holdfast doesn't keep it, if that is so.
     """
     if entry is None:
         name, digest = computation.name, computation.digest
-        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, 0.0, doubts)
+        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, 0.0, doubts, why_not)
     return CachedDataSet(
         computation.name,
         computation.digest,
@@ -138,7 +147,8 @@ def cached_data_set(
 
 def _cells(listed: CachedDataSet) -> tuple[str, ...]:
     if listed.dataset_id is None or listed.since is None:
-        return (listed.computes, "not kept yet", "", "", "", "", "", "")
+        state = "not kept yet" if listed.not_kept_by_holdfast is None else "not kept, see below"
+        return (listed.computes, state, "", "", "", "", "", "")
     since = listed.since.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     numbers = (f"{each:,}" for each in (listed.partitions, listed.rows, listed.bytes))
     jobs = f"{listed.hits:,} job" + ("" if listed.hits == 1 else "s")

@@ -180,15 +180,14 @@ class TableContext(Protocol):
         """
 
     def persist(self, table: Table, level: StorageLevel, name: str | None = None) -> Table:
-        """Does what :meth:`cache` does, or has Spark do it on an attached session where it can't.
+        """Does what :meth:`cache` does, or has Spark do it where it can't.
+
+        It does so with a type that can't be kept, and on an attached session with anything else.
 
         Args:
             table: The table to keep.
             level: What was asked for.
             name: What the program calls it.
-
-        Raises:
-            holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
         """
 
     def uncache(self, table: Table) -> None:

@@ -96,7 +96,7 @@ from holdfast.spark.catalyst_bridge import CatalystBridge, Query
 from holdfast.spark.compatibility import check
 from holdfast.spark.failures import is_cancelled, last_error_logged
 from holdfast.spark.interruptible import is_interrupt
-from holdfast.spark.keepable_types import check_keepable
+from holdfast.spark.keepable_types import check_keepable, is_storable_by_spark
 from holdfast.spark.known_plans import KnownPlans
 from holdfast.spark.live_shuffles import WatchedQueries
 from holdfast.spark.local_session import local_session
@@ -132,6 +132,7 @@ T = TypeVar("T")
 _NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "alembic.command", "pyarrow.parquet")
 # Of past queries, what recurs is looked for in the last ones.
 _MOST_PAST = 1_000
+_NOWHERE = "a column's type can neither be kept nor be held by Spark's own cache: it is computed"
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
 
@@ -203,6 +204,7 @@ class Environment(StreamEnvironment):
         self._stream_lock = threading.RLock()
         self._made_sealing: stream_sealing.StreamSealing | None = None
         self._levels: dict[str, StorageLevel] = {}
+        self._not_kept: dict[str, tuple[CachedComputation[Query], str]] = {}
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
             lambda wanted: result_book(
                 self.configuration,
@@ -458,6 +460,10 @@ class Environment(StreamEnvironment):
             listed += [cached_data_set(computation, *each, doubts) for each in kept]
             if not kept:
                 listed.append(cached_data_set(computation, None, None, doubts))
+        for computation, why in list(self._not_kept.values()):
+            # Spark's own cache may have been emptied since.
+            if why == _NOWHERE or self._stored_by_spark.has(computation.query):
+                listed.append(cached_data_set(computation, None, None, (), why))
         return listed
 
     def ui(self, *, port: int = 0, read_only: bool = False) -> page.Page:
@@ -499,6 +505,9 @@ class Environment(StreamEnvironment):
         Source: FLIP-36, "Step 3: Clean up".
         """
         self._followed.close()
+        while self._not_kept:
+            _, (computation, _) = self._not_kept.popitem()
+            self._bridge.dataframe(computation.query.plan).unpersist()
         self._release(self._manager.invalidate_all())
 
     @property
@@ -814,15 +823,13 @@ class Environment(StreamEnvironment):
         return cast(CachedTable, table)
 
     def persist(self, table: Table, level: StorageLevel, name: str | None = None) -> Table:
-        """Does what `cache` does, or has Spark do it on an attached session where we can't."""
+        """Does what `cache` does; Spark's own cache has what can't be kept, and on an attached
+        session all else that Holdfast can't cache."""
         try:
             cached = self.cache(table, name=name)
-        except (
-            EnvironmentClosedError,
-            UnsupportedPlanError,
-            UnsupportedSparkError,
-            UnsupportedTypeError,
-        ) as error:
+        except UnsupportedTypeError as error:
+            return self._left_to_spark(table, level, name, f"held by Spark's own cache: {error}")
+        except (EnvironmentClosedError, UnsupportedPlanError, UnsupportedSparkError) as error:
             if not self.is_attached:
                 raise
             if not self._is_closed:
@@ -832,9 +839,28 @@ class Environment(StreamEnvironment):
         cached.is_cached = True
         return cached
 
+    def _left_to_spark(
+        self, table: Table, level: StorageLevel, name: str | None, why: str
+    ) -> CachedTable:
+        """Has Spark's own cache hold what can't be kept, if that can."""
+        try:
+            query = self._known_plans.query(table)
+        except (UnsupportedPlanError, UnsupportedSparkError):
+            return cast(CachedTable, table._holdfast_persisted(level))
+        table.__class__ = CachedTable
+        if is_storable_by_spark(self._plain, table):
+            table._holdfast_persisted(level)
+        else:
+            why = _NOWHERE
+        computation = CachedComputation(query.root.digest, query, _label(query, name))
+        self._not_kept[query.root.digest] = (computation, why)
+        return cast(CachedTable, table)
+
     @releasing
     def uncache(self, table: Table) -> None:
         """Releases what is kept of a table's computation, whoever has cached it."""
+        if self._not_kept:
+            self._not_kept.pop(self._digest(table), None)
         if self._is_closed or not self._manager.wanted:
             return
         self._look_at_spark()
@@ -847,6 +873,7 @@ class Environment(StreamEnvironment):
     def uncache_all(self) -> None:
         """Releases what is kept of all computations that this program has cached."""
         self._look_at_spark()
+        self._not_kept.clear()
         for computation in self._manager.wanted.all():
             self._uncache(computation.digest)
 
@@ -891,6 +918,8 @@ class Environment(StreamEnvironment):
     @releasing
     def forget(self, table: Table) -> None:
         """Drops what is kept of a table's computation, which the table no longer keeps."""
+        if self._not_kept and self._not_kept.pop(self._digest(table), None) is not None:
+            self.plain(table).unpersist()
         if self._is_closed:
             return
         self._look_at_spark()

@@ -347,7 +347,8 @@ class Table(DataFrame):
 
         Raises:
             holdfast.errors.ConfigurationError: The lifetime is none.
-            holdfast.errors.UnsupportedTypeError: A column's type can't be kept.
+            holdfast.errors.UnsupportedTypeError: A lifetime is given, and a column's type can't be
+                kept; else Spark's own cache holds the table.
             holdfast.errors.UnsupportedSparkError: Plans of the session's Spark can't be read.
 
         Source: FLIP-36, phases 1 and 2 (``Table.cache()``).
@@ -371,17 +372,14 @@ class Table(DataFrame):
         """Caches this table's rows, as `cache()` does, or has Spark persist them.
 
         Holdfast keeps rows on disk. So a level that allows for the disk, with one replica, is what
-        `cache()` does; `MEMORY_ONLY`, `OFF_HEAP` and replicated levels are Spark's own.
+        `cache()` does; `MEMORY_ONLY`, `OFF_HEAP` and replicated levels are Spark's own, and so is
+        any level where a column's type can't be kept.
 
         Args:
             storageLevel: As for PySpark's DataFrame.
 
         Returns:
             This table.
-
-        Raises:
-            holdfast.errors.UnsupportedTypeError: A column's type can't be kept, and the session
-                isn't attached; on an attached one Spark persists it instead.
 
         Source: FLIP-36, phase 1 (``Table.cache()``).
 

@@ -15,6 +15,8 @@ from holdfast.plan.validity import Validity
 
 MIB = 1 << 20
 
+# Spark has readers give what these ask for.
+_ABOVE_READERS = frozenset({"Filter", "LogicalRelation", "Project"})
 # Their shuffles may be by range.
 _BY_RANGE = frozenset({"Sort", "RepartitionByExpression"})
 
@@ -252,6 +254,9 @@ def _cuttable_digests(root: CanonicalNode) -> frozenset[str]:
 
 def _may_be_kept(node: CanonicalNode) -> bool:
     if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
+        return False
+    # What a reader is asked for stands above it.
+    if node.scan_sensitive and node.operator in _ABOVE_READERS:
         return False
     return node.validity() is Validity.ANYWHERE
 

@@ -38,6 +38,9 @@ class CanonicalNode:
         rows: the rows, whatever columns of them are put out.
         columns: for each of `output` what it is, as a term over the rows.
         traits: what this very node does with how its inputs are computed.
+        scan_sensitive: which rows come out depends on which columns and conditions reach readers
+            of what it is made of, and so on all that is above. What is kept of it are the rows that
+            it has when it is run alone: only a `cache()` of the program asks for these.
     """
 
     operator: str
@@ -57,6 +60,7 @@ class CanonicalNode:
     rows: Rows = UNKNOWN_ROWS
     columns: tuple[Term, ...] = ()
     traits: frozenset[Trait] = frozenset()
+    scan_sensitive: bool = False
 
     def walk(self) -> Iterator[CanonicalNode]:
         """This node and everything below it, subqueries included, in pre-order."""

@@ -210,6 +210,7 @@ class _PlanPass:
             ordered=False,
             reach=0,
             layout_sensitive=source.layout_sensitive,
+            scan_sensitive=source.scan_sensitive,
             doubts=source.doubts,
             of_session=source.of_session,
             files=source.files,
@@ -266,7 +267,7 @@ class _OperatorPass:
 
     def run(self) -> CanonicalNode:
         known = self._known_form()
-        if known is not None and self._is_exact():
+        if known is not None and self._is_exact() and not self._is_scan_sensitive():
             rows, columns, output = known
         else:
             rows, columns, output = self._general_form()
@@ -434,6 +435,13 @@ class _OperatorPass:
                 sides = children if len(children) == 2 else (*children, *right)
                 return _join_output(operator["f"][2]["c"], [side.output for side in sides])
 
+    def _is_scan_sensitive(self) -> bool:
+        """Written in another way, it might ask readers for something else."""
+        if self._expressions.scan_sensitive or (self._rule is _UNKNOWN and not self._children):
+            return True
+        inputs = (*self._children, *self._expressions.subqueries)
+        return any(node.scan_sensitive for node in inputs)
+
     def _is_layout_sensitive(self) -> bool:
         return self._rule.layout_sensitive or self._expressions.layout_sensitive
 
@@ -464,6 +472,7 @@ class _OperatorPass:
             reach=max([expressions.reach, *(child.reach for child in children)]),
             layout_sensitive=self._is_layout_sensitive()
             or any(node.layout_sensitive for node in (*children, *subqueries)),
+            scan_sensitive=self._is_scan_sensitive(),
             traits=traits_of(
                 self._operator,
                 observes_scan=expressions.observes_scan,
@@ -492,6 +501,7 @@ def _standing_for(
         ordered=node.ordered,
         reach=node.reach,
         layout_sensitive=node.layout_sensitive,
+        scan_sensitive=node.scan_sensitive,
     )
 
 

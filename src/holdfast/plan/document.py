@@ -24,6 +24,8 @@ list                                         a sequence or a map (of `scala.Tupl
 "partitions": text, "roots": [...]}`         tag]`, in bytes and in milliseconds since 1970, see
                                              `FileVersion`; the values that partitioning columns
                                              have in it; and the paths that were asked for
+`{"c": …, "f": [...], "defaults": {...}}`    a relation over files, with what its reader takes from
+                                             the session where no option says it
 `{"python": base64, "version": text}`        a pickled Python function and the Python that runs it
 `{"rdd": id}`                                an RDD of this application
 `{"opaque": class}`                          something the engine can't see into

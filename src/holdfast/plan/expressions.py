@@ -80,6 +80,11 @@ _IN = EXPRESSIONS + "In"
 _IF = EXPRESSIONS + "If"
 _CASE = EXPRESSIONS + "CaseWhen"
 
+# Without options, Spark has them read only the fields that are used: of a broken record there are
+# others then, as with files.
+_READ_WHAT_IS_USED = frozenset(EXPRESSIONS + name for name in ("CsvToStructs", "JsonToStructs"))
+_OPTIONS = 1
+
 # The kinds of `PythonUDF` that are called once for each row; the others are handed rows in batches,
 # and see what comes together in one.
 _CALLED_BY_ROW = frozenset({100, 101})
@@ -133,6 +138,7 @@ class ExpressionCanonicalizer:
         layout_sensitive: a value depends on how rows are dealt to tasks.
         reach: how many enclosing plans outwards the farthest reference leads; 0 for none.
         observes_scan: a value tells which file is being read.
+        scan_sensitive: a value depends on which parts of it are used.
     """
 
     def __init__(
@@ -157,6 +163,7 @@ class ExpressionCanonicalizer:
         self.layout_sensitive = False
         self.reach = 0
         self.observes_scan = False
+        self.scan_sensitive = False
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
@@ -246,6 +253,8 @@ class ExpressionCanonicalizer:
         if not name.startswith(EXPRESSIONS):
             return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
         self._check_name(name)
+        if name in _READ_WHAT_IS_USED and not value["f"][_OPTIONS]:
+            self.scan_sensitive = True
         volatile_before, attributes_before = self._volatile_seen, self._attributes_seen
         throwing_before = self._throwing_seen
         canonical = yield self._expression(value)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.plan.document import OperatorDocument
+from holdfast.plan.document import EXECUTION, OperatorDocument, Value
 from holdfast.plan.expressions import freeze_json, short
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.terms import Canonical
@@ -16,6 +17,21 @@ _PATH_OPTIONS = frozenset({"path", "paths", "__paths__"})
 
 # What is kept is read by a class that has another name in each program.
 _OURS = re.compile(r"(?<=^holdfast\.)made_\w+\.")
+
+# They give the same rows for any columns and conditions that reach them.
+_READ_ALIKE = frozenset(
+    {
+        "holdfast.KeptFormat",
+        "org.apache.spark.sql.avro.AvroFileFormat",
+        "org.apache.spark.sql.hive.orc.OrcFileFormat",
+        *(
+            f"{EXECUTION}datasources.{name}FileFormat"
+            for name in ("binaryfile.Binary", "orc.Orc", "parquet.Parquet", "text.Text")
+        ),
+    }
+)
+# So is each row of CSV, but for what it does with records that don't fit the columns it reads.
+_CSV = EXECUTION + "datasources.csv.CSVFileFormat"
 
 # The part of a file that a task reads depends on how files are split.
 _OF_SPLIT = frozenset({"file_block_start", "file_block_length"})
@@ -42,7 +58,8 @@ class CanonicalSource:
         content: what its rows are determined by.
         doubts: why they are not determined by `content`, if they are not.
         files: the files that are read, as they were listed.
-        layout_sensitive: the rows say how the files were split among tasks.
+        layout_sensitive: the rows depend on how the files are split among tasks.
+        scan_sensitive: they depend on which columns and conditions reach the reader.
         of_catalog: they were listed for a catalog's table.
         of_session: `content` is known in this session alone.
     """
@@ -51,6 +68,7 @@ class CanonicalSource:
     doubts: tuple[str, ...] = ()
     files: tuple[FileVersion, ...] = ()
     layout_sensitive: bool = False
+    scan_sensitive: bool = False
     of_catalog: bool = False
     of_session: bool = False
 
@@ -75,15 +93,25 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     relation = operator["f"][0]
     if short(relation.get("c", "")) != "HadoopFsRelation":
         name = relation.get("c") or relation.get("opaque") or "relation"
-        return CanonicalSource((), (f"a {short(name)}, whose content has no version",))
+        doubt = f"a {short(name)}, whose content has no version"
+        return CanonicalSource((), (doubt,), scan_sensitive=True)
     listing, partition_schema, data_schema, buckets, file_format, options = relation["f"]
+    reader = _OURS.sub("", file_format.get("opaque") or file_format.get("c"))
+    said = relation["defaults"] | {key.lower(): value for key, value in _pairs(options)}
+    leaves_out = said["ignorecorruptfiles"].lower() != "false"
+    scan_sensitive = (
+        leaves_out
+        or said["ignoremissingfiles"].lower() != "false"
+        or not _reads_alike(reader, said, data_schema)
+    )
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
-        return CanonicalSource((), (f"files listed by a {short(name)}",))
+        doubt = f"files listed by a {short(name)}"
+        return CanonicalSource((), (doubt,), scan_sensitive=scan_sensitive)
     files = listed_files(listing, context)
     content = (
         "files",
-        _OURS.sub("", file_format.get("opaque") or file_format.get("c")),
+        reader,
         freeze_json(partition_schema),
         freeze_json(data_schema),
         freeze_json(buckets),
@@ -96,9 +124,30 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     return CanonicalSource(
         content,
         files=files,
-        layout_sensitive=_tells_splits(operator["s"]),
+        # Of a file that can't be read to its end, what was read until then is there.
+        layout_sensitive=leaves_out or _tells_splits(operator["s"]),
+        scan_sensitive=scan_sensitive,
         of_catalog=operator["f"][2] is not None,
     )
+
+
+def _reads_alike(reader: str, said: Mapping[str, str], data_schema: Value) -> bool:
+    """Whether a reader gives the same rows for any columns and conditions that reach it.
+
+    A record that doesn't fit a column is malformed for those alone that read the column: then it
+    may be left out, or stand in a column for such records. And JSON's and XML's readers have more
+    or less of a broken record, or of one with a name in it twice, when they leave it.
+
+    Args:
+        reader: the class of the file format.
+        said: its options in lower case, with the session's defaults.
+        data_schema: of the files.
+    """
+    if reader != _CSV:
+        return reader in _READ_ALIKE
+    names = {field["name"].lower() for field in data_schema["type"]["fields"]}
+    drops = said.get("mode", "").upper() == "DROPMALFORMED"
+    return not drops and said["columnnameofcorruptrecord"].lower() not in names
 
 
 def _tells_splits(schema: dict[str, Any]) -> bool:
@@ -124,8 +173,11 @@ def listed_files(listing: dict[str, Any], context: SourceContext) -> tuple[FileV
 
 
 def _options(options: list[Any]) -> Canonical:
-    pairs = (tuple(option["f"]) for option in options)
-    return tuple(sorted(pair for pair in pairs if pair[0].lower() not in _PATH_OPTIONS))
+    return tuple(sorted(pair for pair in _pairs(options) if pair[0].lower() not in _PATH_OPTIONS))
+
+
+def _pairs(options: list[Any]) -> list[tuple[str, str]]:
+    return [(option["f"][0], option["f"][1]) for option in options]
 
 
 def _inline_table(operator: OperatorDocument) -> CanonicalSource:

@@ -94,7 +94,8 @@ class CacheServiceManager(Generic[Q]):
         """Drops whatever is kept of a computation, which is not to be kept any more.
 
         Args:
-            digest: of a computation of which other rows were kept than it gives.
+            digest: of a computation of which other rows were kept than it gives, or none that can
+                be read.
         """
         self.wanted.distrust(digest)
         self.results.invalidate(digest, everywhere=True)

@@ -96,6 +96,15 @@ class JobRequest(Generic[Q]):
     job_id: JobID = field(default_factory=JobID.random)
     listeners: ExecutionListeners = field(default_factory=ExecutionListeners)
 
+    @property
+    def reads_unasked(self) -> bool:
+        """Whether it may read what this program hasn't asked to be kept.
+
+        Where what the query asks readers for decides which rows they give, something kept in it has
+        them asked for something else. Of what the program has cached, that is expected.
+        """
+        return self.is_repeatable and not self.root.scan_sensitive
+
 
 @dataclass(frozen=True, slots=True)
 class HandOut:
@@ -213,6 +222,7 @@ class JobMaster(Generic[Q, D]):
                 if job.acted and before_retry is not None:
                     job.reporting("can't be retried", before_retry)
             except SubstitutionRefusedError as refused:
+                job.suspect(refused.suspects)
                 if not job.goes_as_written():
                     job.go_without_caches(refused)
                 if job.acted and before_retry is not None:
@@ -325,7 +335,8 @@ class JobMaster(Generic[Q, D]):
                     raise
             except SubstitutionRefusedError as refused:
                 if given:
-                    raise
+                    raise (refused.__cause__ or refused) from None
+                job.suspect(refused.suspects)
                 job.go_without_caches(refused)
 
     def to_be_kept(self, request: JobRequest[Q]) -> tuple[IntermediateDataSetID, ...]:
@@ -390,7 +401,7 @@ class JobMaster(Generic[Q, D]):
         digests = {
             IntermediateDataSetID.from_digest(request.inputs.dataset_digest(node)): node.digest
             for node in request.root.walk()
-            if request.is_repeatable or self._manager.wanted.is_asked(node.digest)
+            if request.reads_unasked or self._manager.wanted.is_asked(node.digest)
         }
         found = self._manager.results.find(digests)
         return {digests[dataset_id]: result for dataset_id, result in found.items()}
@@ -422,6 +433,7 @@ class _Job(Generic[Q, D]):
         self._refused: SubstitutionRefusedError | None = None
         self._reads_unasked = False
         self._is_as_written = False
+        self._suspects: dict[str, IntermediateDataSetID] = {}
         self._graph: JobGraph | None = None
         self._reading: dict[IntermediateDataSetID, KeptDataSet] = {}
         self._transformations: dict[str, TableCacheTransformation | None] = {}
@@ -679,6 +691,14 @@ class _Job(Generic[Q, D]):
         self._attempts = self._WITH_CACHES
         self._refused = refused
 
+    def suspect(self, dataset_ids: Collection[IntermediateDataSetID]) -> None:
+        """Notes which kept datasets may not be readable: unless the next attempt fails, too."""
+        self._suspects |= {
+            digest: each.dataset_id
+            for digest, each in self._transformations.items()
+            if each is not None and each.dataset_id in dataset_ids
+        }
+
     def goes_as_written(self) -> bool:
         """Makes the next attempt read nothing but what this program has asked to be kept.
 
@@ -723,6 +743,10 @@ class _Job(Generic[Q, D]):
                 self._request.name,
                 self._refused,
             )
+        for digest, dataset_id in self._suspects.items():
+            # Kept again, it would be as unreadable.
+            if dataset_id not in self._reading:
+                self._manager.distrust(digest)
         return JobResult(
             self.execution.archive(),
             net_runtime=time.monotonic() - self._started,
@@ -757,7 +781,7 @@ class _Job(Generic[Q, D]):
         if self._attempts > self._WITH_CACHES:
             return None
         computation = self._manager.wanted.find(node.digest)
-        if not self._request.is_repeatable and not self._manager.wanted.is_asked(node.digest):
+        if not self._request.reads_unasked and not self._manager.wanted.is_asked(node.digest):
             return None
         if computation is None or (computation.is_deferred and self._request.is_awaited):
             result = self._in_the_book.get(node.digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -80,7 +80,13 @@ class SubstitutionRefusedError(Exception):
 
     Args:
         reason: what the engine says.
+        suspects: kept datasets that may not be readable, as the engine failed while it read files.
+            They are, if it doesn't fail without them.
     """
+
+    def __init__(self, reason: str, suspects: Collection[IntermediateDataSetID] = ()) -> None:
+        super().__init__(reason)
+        self.suspects = frozenset(suspects)
 
 
 class VertexRunner(Protocol[Q_contra, D_co]):

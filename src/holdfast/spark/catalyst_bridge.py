@@ -84,7 +84,7 @@ class CatalystBridge:
             as_written: digests tell plans apart whose columns, or rows, may come in another order.
         """
         reader = PlanReader.of(self._spark)
-        reading = reader.read(plan)
+        reading = reader.read(plan, self._spark._jsparkSession)
         operators = reading.operators if identified is None else identified(reading)
         return Query(self.canonical(reading, operators, as_written=as_written), plan, reading)
 

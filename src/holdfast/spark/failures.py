@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
 from holdfast.errors import BatchSealBrokenError, StreamTaskError
@@ -23,6 +24,17 @@ _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _STREAM_TASK_ERROR = re.compile(
     rf"\b{StreamTaskError.__module__}\.("
     rf"{'|'.join(error.__name__ for error in StreamTaskError.__subclasses__())}):"
+)
+
+_READERS = ("execution.datasources.FileScanRDD", "execution.datasources.parquet.")
+_OF_PYTHON = ("api.python.BasePythonRunner", "api.python.PythonException", "execution.python.")
+_FAILED_READ = "FAILED_READ_FILE"
+_NOT_OF_DATA = frozenset(
+    {
+        "java.lang.InterruptedException",
+        "java.lang.OutOfMemoryError",
+        "java.nio.channels.ClosedByInterruptException",
+    }
 )
 
 
@@ -49,6 +61,45 @@ def broken_seals(error: BaseException) -> frozenset[str]:
     return frozenset(
         found.group(1) for message in _messages(error) for found in _BROKEN_SEAL.finditer(message)
     )
+
+
+def may_be_of_reading(error: BaseException) -> bool:
+    """Whether a job may have failed because of how something was kept that it read.
+
+    So it is where Spark was reading a file, of which it doesn't say that it is another one than
+    those kept; and where no class of Spark's has raised it, as what a query does wrong Spark says
+    in its own words, and what the program's functions raise comes wrapped.
+
+    Args:
+        error: what a Spark job failed with; it names no file that is kept.
+    """
+    causes = list(_causes(error))
+    if not causes or is_cancelled(error):
+        return False
+    conditions = [condition for each in causes if (condition := _condition(each))]
+    if any(condition.startswith(_FAILED_READ) for condition in conditions):
+        return False
+    classes = [
+        str(frame.getClassName()) for each in causes for frame in each.getStackTrace()
+    ] + list(_messages(error))
+    if any(reader in text for text in classes for reader in _READERS):
+        return True
+    if any(runner in text for text in classes for runner in _OF_PYTHON):
+        return False
+    if any(not condition.startswith("INTERNAL_ERROR") for condition in conditions):
+        return False
+    name = str(causes[-1].getClass().getName())
+    return not name.startswith("org.apache.spark.") and name not in _NOT_OF_DATA
+
+
+def _condition(throwable: Any) -> str | None:
+    """By which Spark knows an error; None of others."""
+    if not str(throwable.getClass().getName()).startswith("org.apache.spark."):
+        return None
+    try:
+        return cast("str | None", throwable.getCondition())
+    except Py4JError:
+        return None
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -121,9 +172,12 @@ def _messages(error: BaseException) -> Iterator[str]:
 
 def _java_messages(error: BaseException) -> list[str]:
     """What an error of the JVM says, and each of its causes."""
+    return [str(each.getMessage() or each.toString()) for each in _causes(error)]
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """An error of the JVM, and each of its causes."""
     throwable: Any = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    messages = []
     while throwable is not None:
-        messages.append(str(throwable.getMessage() or throwable.toString()))
+        yield throwable
         throwable = throwable.getCause()
-    return messages

@@ -9,11 +9,15 @@ from enum import Enum
 from threading import RLock
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.last_used import put
+from holdfast.spark.failures import reason
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.jvm_members import JvmMembers
+from holdfast.spark.keepable_types import is_plain
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.seal_label import SEAL
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
@@ -192,6 +196,44 @@ def _sharing(kept: KeptDataSet, as_partitioned: bool) -> _Sharing:
     in_order = dataset.is_ordered or kept.bytes <= _SMALL
     several = len(kept.manifest.partitions) > 1
     return _Sharing.ORDERED if in_order and several else _Sharing.BY_SIZE
+
+
+_NO_FILES = "UNABLE_TO_INFER_SCHEMA"
+
+
+def why_unreadable(
+    spark: SparkSession, session: Any, location: str, dataset: DataSetDescription
+) -> str | None:
+    """Why files that have just been written can't be kept; None where they come back as they were.
+
+    Args:
+        spark: a session of the context.
+        session: the JVM's session that reads.
+        location: the files' directory.
+        dataset: how they are kept.
+    """
+    odd = [each.kept_as for each in dataset.columns if not is_plain(each.kept_type)]
+    if not odd:
+        return None
+    reader = session.read().format(PARQUET)
+    for option, value in READ_OPTIONS.items():
+        reader = reader.option(option, value)
+    try:
+        files = reader.load(hadoop_path(location))
+        files.limit(1).queryExecution().toRdd().count()
+    except (Py4JError, PySparkException) as error:
+        if isinstance(error, PySparkException) and error.getCondition() == _NO_FILES:
+            return None
+        return f"what was written can't be read: {reason(error)}"
+    written = JvmMembers.of(spark).type_from_json(file_schema(dataset))
+    types = [
+        {each["name"]: each["type"] for each in json.loads(schema.asNullable().json())["fields"]}
+        for schema in (written, files.schema())
+    ]
+    for name in odd:
+        if types[0][name] != types[1].get(name):
+            return f"a column that was written as {types[0][name]} is read as {types[1].get(name)}"
+    return None
 
 
 def exact_format(spark: SparkSession) -> Any:

@@ -78,6 +78,7 @@ class PlanReader:
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark.sparkContext._jvm
+        self._session = spark._jsparkSession
         self.salt_tag = jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("holdfast.salt")
         self._reader = new_object(
             spark,
@@ -97,9 +98,14 @@ class PlanReader:
         """The reader of `spark`'s JVM; they are shared, as compiling one takes a while."""
         return _readers.of(spark)
 
-    def read(self, plan: Any) -> PlanReading:
-        """Reads `plan`, a resolved `LogicalPlan` in the JVM."""
-        return _taken(self._reader.read(plan))
+    def read(self, plan: Any, session: Any = None) -> PlanReading:
+        """Reads a plan as it is run in a session.
+
+        Args:
+            plan: a resolved `LogicalPlan` in the JVM.
+            session: the JVM's; that which the reader was made for by default.
+        """
+        return _taken(self._reader.read(plan, session or self._session))
 
     def read_of(self, dataframe: DataFrame) -> PlanReading:
         """Reads the analyzed plan of a DataFrame."""

@@ -34,6 +34,7 @@ from holdfast.spark.failures import (
     broken_seals,
     is_cancelled,
     is_of_stream_task,
+    may_be_of_reading,
     names_any,
     reason,
 )
@@ -43,7 +44,7 @@ from holdfast.spark.job_description import described
 from holdfast.spark.one_pass import OnePass, TeedRows
 from holdfast.spark.partial_loss import LostPartitions
 from holdfast.spark.partition_merger import PartitionMerger
-from holdfast.spark.partition_reader import PartitionReader, reading_session
+from holdfast.spark.partition_reader import PartitionReader, reading_session, why_unreadable
 from holdfast.spark.partition_writer import WRITE_SETTINGS, PartitionWriter, describe
 from holdfast.spark.plan_errors import is_refusal
 from holdfast.spark.production_steps import ProductionSteps
@@ -409,7 +410,16 @@ class SparkVertexRunner:
         description: DataSetDescription,
         production: Production[Query],
     ) -> DataSetDescription:
-        """What is known of a result once its rows are written."""
+        """What is known of a result once its rows are written.
+
+        Raises:
+            NotKeptError: when they can't be read as they were written.
+        """
+        # What other machines have written isn't seen from here.
+        if not self._storage.spans_machines:
+            why = why_unreadable(self._spark, session, staged.location, description)
+            if why is not None:
+                raise NotKeptError(why)
         layout = self._layout(plan, session, description, production)
         # A stream's partitions are those of its subtasks.
         if not self._storage.spans_machines and description.seal is None:
@@ -472,7 +482,8 @@ class SparkVertexRunner:
         Raises:
             KeptDataLost: instead of an error that comes from the loss of one of `kept`.
             SubstitutionRefusedError: instead of one that Spark raises over a plan before it runs
-                it. The person's own plan has been analyzed, so its errors of this kind are over.
+                it, as the plan that the user wrote has been analyzed and raises none; and instead
+                of one that may come from reading what was kept, though nothing is missing of it.
         """
         try:
             yield
@@ -493,6 +504,8 @@ class SparkVertexRunner:
                 raise KeptDataLost(damages) from error
             if kept and is_refusal(error):
                 raise SubstitutionRefusedError(reason(error)) from error
+            if kept and may_be_of_reading(error):
+                raise SubstitutionRefusedError(reason(error), tuple(kept)) from error
             raise
 
     def may_be_answered(self, error: Exception) -> bool:

@@ -107,19 +107,20 @@ public final class PlanReader implements Function {
         this.namedInputs = new HashSet(Arrays.asList(namedInputs.split(",")));
     }
 
-    public Reading read(LogicalPlan plan) {
-        Walk walk = walked(plan);
-        return new Reading(walk.out, walk.nodes);
+    /** A plan as the session that runs it reads its files. */
+    public Reading read(LogicalPlan plan, SparkSession session) {
+        Walk walk = walked(plan, session);
+        return new Reading(walk.out, walk.nodes, session);
     }
 
     /** The analyzed plan of a Dataset, like `read`. */
     public Reading readDataset(Dataset dataset) {
-        return read(dataset.queryExecution().analyzed());
+        return read(dataset.queryExecution().analyzed(), dataset.sparkSession());
     }
 
     /** Whether a plan would be read as it has been: listings of files may have been refreshed. */
     public boolean isStill(Reading reading) {
-        Walk walk = walked((LogicalPlan) reading.nodes.get(0));
+        Walk walk = walked((LogicalPlan) reading.nodes.get(0), reading.session);
         return Arrays.equals(reading.digest, digestOf(walk.out));
     }
 
@@ -156,8 +157,9 @@ public final class PlanReader implements Function {
         return (String) versions.get(files.table().identifier().unquotedString());
     }
 
-    Walk walked(LogicalPlan plan) {
+    Walk walked(LogicalPlan plan, SparkSession session) {
         Walk walk = new Walk(this);
+        walk.settings = session.sessionState().conf();
         try {
             walk.operators(plan);
         } catch (Exception error) {
@@ -262,11 +264,13 @@ public final class PlanReader implements Function {
     /** A plan as text, with the way back to its nodes. */
     public static final class Reading {
         final List nodes;
+        final SparkSession session;
         final byte[] digest;
         StringBuilder text;
         int taken = 0;
 
-        Reading(StringBuilder text, List nodes) {
+        Reading(StringBuilder text, List nodes, SparkSession session) {
+            this.session = session;
             this.text = text;
             this.nodes = nodes;
             this.digest = digestOf(text);
@@ -313,6 +317,7 @@ public final class PlanReader implements Function {
         StringBuilder out = new StringBuilder();
         final List nodes = new ArrayList();
         final PlanReader reader;
+        SQLConf settings;
 
         /** The expressions of the operator that is being written, and where each of them is. */
         StringBuilder expressions;
@@ -694,8 +699,21 @@ public final class PlanReader implements Function {
             } else {
                 out.append("{\"c\":\"").append(value.getClass().getName()).append("\",\"f\":[");
                 values(((Product) value).productIterator(), ofOperator);
-                out.append("]}");
+                out.append(']');
+                if (value instanceof HadoopFsRelation) {
+                    readerDefaults();
+                }
+                out.append('}');
             }
+        }
+
+        /** What readers of files take from the session where no option says it, by the options. */
+        void readerDefaults() {
+            out.append(",\"defaults\":{\"ignorecorruptfiles\":\"");
+            out.append(settings.ignoreCorruptFiles()).append("\",\"ignoremissingfiles\":\"");
+            out.append(settings.ignoreMissingFiles()).append("\",\"columnnameofcorruptrecord\":");
+            quoted(settings.columnNameOfCorruptRecord());
+            out.append('}');
         }
 
         void anyExpression(Expression node, boolean ofOperator) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -51,6 +51,19 @@ class StoredBySpark:
         # Nothing is below a leaf.
         handles = {handle for handle, found in enumerate(stored) if found == "part"}
         return replace(query, root=with_fixed_parts(query.root, handles))
+
+    def has(self, query: Query) -> bool:
+        """Whether Spark has stored the query itself.
+
+        Args:
+            query: any query of the session.
+        """
+        if not self.has_any():
+            return False
+        session = cast(Any, self._spark)._jsparkSession
+        with self._left_alone():
+            found = session.sharedState().cacheManager().lookupCachedData(session, query.plan)
+        return bool(found.isDefined())
 
     def has_part_of(self, query: Query) -> bool:
         """Whether Spark has stored the query, or anything that it is made of.
