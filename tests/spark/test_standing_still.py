@@ -77,7 +77,7 @@ def test_a_query_does_not_wait_for_ever_for_what_is_to_run_instead(
             answered.set()
         return three
 
-    asked(answer, 1.0)
+    asked(answer, 0.1)
     try:
         assert spark.range(1).count() == 1
         # As long as an answer is late, nothing else is asked.
@@ -102,7 +102,7 @@ def test_what_takes_its_time_in_spark_is_waited_for(
         jvm.java.lang.Thread.sleep(1500)
         return three
 
-    asked(answer, 0.5)
+    asked(answer, 0.1)
     assert spark.range(2).collect() == [(0,), (1,), (2,)]
 
 
