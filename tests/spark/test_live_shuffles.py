@@ -623,8 +623,9 @@ def test_partitions_with_other_values_or_directories(
         assert (again, count) == (first, 1)
         run(statements)
         rows, count = reusing.reused(lambda: sorted(counts().collect()))
-        assert rows == reusing.plainly(counts())
-        assert rows != first
+        # 1 is 1.0 to Python.
+        assert str(rows) == str(reusing.plainly(counts()))
+        assert str(rows) != str(first)
         assert count == 0
     finally:
         run(["DROP TABLE {t}"])
