@@ -9,15 +9,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningExpression;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.ShiftLeft;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -25,8 +33,6 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.LongType;
 import scala.Product;
 import scala.collection.IterableOnce;
 import scala.collection.Iterator;
@@ -50,10 +56,11 @@ public final class WrittenOrder implements Function {
         SparkPlan plan = (SparkPlan) node;
         List written = expressions(plan);
         // Spark sorts the filters of a scan.
-        boolean isFixed = !(plan instanceof FileSourceScanExec)
-            || ((FileSourceScanExec) plan).partitionFilters().size() < 2;
+        boolean isSorted = plan instanceof FileSourceScanExec
+            && ((FileSourceScanExec) plan).partitionFilters().size() > 1;
+        boolean isFixed = true;
         for (int index = 0; index < written.size(); index++) {
-            isFixed &= isFixed((Expression) written.get(index));
+            isFixed &= isFixed((Expression) written.get(index), !isSorted);
         }
         if (isFixed) {
             return null;
@@ -89,28 +96,43 @@ public final class WrittenOrder implements Function {
         }
     }
 
-    /** Whether nothing in an expression could stand in another order and be another value. */
-    static boolean isFixed(Expression expression) {
-        boolean isChain = true;
-        boolean isOfBits = true;
+    /** Whether an expression has the same values in any order that its parts may stand in. */
+    static boolean isFixed(Expression expression, boolean isAlone) {
+        boolean isChain = isAlone;
+        boolean isHarmless = true;
         ArrayDeque waiting = new ArrayDeque();
         waiting.push(expression);
-        while (!waiting.isEmpty() && (isChain || isOfBits)) {
+        while (!waiting.isEmpty() && (isChain || isHarmless)) {
             Expression each = (Expression) waiting.pop();
             isChain &= each.children().size() < 2;
-            // Spark packs the keys of a broadcast so.
-            isOfBits &= each instanceof BitwiseOr
-                || each instanceof BitwiseAnd
-                || each instanceof ShiftLeft
-                || each instanceof Cast && ((Cast) each).child().dataType() instanceof IntegralType
-                    && each.dataType() instanceof LongType
-                || each.children().isEmpty();
+            isHarmless &= isHarmless(each);
             Iterator children = each.children().iterator();
             while (children.hasNext()) {
                 waiting.push(children.next());
             }
         }
-        return isChain || isOfBits;
+        return isChain || isHarmless;
+    }
+
+    /** Whether an expression never throws, and its operands may stand in any order. */
+    static boolean isHarmless(Expression expression) {
+        if (expression instanceof Cast) {
+            return Cast.canUpCast(((Cast) expression).child().dataType(), expression.dataType());
+        }
+        return expression.children().isEmpty()
+            || expression instanceof Alias
+            || expression instanceof And
+            || expression instanceof BinaryComparison
+            || expression instanceof In
+            || expression instanceof InSet
+            || expression instanceof IsNotNull
+            || expression instanceof IsNull
+            || expression instanceof Not
+            || expression instanceof Or
+            // Spark packs the keys of a broadcast so.
+            || expression instanceof BitwiseAnd
+            || expression instanceof BitwiseOr
+            || expression instanceof ShiftLeft;
     }
 
     /** Expressions as they are written, but for what things are called. */
