@@ -51,7 +51,8 @@ def each(rows, number):
     rows.count()
 
 stream = spark.readStream.schema("id long, day long").parquet("visits").writeStream
-stream.foreachBatch(each).trigger(availableNow=True).start().awaitTermination()
+stream = stream.option("checkpointLocation", "checkpoint").foreachBatch(each)
+stream.trigger(availableNow=True).start().awaitTermination()
 print(json.dumps(answers))
 spark.stop()
 """
@@ -81,12 +82,16 @@ def lines(home: Path, *command: str) -> tuple[set[str], set[str], str]:
     return without_numbers[0], without_numbers[1], report
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str], str]:
+    return lines(tmp_path_factory.mktemp("alone") / "plain")
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("options", [_OPTIONS, ("-c", "intermediate-result-storage.lifetime=1 d")])
 def test_an_attached_program_logs_nothing_that_a_plain_one_does_not(
-    tmp_path: Path, options: tuple[str, ...]
+    tmp_path: Path, plain: tuple[set[str], set[str], str], options: tuple[str, ...]
 ) -> None:
-    plain = lines(tmp_path / "plain")
     where = f"intermediate-result-storage.directory={tmp_path / 'kept'}"
     attached = lines(tmp_path / "attached", "-m", "holdfast", "run", "-c", where, *options)
     assert attached[2] == plain[2]
