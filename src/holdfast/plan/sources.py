@@ -30,7 +30,8 @@ _READ_ALIKE = frozenset(
         ),
     }
 )
-# So is each row of CSV, but for what it does with records that don't fit the columns it reads.
+_PARQUET = EXECUTION + "datasources.parquet.ParquetFileFormat"
+# So does CSV, but for records that don't fit the columns that are read.
 _CSV = EXECUTION + "datasources.csv.CSVFileFormat"
 
 # The part of a file that a task reads depends on how files are split.
@@ -143,11 +144,22 @@ def _reads_alike(reader: str, said: Mapping[str, str], data_schema: Value) -> bo
         said: its options in lower case, with the session's defaults.
         data_schema: of the files.
     """
+    if reader == _PARQUET and said["null structs"].lower() != "false":
+        # Those of which the file has no field that is read.
+        return not any(_has_struct(field["type"]) for field in data_schema["type"]["fields"])
     if reader != _CSV:
         return reader in _READ_ALIKE
     names = {field["name"].lower() for field in data_schema["type"]["fields"]}
     drops = said.get("mode", "").upper() == "DROPMALFORMED"
     return not drops and said["columnnameofcorruptrecord"].lower() not in names
+
+
+def _has_struct(data_type: Any) -> bool:
+    """Whether a type has fields anywhere."""
+    if not isinstance(data_type, dict):
+        return False
+    inner = ("elementType", "keyType", "valueType")
+    return data_type["type"] == "struct" or any(_has_struct(data_type.get(each)) for each in inner)
 
 
 def _tells_splits(schema: dict[str, Any]) -> bool:

@@ -81,6 +81,9 @@ public final class PlanReader implements Function {
     /** Rewriting goes on until nothing changes; it always has after a few times. */
     static final int MOST_REWRITES = 20;
 
+    static final String NULL_STRUCTS =
+        "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
+
     final TreeNodeTag saltTag;
     final Set outputFromFields;
     final Set namedInputs;
@@ -713,7 +716,17 @@ public final class PlanReader implements Function {
             out.append(settings.ignoreCorruptFiles()).append("\",\"ignoremissingfiles\":\"");
             out.append(settings.ignoreMissingFiles()).append("\",\"columnnameofcorruptrecord\":");
             quoted(settings.columnNameOfCorruptRecord());
-            out.append('}');
+            out.append(",\"null structs\":\"").append(nullStructs()).append("\"}");
+        }
+
+        /** Whether a struct is null in Parquet if the file has none of the fields that are read. */
+        String nullStructs() {
+            try {
+                return settings.getConfString(NULL_STRUCTS);
+            } catch (java.util.NoSuchElementException error) {
+                // Before there was the setting, it was so.
+                return "true";
+            }
         }
 
         void anyExpression(Expression node, boolean ofOperator) {
