@@ -68,7 +68,7 @@ def family(rng: Random) -> Family:
 
 def _chosen(rng: Random) -> tuple[str, tuple[str, ...], list[Node]]:
     """What is asked of an expression, its operators, and its operands."""
-    kind = rng.choice([*_COMMUTING, "number", "number", "condition"])
+    kind = rng.choice([*_COMMUTING, "number", "number", "number", "tried", "condition"])
     count = rng.choice([2, 3, 3, 4])
     if kind == "condition":
         texts = rng.sample(_THROWING, rng.choice([1, 1, 2]))
@@ -90,13 +90,18 @@ def _chosen(rng: Random) -> tuple[str, tuple[str, ...], list[Node]]:
             texts = [f"{texts[0]} + {texts[1]}", rng.choice([*texts, "10 DIV x"])]
     forms = _COMMUTING[kind]
     operators = forms if rng.random() < 0.2 else (rng.choice(forms),)
-    return rng.choice(_SHAPES[kind in ("condition", "equal")]), operators, [*map(Node, texts)]
+    shape = rng.choice(_SHAPES[kind in ("condition", "equal")])
+    # In other rows, others throw.
+    shape = shape.replace("k = 3", f"k = {rng.randrange(7)}")
+    return shape, operators, [*map(Node, texts)]
 
 
 _SHAPES = {
     False: (
         "SELECT k, max({}) AS v FROM numbers GROUP BY k",
         "SELECT k, max({}) AS v FROM numbers WHERE k = 3 GROUP BY k",
+        "SELECT k, min({}) AS v, count(*) AS c FROM numbers WHERE k = 3 GROUP BY k",
+        "SELECT i, max({}) AS v FROM numbers WHERE k = 3 GROUP BY i",
         "SELECT DISTINCT {} AS v FROM numbers WHERE k < 3",
         "SELECT k, {} AS v FROM numbers WHERE k > 4 ORDER BY k",
         "SELECT k, row_number() OVER (PARTITION BY {} ORDER BY k) AS v FROM numbers WHERE k < 4",
