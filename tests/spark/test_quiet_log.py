@@ -19,6 +19,7 @@ from pyspark.ml.feature import VectorAssembler
 
 spark = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "2").getOrCreate()
 )
 spark.sparkContext.setLogLevel("WARN")
