@@ -220,9 +220,9 @@ def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> 
     try:
         for number, step in enumerate(script):
             answer = ours.play(step)
-            before = "\n".join(map(str, script[: number + 1]))
             if not _is_of_lost_files(expected[number][0]):
-                assert answer == expected[number], before
+                played = "\n".join(map(str, script[: number + 1]))
+                assert answer == expected[number], f"{answer}, not {expected[number]}:\n{played}"
     finally:
         ours.end()
         holdfast.detach(attached)
@@ -276,7 +276,7 @@ SCRIPTS = {
         ALTER TABLE flat RENAME TO lines; ?lines; SELECT * FROM lines; SELECT * FROM v
         INSERT INTO lines VALUES (3, 3); SELECT * FROM lines
         ALTER VIEW v RENAME TO w; CREATE TABLE flat (k INT, p INT) USING parquet
-        SELECT * FROM w; ALTER TABLE lines RENAME TO flat; DROP TABLE flat
+        SELECT * FROM w; CACHE TABLE lines; ALTER TABLE lines RENAME TO flat; DROP TABLE flat
         ALTER TABLE {db}.lines RENAME TO {db}.flat; SELECT * FROM flat; SELECT * FROM w""",
     "partitions": """
         CREATE TABLE parts (k INT, p INT) USING parquet PARTITIONED BY (p)

@@ -104,6 +104,9 @@ def _renamed(session: TableSession, plan: Any, text: str) -> DataFrame:
     level = None
     if session.catalog.tableExists(".".join(name)):
         level = session.holdfast.storage_level(_table(session, ".".join(name)))
+    if level is not None:
+        # With all that reads it, and also where the new name is taken.
+        session.catalog.uncacheTable(".".join(name))
     answer = _run_by_spark(session, text)
     if level is not None:
         place = name[:-1] if len(new_name) == 1 else []
