@@ -54,6 +54,8 @@ PROOFS = (
     Proof("7: what a function calls itself", "functions", 12, "a2b7e6bf"),
     Proof("8: modules behind a user's module", "modules", 232, "cbf5ba68"),
     Proof("9: aggregates that draw random numbers", "aggregates", 7, "7d3702b1"),
+    Proof("a: operands in another order", "live-order", 19, "5047a721", True),
+    Proof("a: operands in another order", "live-order", 20, "31a73d47", True),
     Proof("b: partitions of a catalog that have moved", "live-partitions", 3, "380c4065", True),
     Proof("b: partitions of a catalog that have moved", "live-partitions", 6, "31a27d2c", True),
 )
