@@ -94,7 +94,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "NodeMeasure": new_object(spark, "NodeMeasure"),
         "ScanSplits": new_object(spark, "ScanSplits", "a", "b", "c"),
         "FileListings": new_object(spark, "FileListings", "a"),
-        "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag),
+        "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag, None),
         "KeptFormat": new_object(spark, "KeptFormat", True),
         "KeptColumns": new_object(spark, "KeptColumns"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),
