@@ -52,6 +52,9 @@ _FORMS = (
     "SELECT k, {throwing} AS z FROM ({kept}) AS v WHERE {plain}",
     "SELECT count(*) FILTER (WHERE {throwing}) AS q FROM ({kept}) AS v WHERE {plain}",
 )
+# What compares both sides of a join stands above it, where Spark has had other conditions below.
+_OF_BOTH_SIDES = _KEPT[:3]
+_OVER_BOTH = tuple(each for each in _FORMS if "other" not in each and "k, i, s, n" not in each)
 _PLAIN = ("k = 1", "i < 3", "i <> 2", "s = 'a'", "k > 1", "i BETWEEN 2 AND 6", "n < 4", "k IS NULL")
 
 
@@ -62,19 +65,21 @@ def script(rng: Random, label: str) -> Script:
         rng: the source of chance.
         label: of the case.
     """
-    kept = Node(rng.choice(_KEPT), (Node(rng.choice(["wide", "files", "files"])),), "plan")
+    text = rng.choice([*_KEPT, *_OF_BOTH_SIDES])
+    kept = Node(text, (Node(rng.choice(["wide", "files", "files"])),), "plan")
+    both = text in _OF_BOTH_SIDES and rng.random() < 0.8
     steps: list[Step] = [start(rng)]
     steps += [Build("kept", dataframe(kept), unasked=True), Run("kept")]
     for number in range(_ABOVE):
         name = f"above_{number}"
-        plan = dataframe(_above(rng, kept))
+        plan = dataframe(_above(rng, kept, both))
         steps += [Build(name, plan), Run(name, may_answer=True, expects_read="kept unasked")]
     return Script(label, tuple(steps), _ABOVE)
 
 
-def _above(rng: Random, kept: Node) -> Node:
-    text = rng.choice(_FORMS)
-    throwing = _throwing(rng)
+def _above(rng: Random, kept: Node, both: bool) -> Node:
+    text = rng.choice(_OVER_BOTH if both else _FORMS)
+    throwing = _throwing(rng, both)
     conditions = [throwing, _plain(rng), *([_plain(rng)] if rng.random() < 0.4 else [])]
     rng.shuffle(conditions)
     parts = {
@@ -92,9 +97,12 @@ def _above(rng: Random, kept: Node) -> Node:
     return Node(template + rest, tuple(children), "plan")
 
 
-def _throwing(rng: Random) -> Node:
+def _throwing(rng: Random, both: bool) -> Node:
     text = rng.choice(_THROWING)
     values = [Node(rng.choice(["k", "i", "k", "i", "1", "3", "0"])) for _ in range(2)]
+    if both:
+        values = [Node(rng.choice(["k", "i"])), Node(rng.choice(["k2", "i2"]))]
+        rng.shuffle(values)
     return Node(f"({text})", tuple(values), "bool")
 
 
