@@ -573,6 +573,12 @@ def test_cache_fixes_what_is_different_each_time_whatever_its_type(
     hot.cache()
     first = hot.select("t", "u").collect()
     assert hot.select("t", "u").collect() == first
+    # Spark writes no times where they are not enabled.
+    hot = env.sql("SELECT current_time() AS t, uuid() AS u").cache()
+    first = hot.selectExpr("CAST(t AS STRING)", "u").collect()
+    assert hot.selectExpr("CAST(t AS STRING)", "u").collect() == first
+    reasons = [each.not_kept_by_holdfast or "" for each in env.list_cached()]
+    assert [each.startswith("held by Spark's own cache") for each in reasons] == [True, True]
     spark.catalog.clearCache()
     assert env.list_cached() == []
 

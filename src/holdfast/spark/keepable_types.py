@@ -63,10 +63,8 @@ def is_storable_by_spark(spark: SparkSession, dataframe: DataFrame) -> bool:
     """
     jvm: Any = spark.sparkContext._jvm
     columnar = jvm.org.apache.spark.sql.execution.columnar
-    types = jvm.org.apache.spark.sql.catalyst.util.TypeUtils
     schema = dataframe._jdf.schema()
     try:
-        types.failUnsupportedDataType(schema, spark._jsparkSession.sessionState().conf())
         for index in range(schema.length()):
             columnar.ColumnBuilder.apply(schema.apply(index).dataType(), 1, "column", False)
     except (Py4JError, PySparkException):
