@@ -169,7 +169,9 @@ def test_what_outlives_its_program_is_listed_shown_and_removed(start: Start, run
     code, shown = run("ls")
     assert code == 0
     heads, line, _ = shown.splitlines()
-    assert heads.split() == "ID COMPUTES PARTS ROWS SIZE AGE HITS USED SAVED ABOUT STAYS OWNER".split()
+    assert (
+        heads.split() == "ID COMPUTES PARTS ROWS SIZE AGE HITS USED SAVED ABOUT STAYS OWNER".split()
+    )
     assert line.split()[-5:] == ["12", "s", "10", "min", "ana"]
     code, shown = run("show", "1111")
     assert code == 0 and str(directory) in shown

@@ -243,16 +243,17 @@ def test_cache_gives_back_the_very_dataframe(session: TableSession, days: DataFr
     assert not kept.location.exists()
 
 
-def test_what_cannot_be_kept_spark_persists(
-    session: TableSession, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_kept_spark_persists(session: TableSession) -> None:
     df = session.range(3).selectExpr("id", "make_interval(1, id) AS i")
     assert isinstance(df.schema["i"].dataType, CalendarIntervalType)
     assert df.cache() is df
-    assert "Spark persists this DataFrame" in caplog.text
     assert df.storageLevel.useMemory
     assert df.count() == 3
+    (listed,) = session.holdfast.list_cached()
+    assert listed.not_kept_by_holdfast is not None
+    assert "column 'i'" in listed.not_kept_by_holdfast
     assert not df.unpersist().storageLevel.useMemory
+    assert not session.holdfast.list_cached()
 
 
 def test_tables_are_cached_by_name(session: TableSession, days: DataFrame) -> None:

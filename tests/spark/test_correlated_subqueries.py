@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
+from holdfast.runtime.vertex_outcome import VertexOutcome
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -62,7 +64,9 @@ def test_what_is_kept_is_read(
         for query, expected in answers.items():
             table = env.sql(query)
             assert sorted(map(repr, table.collect())) == expected, query
-            plan = table.to_dataframe()._jdf.queryExecution().analyzed().toString()
-            for name in cached:
-                assert f"View (`{name}`" not in plan, query
+            result = env.last_job_result
+            assert result is not None
+            read = [each for each in result.vertices if each.outcome is VertexOutcome.READ]
+            names = [name for name in cached if re.search(rf"(FROM|,) {name}\b", query)]
+            assert len(read) == len(names), query
     assert not [record.getMessage() for record in caplog.records]
