@@ -41,12 +41,12 @@ public final class InterruptedLog extends AbstractFilter {
 
     public Filter.Result filter(
             Logger logger, Level level, Marker marker, Object message, Throwable error) {
-        return result(level, String.valueOf(message), error);
+        return result(level, message, error);
     }
 
     public Filter.Result filter(
             Logger logger, Level level, Marker marker, Message message, Throwable error) {
-        return result(level, message == null ? "" : message.getFormattedMessage(), error);
+        return result(level, message, error);
     }
 
     public Filter.Result filter(
@@ -54,12 +54,17 @@ public final class InterruptedLog extends AbstractFilter {
         return result(level, message, null);
     }
 
-    Filter.Result result(Level level, String message, Throwable error) {
-        // What isn't logged anyhow is asked about, too, and often.
+    Filter.Result result(Level level, Object message, Throwable error) {
+        // What isn't logged anyhow is asked about, too, and often: texts are made of the rest only.
         boolean isSeen = level.isMoreSpecificThan(Level.WARN);
         boolean isUnseen = isInterrupt(error) || isSeen
-            && (message != null && message.contains(why) || isOfKilledTask());
+            && (text(message).contains(why) || isOfKilledTask());
         return isUnseen ? Filter.Result.DENY : Filter.Result.NEUTRAL;
+    }
+
+    static String text(Object message) {
+        return message instanceof Message
+            ? ((Message) message).getFormattedMessage() : String.valueOf(message);
     }
 
     /** Whether this thread's task has been killed: what it then logs are its files' ends. */
