@@ -142,11 +142,11 @@ def streamed(
     """The rows of a query of three micro-batches, and of two more when it is started again."""
     spark, name = df.sparkSession, f"query_{next(_numbers)}"
     source, checkpoint = str(home / name), str(home / f"{name} checkpoint")
-    events = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(source)
     found: list[Any] = []
     for first, last in ((0, 3), (3, 5)):
         for number in range(first, last):
             spark.range(number * 5, number * 5 + 5).coalesce(1).write.mode("append").json(source)
+        events = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(source)
         writer = made(events).writeStream.outputMode(mode).trigger(availableNow=True)
         if run is None:
             writer = writer.foreachBatch(lambda batch, number: found.extend(rows_of(batch)))
