@@ -280,7 +280,9 @@ SCRIPTS = {
         ALTER TABLE {db}.lines RENAME TO {db}.flat; SELECT * FROM flat; SELECT * FROM w""",
     "partitions": """
         CREATE TABLE parts (k INT, p INT) USING parquet PARTITIONED BY (p)
-        INSERT INTO parts VALUES (1, 1), (2, 2); CACHE TABLE parts
+        INSERT INTO parts VALUES (1, 1), (2, 2); CACHE TABLE x AS SELECT 1 AS k
+        SELECT * FROM parts; CACHE TABLE parts; SELECT * FROM parts
+        INSERT INTO parts VALUES (3, 2); SELECT * FROM parts
         INSERT OVERWRITE DIRECTORY '{path}/elsewhere' USING parquet SELECT 9 AS k
         ALTER TABLE parts PARTITION (p = 1) SET LOCATION '{path}/elsewhere'
         SELECT * FROM parts; SELECT * FROM parts WHERE p = 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
 from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.api.storage_levels import is_kept
@@ -102,7 +104,8 @@ def _renamed(session: TableSession, plan: Any, text: str) -> DataFrame:
     """What is cached stays cached under its new name, which is in the same place by default."""
     name, new_name = _parts(plan.child().multipartIdentifier()), _parts(plan.newName())
     level = None
-    if session.catalog.tableExists(".".join(name)):
+    # A view of what is no longer there can be renamed.
+    with suppress(AnalysisException):
         level = session.holdfast.storage_level(_table(session, ".".join(name)))
     if level is not None:
         # With all that reads it, and also where the new name is taken.

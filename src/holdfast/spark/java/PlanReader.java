@@ -361,7 +361,8 @@ public final class PlanReader implements Function {
             nodes.add(node);
             out.append(",\"c\":\"").append(name);
             out.append("\",\"n\":").append(node.children().size()).append(",\"t\":");
-            value(reader.saltOf(node), true);
+            // A version says more than what a node was given before its table had one.
+            value(reader.version(node) == null ? reader.saltOf(node) : null, true);
             out.append(',');
             if (reader.outputFromFields.contains(name)) {
                 arguments(node, true);
