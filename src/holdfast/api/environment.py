@@ -133,6 +133,8 @@ _NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "alembic.command", "pyarrow.parqu
 # Of past queries, what recurs is looked for in the last ones.
 _MOST_PAST = 1_000
 _NOWHERE = "a column's type can neither be kept nor be held by Spark's own cache: it is computed"
+# Queries that read the same again are measured once.
+_MOST_NEEDED = 100
 # More that is cached is not named where a plan reads nothing.
 _MOST_NAMED = 5
 
@@ -243,6 +245,8 @@ class Environment(StreamEnvironment):
         self._bridge = CatalystBridge(plain, self._session_text, portable=self._records is not None)
         self._stored_by_spark = StoredBySpark(plain, self.left_alone)
         self._possible_parts = PossibleParts(plain)
+        # By the digests of a query and of a result: what it needs of that, and cores.
+        self._needed: dict[tuple[str, str], tuple[NeededPart, int]] = {}
         self._unmatched: WeakKeyDictionary[Table, int] = WeakKeyDictionary()
         self._known_plans = KnownPlans(self._bridge)
         runner = self._runner_over(self._storage)
@@ -335,12 +339,19 @@ class Environment(StreamEnvironment):
         return Verification(fraction, SparkResultVerifier(self._plain, self._bridge))
 
     def _saved_by(self, query: Query, result: KeptResult) -> float:
-        try:
-            needed = needed_part(self._plain, query, result.digest)
-        except Exception:
-            logger.debug("it isn't known what of a result is needed", exc_info=True)
-            needed = NeededPart()
-        cores = self._plain.sparkContext.defaultParallelism
+        key = query.root.digest, result.digest
+        known = self._needed.get(key)
+        if known is None:
+            try:
+                needed = needed_part(self._plain, query, result.digest)
+            except Exception:
+                logger.debug("it isn't known what of a result is needed", exc_info=True)
+                needed = NeededPart()
+            known = needed, self._plain.sparkContext.defaultParallelism
+            if len(self._needed) >= _MOST_NEEDED:
+                self._needed.clear()
+            self._needed[key] = known
+        needed, cores = known
         return saved_seconds(result.seconds, result.kept.bytes, needed, cores)
 
     def _ended(self, result: JobExecutionResult, reused: WatchedQueries | None = None) -> None:
