@@ -256,6 +256,20 @@ def test_what_cannot_be_kept_spark_persists(session: TableSession) -> None:
     assert not session.holdfast.list_cached()
 
 
+def test_a_command_whose_result_is_cached_runs_once(session: TableSession) -> None:
+    session.sql("CREATE TABLE written (id INT) USING parquet")
+    try:
+        written = session.sql("INSERT INTO written VALUES (1)").cache()
+        assert written.count() == 0
+        assert [row.id for row in session.table("written").collect()] == [1]
+        tables = session.sql("SHOW TABLES LIKE 'written'").cache()
+        assert tables.count() == 1
+        written.unpersist()
+        tables.unpersist()
+    finally:
+        session.sql("DROP TABLE written")
+
+
 def test_tables_are_cached_by_name(session: TableSession, days: DataFrame) -> None:
     catalog = session.catalog
     by_day(session).createOrReplaceTempView("by_day")
