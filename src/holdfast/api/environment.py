@@ -586,7 +586,7 @@ class Environment(StreamEnvironment):
             fresh: nothing that Spark has made of the plan before counts.
         """
         if fresh:
-            return self._bridge.dataframe(table._jdf.queryExecution().analyzed())
+            return self._bridge.dataframe(table._jdf.queryExecution().commandExecuted())
         return DataFrame(table._jdf, self._plain)
 
     # -- sessions, see holdfast.api.attachment ----------------------------------------------------
@@ -823,7 +823,7 @@ class Environment(StreamEnvironment):
             )
         stays = self.configuration.lifetime(lifetime)
         check_keepable(self._plain, table)
-        self._followed.watch(table._jdf.queryExecution().analyzed())
+        self._followed.watch(table._jdf.queryExecution().commandExecuted())
         query = self._known_plans.query(table)
         computation = CachedComputation(query.root.digest, query, _label(query, name), stays)
         self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
@@ -1138,7 +1138,7 @@ class Environment(StreamEnvironment):
         except BaseException as error:
             if is_interrupt(error) or is_cancelled(error):
                 with suppress(Py4JError):
-                    analyzed = table._jdf.queryExecution().analyzed()
+                    analyzed = table._jdf.queryExecution().commandExecuted()
                     table._jdf = self._bridge.dataframe(analyzed)._jdf
             raise
 

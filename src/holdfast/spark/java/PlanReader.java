@@ -118,7 +118,7 @@ public final class PlanReader implements Function {
 
     /** The analyzed plan of a Dataset, like `read`. */
     public Reading readDataset(Dataset dataset) {
-        return read(dataset.queryExecution().analyzed(), dataset.sparkSession());
+        return read(dataset.queryExecution().commandExecuted(), dataset.sparkSession());
     }
 
     /** Whether a plan would be read as it has been: listings of files may have been refreshed. */

@@ -40,7 +40,7 @@ public final class PossibleParts {
 
     /** Whether any of the computations may be a part of what a DataFrame computes. */
     public boolean mayBeInDataset(Dataset dataset) {
-        return mayBeIn(dataset.queryExecution().analyzed());
+        return mayBeIn(dataset.queryExecution().commandExecuted());
     }
 
     public boolean mayBeIn(LogicalPlan plan) {
