@@ -70,6 +70,7 @@ _PARSERS = frozenset(EXPRESSIONS + name for name in ("ParseToDate", "ParseToTime
 _ALIASED_LAMBDA = EXPRESSIONS + "NamedLambdaVariable"
 _LAMBDA = EXPRESSIONS + "LambdaFunction"
 _OUTER = EXPRESSIONS + "OuterReference"
+_CAST = EXPRESSIONS + "Cast"
 _LITERAL = EXPRESSIONS + "Literal"
 _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
@@ -438,7 +439,9 @@ def _combined(name: str, arguments: list[Canonical], *, order_counts: bool) -> T
 
 
 def _is_value(value: Value) -> bool:
-    """Whether an argument is a literal, and not null."""
+    """Whether an argument is a literal, or a cast of one that never throws, and not null."""
+    while isinstance(value, dict) and value.get("c") == _CAST and value.get("total"):
+        value = value["f"][0]
     return isinstance(value, dict) and value.get("c") == _LITERAL and value["f"][0] is not None
 
 
