@@ -172,7 +172,8 @@ def test_what_outlives_its_program_is_listed_shown_and_removed(start: Start, run
     assert (
         heads.split() == "ID COMPUTES PARTS ROWS SIZE AGE HITS USED SAVED ABOUT STAYS OWNER".split()
     )
-    assert line.split()[-5:] == ["12", "s", "10", "min", "ana"]
+    # No job has said what it has saved by this.
+    assert line.split()[-4:] == ["-", "10", "min", "ana"]
     code, shown = run("show", "1111")
     assert code == 0 and str(directory) in shown
     for fact in (
