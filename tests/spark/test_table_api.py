@@ -108,10 +108,16 @@ class RecordingEnvironment(Environment):
         *,
         before_retry: Callable[[], None] | None = None,
         takes_all_rows: bool = False,
+        is_repeatable: bool = True,
     ) -> T:
         self.actions.append(name)
         answer = super().run_action(
-            table, name, action, before_retry=before_retry, takes_all_rows=takes_all_rows
+            table,
+            name,
+            action,
+            before_retry=before_retry,
+            takes_all_rows=takes_all_rows,
+            is_repeatable=is_repeatable,
         )
         self._note_job()
         return answer
@@ -161,6 +167,7 @@ class LosingEnvironment(RecordingEnvironment):
         *,
         before_retry: Callable[[], None] | None = None,
         takes_all_rows: bool = False,
+        is_repeatable: bool = True,
     ) -> T:
         attempts = []
 
@@ -171,7 +178,12 @@ class LosingEnvironment(RecordingEnvironment):
             return action(df)
 
         answer = super().run_action(
-            table, name, losing, before_retry=before_retry, takes_all_rows=takes_all_rows
+            table,
+            name,
+            losing,
+            before_retry=before_retry,
+            takes_all_rows=takes_all_rows,
+            is_repeatable=is_repeatable,
         )
         assert len(attempts) == 2
         assert len(self.jobs[-1].losses) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 import weakref
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.runtime.wanted import CachedComputation
 from holdfast.spark.cache_entries import cache_entries
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -20,6 +22,8 @@ Computation = CachedComputation[Query]
 
 # What Spark caches again is gone for a moment, in which another thread may look.
 _MOST_GONE = 16
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -61,12 +65,13 @@ class FollowedCaches:
 
         Args:
             plan: the JVM's analyzed plan, which is going to be cached.
-
-        Raises:
-            UnsupportedSparkError: when the JVM doesn't compile what this takes.
         """
         if self._in_jvm is None:
-            self._in_jvm = cache_entries(self._spark)
+            try:
+                self._in_jvm = cache_entries(self._spark)
+            except UnsupportedSparkError as error:
+                logger.debug("what Spark's commands do is not followed: %s", error)
+                return
         self._in_jvm.watch(plan)
 
     def add(
@@ -80,6 +85,8 @@ class FollowedCaches:
             bridge: reads plans of its session.
             session: the JVM's, which it is of.
         """
+        if self._in_jvm is None:
+            return
         known = self._of(computation.digest)
         if any(each.table() is table and not each.is_gone for each in known.values()):
             return

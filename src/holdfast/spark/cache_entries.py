@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 
@@ -23,15 +24,15 @@ def cache_entries(spark: SparkSession) -> Any:
 
 
 def cached_by_spark(spark: SparkSession) -> Any:
-    """The JVM's supplier of whether Spark has cached anything itself.
+    """The JVM's supplier of whether Spark has cached anything itself; None for an unknown Spark.
 
     Args:
         spark: any session of the JVM.
-
-    Raises:
-        UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    return _of_context.of(spark)
+    try:
+        return _of_context.of(spark)
+    except UnsupportedSparkError:
+        return None
 
 
 def cached_tables(spark: SparkSession) -> Any:

@@ -50,7 +50,7 @@ public final class FreshPlans implements BiFunction {
     /**
      * @param mark what no plan of the user's has
      * @param saltTag where the nodes have a salt that match only themselves
-     * @param hasCached whether there is anything in Spark's cache
+     * @param hasCached whether there is anything of Spark's own in its cache; or null
      */
     public FreshPlans(String mark, TreeNodeTag saltTag, Supplier hasCached) {
         this.mark = mark;
@@ -116,6 +116,12 @@ public final class FreshPlans implements BiFunction {
         return defined.containsAll(used);
     }
 
+    boolean isAnyCached(SparkSession session) {
+        return hasCached == null
+            ? !session.sharedState().cacheManager().isEmpty()
+            : ((Boolean) hasCached.get()).booleanValue();
+    }
+
     Option saltOf(TreeNode node) {
         // As the one who gives it: Spark doesn't guard the tags of a node.
         synchronized (saltTag) {
@@ -178,7 +184,7 @@ public final class FreshPlans implements BiFunction {
             Option active = SparkSession.getActiveSession();
             SparkSession.setActiveSession(session);
             try {
-                if (owner != null && ((Boolean) plans.hasCached.get()).booleanValue()) {
+                if (owner != null && plans.isAnyCached(session)) {
                     findSalted(plan);
                 }
                 return (LogicalPlan) copied(plan);

@@ -33,7 +33,11 @@ class StoredBySpark:
 
     def has_any(self) -> bool:
         """Whether Spark has stored anything, of any plan."""
-        return bool(cached_by_spark(self._spark).get())
+        entries = cached_by_spark(self._spark)
+        if entries is not None:
+            return bool(entries.get())
+        session = cast(Any, self._spark)._jsparkSession
+        return not session.sharedState().cacheManager().isEmpty()
 
     def fixed(self, query: Query) -> Query:
         """The query in which nothing is replaced below what Spark has stored.
