@@ -111,6 +111,14 @@ SAME = {
         "SELECT * FROM trips WHERE a > '1' AND b > 5 AND a IN (2, 3)",
         "SELECT * FROM (SELECT * FROM trips WHERE a IN (3, 2) AND 5 < b) WHERE a > '1'",
     ),
+    "arithmetic that doesn't throw": (
+        "SELECT * FROM trips WHERE a % 3 = 1 AND d * 2 > 1 AND d / 4 < 3",
+        "SELECT * FROM trips WHERE d / 4 < 3 AND 1 = a % 3 AND 2 * d > 1",
+    ),
+    "the condition of a subquery": (
+        "SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE r.a = t.a)",
+        "SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE t.a = r.a)",
+    ),
     "distinct, and a group by all": (
         "SELECT DISTINCT a, c FROM trips",
         "SELECT c, a FROM trips GROUP BY a, c",
@@ -175,6 +183,20 @@ DIFFERENT = {
     "conditions, of which one throws unless the other decides": (
         "SELECT * FROM trips WHERE a <> 0 AND 10 / a > 1",
         "SELECT * FROM trips WHERE 10 / a > 1 AND a <> 0",
+    ),
+    "conditions, of which one overflows": (
+        "SELECT * FROM trips WHERE a * 2 > 1 AND b > 1",
+        "SELECT * FROM trips WHERE b > 1 AND a * 2 > 1",
+    ),
+    "conditions, of which one may divide by 0": (
+        "SELECT * FROM trips WHERE a % b > 1 AND b > 1",
+        "SELECT * FROM trips WHERE b > 1 AND a % b > 1",
+    ),
+    "the condition of a subquery on a column that throws": (
+        "SELECT a FROM (SELECT a, 10 DIV b AS x FROM trips) t"
+        " WHERE EXISTS (SELECT 1 FROM riders r WHERE r.a = t.x)",
+        "SELECT a FROM (SELECT a, 10 DIV b AS x FROM trips) t"
+        " WHERE EXISTS (SELECT 1 FROM riders r WHERE t.x = r.a)",
     ),
     "filters, of which one throws": (
         "SELECT * FROM (SELECT * FROM trips WHERE a <> 0) WHERE 10 / a > 1",

@@ -30,7 +30,8 @@ _RANDOM = re.compile(
 _NEVER_THROWS = re.compile(
     r"And|Between|CaseWhen|Coalesce|CommonExpression(Def|Ref)|Contains|Create(Array|NamedStruct)"
     r"|DayOfMonth|EndsWith|EqualNullSafe|EqualTo|GetStructField|GreaterThan(OrEqual|)|If|In|IsNaN"
-    r"|IsNotNull|IsNull|LessThan(OrEqual|)|Literal|Lower|Month|Not|Or|StartsWith|Upper|With|Year"
+    r"|IsNotNull|IsNull|LessThan(OrEqual|)|Literal|Lower|Month|Not|Or|OuterReference|StartsWith"
+    r"|Upper|With|Year"
 )
 
 

@@ -10,8 +10,8 @@ list                                         a sequence or a map (of `scala.Tupl
 `{"plan": [operators]}`                      a subquery's plan inside an expression
 `{"c": class, "f": [...], "o": [...]}`       an expression or another product, with its arguments;
                                              `"volatile": true` on an expression that is not
-                                             deterministic, `"total": true` on a cast that never
-                                             throws
+                                             deterministic, `"total": true` on a cast or on
+                                             arithmetic that never throws
 `{"a": id}`, `{"id": id}`                    a reference to an attribute; any other expression id
 `{"alias": id, "of": expression}`            an expression that is given a name
 `{"type": json}`, `{"metadata": json}`       a data type, with `"collations": text` where there are

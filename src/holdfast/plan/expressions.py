@@ -338,7 +338,9 @@ class ExpressionCanonicalizer:
     def _outer_reference(self, reference: Value) -> Term:
         self._attributes_seen += 1
         if isinstance(reference, dict) and "a" in reference:
-            return self._outer_attribute(reference["a"])
+            found = self._outer_attribute(reference["a"])
+            self._throwing_seen += found.throws
+            return found
         return self._doubt("an outer reference to something other than an attribute")
 
     def _lambda(self, fields: list[Value]) -> Walk[Term]:

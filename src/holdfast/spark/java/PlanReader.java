@@ -20,18 +20,24 @@ import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Remainder;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
@@ -56,7 +62,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.FractionalType;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
@@ -80,6 +89,7 @@ import scala.reflect.ClassTag$;
 public final class PlanReader implements Function {
     /** Rewriting goes on until nothing changes; it always has after a few times. */
     static final int MOST_REWRITES = 20;
+    static final Object NOT_CONSTANT = new Object();
 
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
@@ -750,22 +760,49 @@ public final class PlanReader implements Function {
             } else {
                 arguments(node, false);
             }
-            if (node instanceof Cast && isTotal((Cast) node)) {
+            if (isTotal(node)) {
                 out.append(",\"total\":true");
             }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
 
-        /** Whether a cast never throws. */
-        boolean isTotal(Cast cast) {
-            if (!(cast.child() instanceof Literal)) {
-                return Cast.canUpCast(cast.child().dataType(), cast.dataType());
+        /** Whether a cast or an arithmetic operation never throws; of others it isn't known here. */
+        boolean isTotal(Expression node) {
+            if (node instanceof Cast) {
+                Expression child = ((Cast) node).child();
+                if (child instanceof Literal) {
+                    return constant(node) != NOT_CONSTANT;
+                }
+                return Cast.canUpCast(child.dataType(), node.dataType());
+            }
+            if (!(node instanceof BinaryArithmetic) || !(node.dataType() instanceof NumericType)) {
+                return false;
+            }
+            BinaryArithmetic operation = (BinaryArithmetic) node;
+            boolean fractional = node.dataType() instanceof FractionalType;
+            boolean decimal = node.dataType() instanceof DecimalType;
+            if (node instanceof Add || node instanceof Subtract || node instanceof Multiply) {
+                return !operation.failOnError() || fractional && !decimal;
+            }
+            if (node instanceof Divide || node instanceof Remainder) {
+                Object divisor = constant((Expression) operation.right());
+                boolean divides =
+                        divisor instanceof Number && ((Number) divisor).doubleValue() != 0;
+                return !operation.failOnError() || divides && !decimal;
+            }
+            return false;
+        }
+
+        /** The value of a literal or of a cast of one, unless that throws. */
+        Object constant(Expression node) {
+            Expression literal = node instanceof Cast ? ((Cast) node).child() : node;
+            if (!(literal instanceof Literal)) {
+                return NOT_CONSTANT;
             }
             try {
-                cast.eval(null);
-                return true;
+                return node.eval(null);
             } catch (Exception error) {
-                return false;
+                return NOT_CONSTANT;
             }
         }
 
