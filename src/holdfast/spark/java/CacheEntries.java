@@ -34,18 +34,20 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class CacheEntries implements Supplier {
     static final String MARK = "holdfast.cached ";
+    static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
     final Map versions;
     final Field field;
     final Map entries = new HashMap();
     final Map plans = new HashMap();
+    final Map changes = new HashMap();
     Object seen;
 
     /**
      * @param session any session
-     * @param versions of tables of the catalog whose files are listed when a query runs, by name;
-     *     for as long as something that reads them is cached
+     * @param versions by name, of tables of the catalog whose files are listed when a query runs:
+     *     a table that has been cached always has one, and none comes twice
      */
     public CacheEntries(SparkSession session, Map versions) throws Exception {
         this.cache = session.sharedState().cacheManager();
@@ -78,8 +80,12 @@ public final class CacheEntries implements Supplier {
         StorageLevel level = StorageLevel.MEMORY_AND_DISK();
         cache.cacheQuery(session, marked(plan, MARK + key), Option.empty(), level);
         synchronized (this) {
+            Object entry = found(key).get(key);
             plans.put(key, plan);
-            entries.put(key, found().get(key));
+            // Another thread's command may have removed it already, which is to be said then.
+            entries.put(key, entry == null ? NOT_SEEN : entry);
+            // Once it is gone, the cache may be the very object that it was without it.
+            seen = null;
         }
     }
 
@@ -89,8 +95,9 @@ public final class CacheEntries implements Supplier {
         synchronized (this) {
             plan = (LogicalPlan) plans.remove(key);
             entries.remove(key);
+            changes.remove(key);
             if (plan != null) {
-                renew(tables(plan), false);
+                renewUnfollowed(tables(plan));
             }
         }
         if (plan != null) {
@@ -104,73 +111,77 @@ public final class CacheEntries implements Supplier {
     }
 
     /**
-     * What Spark has done since the last time: the key of each entry that was cached again behind a
-     * plus sign, of each that is gone behind a minus sign, a line each.
+     * What Spark has done since the last time that it was asked for: the key of each entry that was
+     * cached again behind a plus sign, of each that is gone behind a minus sign, a line each.
+     *
+     * @param owner what the keys begin with that this is about
      */
-    public synchronized String changed() {
+    public synchronized String changed(String owner) {
         Object now = all();
-        if (now == seen) {
-            return "";
+        if (now != seen) {
+            seen = now;
+            look();
         }
-        seen = now;
-        Map found = found();
-        Set renewed = new HashSet();
+        StringBuilder lines = new StringBuilder();
+        Iterator each = changes.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry change = (Map.Entry) each.next();
+            if (((String) change.getKey()).startsWith(owner)) {
+                lines.append(change.getValue()).append(change.getKey()).append('\n');
+                each.remove();
+            }
+        }
+        return lines.toString();
+    }
+
+    void look() {
+        Map found = found("");
         Set stale = new HashSet();
-        StringBuilder gone = new StringBuilder();
         Iterator each = plans.keySet().iterator();
         while (each.hasNext()) {
             String key = (String) each.next();
             CachedData entry = (CachedData) found.get(key);
-            CachedData before = (CachedData) entries.put(key, entry);
+            Object before = entries.put(key, entry);
             if (entry == before) {
                 continue;
             }
             stale.addAll(tables((LogicalPlan) plans.get(key)));
-            if (entry == null) {
-                gone.append('-').append(key).append('\n');
-                continue;
-            }
-            renewed.add(key);
-            if (before != null && entry.plan() != before.plan()) {
+            changes.put(key, entry == null ? "-" : "+");
+            if (entry != null
+                    && before instanceof CachedData
+                    && entry.plan() != ((CachedData) before).plan()) {
                 plans.put(key, unmarked(entry.plan()));
             }
         }
-        renew(stale, true);
+        renew(stale);
         // Of what reads one of these tables, nothing is as it was.
         each = plans.keySet().iterator();
         while (each.hasNext()) {
             Object key = each.next();
             Set read = tables((LogicalPlan) plans.get(key));
             if (entries.get(key) != null && read.removeAll(stale)) {
-                renewed.add(key);
+                changes.put(key, "+");
             }
         }
-        each = renewed.iterator();
-        while (each.hasNext()) {
-            gone.append('+').append(each.next()).append('\n');
-        }
-        return gone.toString();
     }
 
-    /** Tables have no version where nothing that reads them is cached, and may have another one. */
-    void renew(Set tables, boolean isWritten) {
-        Set used = new HashSet();
-        Iterator each = plans.keySet().iterator();
+    void renew(Set tables) {
+        Iterator each = tables.iterator();
         while (each.hasNext()) {
+            versions.put(each.next(), UUID.randomUUID().toString());
+        }
+    }
+
+    /** What becomes of a table isn't seen where nothing that reads it is here: its version ends. */
+    void renewUnfollowed(Set tables) {
+        Iterator each = plans.keySet().iterator();
+        while (each.hasNext() && !tables.isEmpty()) {
             Object key = each.next();
             if (entries.get(key) != null) {
-                used.addAll(tables((LogicalPlan) plans.get(key)));
+                tables.removeAll(tables((LogicalPlan) plans.get(key)));
             }
         }
-        each = tables.iterator();
-        while (each.hasNext()) {
-            Object table = each.next();
-            if (!used.contains(table)) {
-                versions.remove(table);
-            } else if (isWritten) {
-                versions.put(table, UUID.randomUUID().toString());
-            }
-        }
+        renew(tables);
     }
 
     Seq all() {
@@ -181,13 +192,14 @@ public final class CacheEntries implements Supplier {
         }
     }
 
-    Map found() {
+    /** The entries that are in Spark's cache, and whose keys begin so. */
+    Map found(String start) {
         Map found = new HashMap();
         scala.collection.Iterator each = all().iterator();
         while (each.hasNext()) {
             CachedData entry = (CachedData) each.next();
             String key = keyOf(entry.plan());
-            if (key != null && plans.containsKey(key)) {
+            if (key != null && key.startsWith(start)) {
                 found.put(key, entry);
             }
         }
