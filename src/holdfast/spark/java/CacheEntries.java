@@ -34,6 +34,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class CacheEntries implements Supplier {
     static final String MARK = "holdfast.cached ";
+    static final String UNFOLLOWED = "-";
     static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
@@ -47,7 +48,8 @@ public final class CacheEntries implements Supplier {
     /**
      * @param session any session
      * @param versions by name, of tables of the catalog whose files are listed when a query runs:
-     *     a table that has been cached always has one, and none comes twice
+     *     a table that has been cached always has one, and none comes twice; behind a minus sign
+     *     where nothing that reads the table is here, so that what becomes of it isn't seen
      */
     public CacheEntries(SparkSession session, Map versions) throws Exception {
         this.cache = session.sharedState().cacheManager();
@@ -71,7 +73,11 @@ public final class CacheEntries implements Supplier {
     public synchronized void watch(LogicalPlan plan) {
         Iterator each = tables(plan).iterator();
         while (each.hasNext()) {
-            versions.putIfAbsent(each.next(), UUID.randomUUID().toString());
+            Object table = each.next();
+            String version = (String) versions.get(table);
+            if (version == null || version.startsWith(UNFOLLOWED)) {
+                versions.put(table, UUID.randomUUID().toString());
+            }
         }
     }
 
@@ -84,6 +90,8 @@ public final class CacheEntries implements Supplier {
             plans.put(key, plan);
             // Another thread's command may have removed it already, which is to be said then.
             entries.put(key, entry == null ? NOT_SEEN : entry);
+            watch(plan);
+            refresh(plan);
             // Once it is gone, the cache may be the very object that it was without it.
             seen = null;
         }
@@ -97,7 +105,7 @@ public final class CacheEntries implements Supplier {
             entries.remove(key);
             changes.remove(key);
             if (plan != null) {
-                renewUnfollowed(tables(plan));
+                renew(tables(plan), false);
             }
         }
         if (plan != null) {
@@ -153,35 +161,37 @@ public final class CacheEntries implements Supplier {
                 plans.put(key, unmarked(entry.plan()));
             }
         }
-        renew(stale);
+        renew(stale, true);
         // Of what reads one of these tables, nothing is as it was.
         each = plans.keySet().iterator();
         while (each.hasNext()) {
             Object key = each.next();
-            Set read = tables((LogicalPlan) plans.get(key));
-            if (entries.get(key) != null && read.removeAll(stale)) {
+            LogicalPlan plan = (LogicalPlan) plans.get(key);
+            if (entries.get(key) != null && tables(plan).removeAll(stale)) {
+                refresh(plan);
                 changes.put(key, "+");
             }
         }
     }
 
-    void renew(Set tables) {
-        Iterator each = tables.iterator();
-        while (each.hasNext()) {
-            versions.put(each.next(), UUID.randomUUID().toString());
-        }
-    }
-
-    /** What becomes of a table isn't seen where nothing that reads it is here: its version ends. */
-    void renewUnfollowed(Set tables) {
+    void renew(Set tables, boolean isWritten) {
+        Set unfollowed = new HashSet(tables);
         Iterator each = plans.keySet().iterator();
-        while (each.hasNext() && !tables.isEmpty()) {
+        while (each.hasNext() && !unfollowed.isEmpty()) {
             Object key = each.next();
             if (entries.get(key) != null) {
-                tables.removeAll(tables((LogicalPlan) plans.get(key)));
+                unfollowed.removeAll(tables((LogicalPlan) plans.get(key)));
             }
         }
-        renew(tables);
+        each = tables.iterator();
+        while (each.hasNext()) {
+            Object table = each.next();
+            if (unfollowed.contains(table)) {
+                versions.put(table, UNFOLLOWED + UUID.randomUUID());
+            } else if (isWritten) {
+                versions.put(table, UUID.randomUUID().toString());
+            }
+        }
     }
 
     Seq all() {
@@ -209,6 +219,23 @@ public final class CacheEntries implements Supplier {
     /** The tables below a plan whose files are listed when a query runs. */
     static Set tables(LogicalPlan plan) {
         Set found = new HashSet();
+        Iterator each = listings(plan).iterator();
+        while (each.hasNext()) {
+            found.add(((CatalogFileIndex) each.next()).table().identifier().unquotedString());
+        }
+        return found;
+    }
+
+    /** What is listed is remembered by each plan: it lists what is there now when it runs next. */
+    static void refresh(LogicalPlan plan) {
+        Iterator each = listings(plan).iterator();
+        while (each.hasNext()) {
+            ((CatalogFileIndex) each.next()).refresh();
+        }
+    }
+
+    static List listings(LogicalPlan plan) {
+        List found = new ArrayList();
         ArrayDeque waiting = new ArrayDeque();
         waiting.push(plan);
         while (!waiting.isEmpty()) {
@@ -217,7 +244,7 @@ public final class CacheEntries implements Supplier {
                     && ((LogicalRelation) node).relation() instanceof HadoopFsRelation) {
                 Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
                 if (files instanceof CatalogFileIndex) {
-                    found.add(((CatalogFileIndex) files).table().identifier().unquotedString());
+                    found.add(files);
                 }
             }
             push(waiting, node.children().iterator());
