@@ -58,6 +58,8 @@ class FollowedCaches:
         self._moved = moved
         self._gone = gone
         self._in_jvm: Any = None
+        # What the keys of its entries begin with, as other environments have some, too.
+        self._owner = uuid.uuid4().hex
         self._followed: dict[str, _Followed] = {}
 
     def watch(self, plan: Any) -> None:
@@ -90,7 +92,7 @@ class FollowedCaches:
         known = self._of(computation.digest)
         if any(each.table() is table and not each.is_gone for each in known.values()):
             return
-        key = uuid.uuid4().hex
+        key = f"{self._owner} {uuid.uuid4().hex}"
         self._followed[key] = _Followed(computation, weakref.ref(table), bridge)
         try:
             self._in_jvm.add(session, key, computation.query.plan)
@@ -111,7 +113,7 @@ class FollowedCaches:
         """Says what Spark's commands have done since the last time."""
         if not self._followed:
             return
-        for line in str(self._in_jvm.changed()).splitlines():
+        for line in str(self._in_jvm.changed(self._owner)).splitlines():
             key = line[1:]
             followed = self._followed.get(key)
             if followed is None:

@@ -105,12 +105,7 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
         or said["ignoremissingfiles"].lower() != "false"
         or not _reads_alike(reader, said, data_schema)
     )
-    if "files" not in listing:
-        name = listing.get("opaque") or listing.get("c") or "file index"
-        doubt = f"files listed by a {short(name)}"
-        return CanonicalSource((), (doubt,), scan_sensitive=scan_sensitive)
-    files = listed_files(listing, context)
-    content = (
+    how = (
         "files",
         reader,
         freeze_json(partition_schema),
@@ -118,6 +113,15 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
         freeze_json(buckets),
         _options(options),
         freeze_json(operator["s"]),
+    )
+    if "files" not in listing:
+        name = listing.get("opaque") or listing.get("c") or "file index"
+        doubt = f"files listed by a {short(name)}"
+        # A catalog's table of one name may be read in several ways, from before it was replaced.
+        return CanonicalSource(how, (doubt,), scan_sensitive=scan_sensitive)
+    files = listed_files(listing, context)
+    content = (
+        *how,
         tuple(map(tuple, files)),
         # Paths are read as values when files are listed, by the settings of that moment.
         listing["partitions"],

@@ -789,7 +789,9 @@ class _Job(Generic[Q, D]):
                 return None
             name = result.kept.manifest.dataset.computes
             return TableCacheTransformation(result.dataset_id, node, name)
-        query = self._part(node.digest) or computation.query
+        # What is known of a version is known of the plan that is followed, not of all that agree.
+        query = None if node.all_doubts() else self._part(node.digest)
+        query = query or computation.query
         root = self._master._root_of(query)
         dataset_id = IntermediateDataSetID.from_digest(self._request.inputs.dataset_digest(root))
         self._queries[dataset_id] = query

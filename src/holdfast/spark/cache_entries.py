@@ -12,7 +12,7 @@ from holdfast.spark.per_context import PerContext
 
 
 def cache_entries(spark: SparkSession) -> Any:
-    """A new object that adds such entries, and follows those that it has added.
+    """The JVM's object that adds such entries and follows them, for all environments.
 
     Args:
         spark: any session of the JVM.
@@ -20,7 +20,7 @@ def cache_entries(spark: SparkSession) -> Any:
     Raises:
         UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    return new_object(spark, "CacheEntries", spark._jsparkSession, cached_tables(spark))
+    return _of_context.of(spark)
 
 
 def cached_by_spark(spark: SparkSession) -> Any:
@@ -30,7 +30,7 @@ def cached_by_spark(spark: SparkSession) -> Any:
         spark: any session of the JVM.
     """
     try:
-        return _of_context.of(spark)
+        return cache_entries(spark)
     except UnsupportedSparkError:
         return None
 
@@ -44,7 +44,9 @@ def cached_tables(spark: SparkSession) -> Any:
     return _tables.of(spark)
 
 
-_of_context: PerContext[Any] = PerContext(cache_entries)
+_of_context: PerContext[Any] = PerContext(
+    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession, cached_tables(spark))
+)
 _tables: PerContext[Any] = PerContext(
     lambda spark: spark._jvm.java.util.concurrent.ConcurrentHashMap()  # type: ignore[union-attr]
 )

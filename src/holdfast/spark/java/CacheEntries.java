@@ -34,18 +34,22 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class CacheEntries implements Supplier {
     static final String MARK = "holdfast.cached ";
+    static final String UNFOLLOWED = "-";
+    static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
     final Map versions;
     final Field field;
     final Map entries = new HashMap();
     final Map plans = new HashMap();
+    final Map changes = new HashMap();
     Object seen;
 
     /**
      * @param session any session
-     * @param versions of tables of the catalog whose files are listed when a query runs, by name;
-     *     for as long as something that reads them is cached
+     * @param versions by name, of tables of the catalog whose files are listed when a query runs:
+     *     a table that has been cached always has one, and none comes twice; behind a minus sign
+     *     where nothing that reads the table is here, so that what becomes of it isn't seen
      */
     public CacheEntries(SparkSession session, Map versions) throws Exception {
         this.cache = session.sharedState().cacheManager();
@@ -69,7 +73,11 @@ public final class CacheEntries implements Supplier {
     public synchronized void watch(LogicalPlan plan) {
         Iterator each = tables(plan).iterator();
         while (each.hasNext()) {
-            versions.putIfAbsent(each.next(), UUID.randomUUID().toString());
+            Object table = each.next();
+            String version = (String) versions.get(table);
+            if (version == null || version.startsWith(UNFOLLOWED)) {
+                versions.put(table, UUID.randomUUID().toString());
+            }
         }
     }
 
@@ -78,8 +86,14 @@ public final class CacheEntries implements Supplier {
         StorageLevel level = StorageLevel.MEMORY_AND_DISK();
         cache.cacheQuery(session, marked(plan, MARK + key), Option.empty(), level);
         synchronized (this) {
+            Object entry = found(key).get(key);
             plans.put(key, plan);
-            entries.put(key, found().get(key));
+            // Another thread's command may have removed it already, which is to be said then.
+            entries.put(key, entry == null ? NOT_SEEN : entry);
+            watch(plan);
+            refresh(plan);
+            // Once it is gone, the cache may be the very object that it was without it.
+            seen = null;
         }
     }
 
@@ -89,6 +103,7 @@ public final class CacheEntries implements Supplier {
         synchronized (this) {
             plan = (LogicalPlan) plans.remove(key);
             entries.remove(key);
+            changes.remove(key);
             if (plan != null) {
                 renew(tables(plan), false);
             }
@@ -104,34 +119,45 @@ public final class CacheEntries implements Supplier {
     }
 
     /**
-     * What Spark has done since the last time: the key of each entry that was cached again behind a
-     * plus sign, of each that is gone behind a minus sign, a line each.
+     * What Spark has done since the last time that it was asked for: the key of each entry that was
+     * cached again behind a plus sign, of each that is gone behind a minus sign, a line each.
+     *
+     * @param owner what the keys begin with that this is about
      */
-    public synchronized String changed() {
+    public synchronized String changed(String owner) {
         Object now = all();
-        if (now == seen) {
-            return "";
+        if (now != seen) {
+            seen = now;
+            look();
         }
-        seen = now;
-        Map found = found();
-        Set renewed = new HashSet();
+        StringBuilder lines = new StringBuilder();
+        Iterator each = changes.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry change = (Map.Entry) each.next();
+            if (((String) change.getKey()).startsWith(owner)) {
+                lines.append(change.getValue()).append(change.getKey()).append('\n');
+                each.remove();
+            }
+        }
+        return lines.toString();
+    }
+
+    void look() {
+        Map found = found("");
         Set stale = new HashSet();
-        StringBuilder gone = new StringBuilder();
         Iterator each = plans.keySet().iterator();
         while (each.hasNext()) {
             String key = (String) each.next();
             CachedData entry = (CachedData) found.get(key);
-            CachedData before = (CachedData) entries.put(key, entry);
+            Object before = entries.put(key, entry);
             if (entry == before) {
                 continue;
             }
             stale.addAll(tables((LogicalPlan) plans.get(key)));
-            if (entry == null) {
-                gone.append('-').append(key).append('\n');
-                continue;
-            }
-            renewed.add(key);
-            if (before != null && entry.plan() != before.plan()) {
+            changes.put(key, entry == null ? "-" : "+");
+            if (entry != null
+                    && before instanceof CachedData
+                    && entry.plan() != ((CachedData) before).plan()) {
                 plans.put(key, unmarked(entry.plan()));
             }
         }
@@ -140,33 +166,28 @@ public final class CacheEntries implements Supplier {
         each = plans.keySet().iterator();
         while (each.hasNext()) {
             Object key = each.next();
-            Set read = tables((LogicalPlan) plans.get(key));
-            if (entries.get(key) != null && read.removeAll(stale)) {
-                renewed.add(key);
+            LogicalPlan plan = (LogicalPlan) plans.get(key);
+            if (entries.get(key) != null && tables(plan).removeAll(stale)) {
+                refresh(plan);
+                changes.put(key, "+");
             }
         }
-        each = renewed.iterator();
-        while (each.hasNext()) {
-            gone.append('+').append(each.next()).append('\n');
-        }
-        return gone.toString();
     }
 
-    /** Tables have no version where nothing that reads them is cached, and may have another one. */
     void renew(Set tables, boolean isWritten) {
-        Set used = new HashSet();
+        Set unfollowed = new HashSet(tables);
         Iterator each = plans.keySet().iterator();
-        while (each.hasNext()) {
+        while (each.hasNext() && !unfollowed.isEmpty()) {
             Object key = each.next();
             if (entries.get(key) != null) {
-                used.addAll(tables((LogicalPlan) plans.get(key)));
+                unfollowed.removeAll(tables((LogicalPlan) plans.get(key)));
             }
         }
         each = tables.iterator();
         while (each.hasNext()) {
             Object table = each.next();
-            if (!used.contains(table)) {
-                versions.remove(table);
+            if (unfollowed.contains(table)) {
+                versions.put(table, UNFOLLOWED + UUID.randomUUID());
             } else if (isWritten) {
                 versions.put(table, UUID.randomUUID().toString());
             }
@@ -181,13 +202,14 @@ public final class CacheEntries implements Supplier {
         }
     }
 
-    Map found() {
+    /** The entries that are in Spark's cache, and whose keys begin so. */
+    Map found(String start) {
         Map found = new HashMap();
         scala.collection.Iterator each = all().iterator();
         while (each.hasNext()) {
             CachedData entry = (CachedData) each.next();
             String key = keyOf(entry.plan());
-            if (key != null && plans.containsKey(key)) {
+            if (key != null && key.startsWith(start)) {
                 found.put(key, entry);
             }
         }
@@ -197,6 +219,23 @@ public final class CacheEntries implements Supplier {
     /** The tables below a plan whose files are listed when a query runs. */
     static Set tables(LogicalPlan plan) {
         Set found = new HashSet();
+        Iterator each = listings(plan).iterator();
+        while (each.hasNext()) {
+            found.add(((CatalogFileIndex) each.next()).table().identifier().unquotedString());
+        }
+        return found;
+    }
+
+    /** What is listed is remembered by each plan: it lists what is there now when it runs next. */
+    static void refresh(LogicalPlan plan) {
+        Iterator each = listings(plan).iterator();
+        while (each.hasNext()) {
+            ((CatalogFileIndex) each.next()).refresh();
+        }
+    }
+
+    static List listings(LogicalPlan plan) {
+        List found = new ArrayList();
         ArrayDeque waiting = new ArrayDeque();
         waiting.push(plan);
         while (!waiting.isEmpty()) {
@@ -205,7 +244,7 @@ public final class CacheEntries implements Supplier {
                     && ((LogicalRelation) node).relation() instanceof HadoopFsRelation) {
                 Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
                 if (files instanceof CatalogFileIndex) {
-                    found.add(((CatalogFileIndex) files).table().identifier().unquotedString());
+                    found.add(files);
                 }
             }
             push(waiting, node.children().iterator());

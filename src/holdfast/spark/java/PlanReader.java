@@ -94,6 +94,9 @@ public final class PlanReader implements Function {
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
 
+    /** Versions of tables that no entry reads begin so, see `CacheEntries`. */
+    static final String UNFOLLOWED = "-";
+
     final TreeNodeTag saltTag;
     final Set outputFromFields;
     final Set namedInputs;
@@ -138,36 +141,51 @@ public final class PlanReader implements Function {
     }
 
     /** The salt of a node, which is given one unless it has one. */
-    public String salt(TreeNode node, String fresh) {
+    public String salt(LogicalPlan node, String fresh) {
         // Spark doesn't guard the tags of a node.
         synchronized (saltTag) {
-            Option found = node.getTagValue(saltTag);
-            if (found.isDefined()) {
-                return (String) found.get();
+            if (node.getTagValue(saltTag).isEmpty()) {
+                node.setTagValue(saltTag, fresh);
             }
-            node.setTagValue(saltTag, fresh);
-            return fresh;
         }
+        return saltOf(node);
     }
 
-    Option saltOf(TreeNode node) {
+    /** The salt of a node, or null; of a table that has been cached another one each time. */
+    String saltOf(LogicalPlan node) {
+        Object salt;
         synchronized (saltTag) {
-            return node.getTagValue(saltTag);
+            Option found = node.getTagValue(saltTag);
+            salt = found.isDefined() ? found.get() : null;
         }
+        CatalogFileIndex files = filesOf(node);
+        Object version = files == null ? null : versions.get(name(files));
+        return salt == null || version == null ? (String) salt : salt + " " + version;
     }
 
     /** What stands for a table in digests whose files are listed when a query runs; or null. */
     public String version(LogicalPlan node) {
+        CatalogFileIndex files = filesOf(node);
+        return files == null ? null : version(files);
+    }
+
+    /** Null also where nothing follows what becomes of the table: it may change at any time. */
+    String version(CatalogFileIndex files) {
+        String version = (String) versions.get(name(files));
+        return version == null || version.startsWith(UNFOLLOWED) ? null : version;
+    }
+
+    static String name(CatalogFileIndex files) {
+        return files.table().identifier().unquotedString();
+    }
+
+    static CatalogFileIndex filesOf(LogicalPlan node) {
         if (!(node instanceof LogicalRelation)
                 || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
             return null;
         }
         Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-        return files instanceof CatalogFileIndex ? version((CatalogFileIndex) files) : null;
-    }
-
-    String version(CatalogFileIndex files) {
-        return (String) versions.get(files.table().identifier().unquotedString());
+        return files instanceof CatalogFileIndex ? (CatalogFileIndex) files : null;
     }
 
     Walk walked(LogicalPlan plan, SparkSession session) {
