@@ -301,18 +301,7 @@ SCRIPTS = {
 }
 
 
-_SCRIPTS_THAT_FAIL = {
-    "functions": pytest.mark.xfail(
-        reason="calls of functions that are written in SQL are expressions that no digest knows, "
-        "so that a view of them isn't read from the cache",
-        raises=AssertionError,
-    )
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=_SCRIPTS_THAT_FAIL.get(name, ())) for name in SCRIPTS]
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_answers_as_on_a_plain_session(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
