@@ -28,6 +28,7 @@ KINDS = {
     "parts": "USING parquet PARTITIONED BY (p)",
     "lines": "USING csv",
 }
+_LOST = "FAILED_READ_FILE.FILE_NOT_EXIST"
 Script = list[tuple[str, ...]]
 NAMES = (*TABLES, "v", "w", "saved", "x", "y")
 
@@ -56,9 +57,11 @@ class Player:
         try:
             answer = getattr(self, f"_{kind}")(*arguments)
         except PySparkException as error:
-            answer = error.getCondition() or type(error).__name__
+            lost = "FileNotFoundException" in str(error)
+            answer = _LOST if lost else error.getCondition() or type(error).__name__
         except Py4JJavaError as error:
-            answer = str(error.java_exception.getClass().getSimpleName())
+            lost = "FileNotFoundException" in str(error)
+            answer = _LOST if lost else str(error.java_exception.getClass().getSimpleName())
         return answer, tuple(self._is_cached(name) for name in NAMES)
 
     def end(self) -> None:
@@ -197,7 +200,7 @@ def steps(seed: int, number: int = 25) -> Script:
 
 def _is_of_lost_files(answer: Any) -> bool:
     """Whether Spark fails as what it has cached lists files that its own command has removed."""
-    return answer in ("FAILED_READ_FILE.FILE_NOT_EXIST", "SparkException", "Py4JJavaError")
+    return bool(answer == _LOST)
 
 
 def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
@@ -298,18 +301,7 @@ SCRIPTS = {
 }
 
 
-_SCRIPTS_THAT_FAIL = {
-    "functions": pytest.mark.xfail(
-        reason="calls of functions that are written in SQL are expressions that no digest knows, "
-        "so that a view of them isn't read from the cache",
-        raises=AssertionError,
-    )
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=_SCRIPTS_THAT_FAIL.get(name, ())) for name in SCRIPTS]
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_answers_as_on_a_plain_session(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
@@ -355,7 +347,7 @@ WRITES: dict[str, Callable[[TableSession], object]] = {
         s.createDataFrame([(9, 1)], "k INT, p INT")
         .write.mode("append")
         .format("parquet")
-        .partitionBy(*(["p"] if "PARTITIONED" in s.catalog.getCreateTableString("t") else []))
+        .partitionBy(*[column.name for column in s.catalog.listColumns("t") if column.isPartition])
         .saveAsTable("t")
     ),
     "INSERT SELECT": lambda s: s.sql("INSERT INTO t SELECT k + 8, p FROM t WHERE k = 1"),
