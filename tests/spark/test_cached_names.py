@@ -380,6 +380,58 @@ def test_what_is_written_is_cached_again(
     assert outcomes(session) == READ
 
 
+# What a subquery reads of t; the rows after each of two commands.
+OF_SUBQUERIES: dict[str, tuple[str, list[int], list[int]]] = {
+    "a value": ("SELECT (SELECT max(k) FROM t) AS k", [7], [5]),
+    "a condition": ("SELECT id FROM range(9) WHERE id IN (SELECT k FROM t)", [1, 2, 7], [3, 5]),
+    "a correlated value": (
+        "SELECT (SELECT max(k) FROM t WHERE p = id) FROM range(1, 3)",
+        [1, 7],
+        [3, 5],
+    ),
+    "a lateral join": (
+        "SELECT l.k FROM range(1, 3) r, LATERAL (SELECT k FROM t WHERE p = r.id) l",
+        [1, 2, 7],
+        [3, 5],
+    ),
+    "a function": ("SELECT most(id) AS k FROM range(1, 3)", [1, 7], [3, 5]),
+    "a table function": ("SELECT k FROM those(1)", [1, 2, 7], [3, 5]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_SUBQUERIES)
+@pytest.mark.parametrize("partitioned", PARTITIONED)
+def test_what_subqueries_read_is_followed(
+    session: TableSession, partitioned: str, kind: str
+) -> None:
+    query, inserted, overwritten = OF_SUBQUERIES[kind]
+    session.sql(f"CREATE TABLE t (k INT, p INT) USING parquet {PARTITIONED[partitioned]}")
+    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    session.sql(
+        "CREATE TEMPORARY FUNCTION most(a BIGINT) RETURNS INT "
+        "RETURN SELECT max(k) FROM t WHERE p = a"
+    )
+    session.sql(
+        "CREATE TEMPORARY FUNCTION those(a INT) RETURNS TABLE (k INT) "
+        "RETURN SELECT k FROM t WHERE k >= a"
+    )
+    cached = session.sql(query).cache()
+    session.sql(f"CACHE TABLE x AS {query}")
+    for command, expected in {
+        "INSERT INTO t VALUES (7, 2)": inserted,
+        "INSERT OVERWRITE t VALUES (3, 1), (5, 2)": overwritten,
+    }.items():
+        session.sql(command)
+        assert session.catalog.isCached("x")
+        assert cached.storageLevel.useDisk
+        assert keys(session, "SELECT * FROM x") == expected
+        assert outcomes(session) == PRODUCED
+        assert keys(session, query) == expected
+        assert outcomes(session) == READ
+        assert sorted(row[0] for row in cached.collect()) == expected
+        assert outcomes(session) == READ
+
+
 def test_a_dataframe_of_a_partitioned_table_is_kept_again(session: TableSession) -> None:
     session.sql("CREATE TABLE t (k INT, p INT) USING parquet PARTITIONED BY (p)")
     session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")

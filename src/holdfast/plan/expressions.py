@@ -256,6 +256,8 @@ class ExpressionCanonicalizer:
         if "o" not in value:
             return (yield self._plain_product(name, value["f"]))
         if name == _SQL_FUNCTION:
+            # Where it is declared not to be deterministic, its body may be so nevertheless.
+            self._volatile_seen += bool(value.get("volatile"))
             return (yield self._walk(value["f"][_BODY]))
         if not name.startswith(EXPRESSIONS):
             return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
