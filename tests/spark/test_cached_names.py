@@ -28,6 +28,7 @@ KINDS = {
     "parts": "USING parquet PARTITIONED BY (p)",
     "lines": "USING csv",
 }
+_LOST = "FAILED_READ_FILE.FILE_NOT_EXIST"
 Script = list[tuple[str, ...]]
 NAMES = (*TABLES, "v", "w", "saved", "x", "y")
 
@@ -56,9 +57,11 @@ class Player:
         try:
             answer = getattr(self, f"_{kind}")(*arguments)
         except PySparkException as error:
-            answer = error.getCondition() or type(error).__name__
+            lost = "FileNotFoundException" in str(error)
+            answer = _LOST if lost else error.getCondition() or type(error).__name__
         except Py4JJavaError as error:
-            answer = str(error.java_exception.getClass().getSimpleName())
+            lost = "FileNotFoundException" in str(error)
+            answer = _LOST if lost else str(error.java_exception.getClass().getSimpleName())
         return answer, tuple(self._is_cached(name) for name in NAMES)
 
     def end(self) -> None:
@@ -197,7 +200,7 @@ def steps(seed: int, number: int = 25) -> Script:
 
 def _is_of_lost_files(answer: Any) -> bool:
     """Whether Spark fails as what it has cached lists files that its own command has removed."""
-    return answer in ("FAILED_READ_FILE.FILE_NOT_EXIST", "SparkException", "Py4JJavaError")
+    return bool(answer == _LOST)
 
 
 def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
@@ -298,18 +301,7 @@ SCRIPTS = {
 }
 
 
-_SCRIPTS_THAT_FAIL = {
-    "functions": pytest.mark.xfail(
-        reason="calls of functions that are written in SQL are expressions that no digest knows, "
-        "so that a view of them isn't read from the cache",
-        raises=AssertionError,
-    )
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=_SCRIPTS_THAT_FAIL.get(name, ())) for name in SCRIPTS]
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_answers_as_on_a_plain_session(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
@@ -355,7 +347,7 @@ WRITES: dict[str, Callable[[TableSession], object]] = {
         s.createDataFrame([(9, 1)], "k INT, p INT")
         .write.mode("append")
         .format("parquet")
-        .partitionBy(*(["p"] if "PARTITIONED" in s.catalog.getCreateTableString("t") else []))
+        .partitionBy(*[column.name for column in s.catalog.listColumns("t") if column.isPartition])
         .saveAsTable("t")
     ),
     "INSERT SELECT": lambda s: s.sql("INSERT INTO t SELECT k + 8, p FROM t WHERE k = 1"),
@@ -386,6 +378,58 @@ def test_what_is_written_is_cached_again(
     assert keys(session, "SELECT k FROM t WHERE k > 0") == [1, 2, 9]
     assert keys(session, "SELECT k FROM v") == [1, 2, 9]
     assert outcomes(session) == READ
+
+
+# What a subquery reads of t; the rows after each of two commands.
+OF_SUBQUERIES: dict[str, tuple[str, list[int], list[int]]] = {
+    "a value": ("SELECT (SELECT max(k) FROM t) AS k", [7], [5]),
+    "a condition": ("SELECT id FROM range(9) WHERE id IN (SELECT k FROM t)", [1, 2, 7], [3, 5]),
+    "a correlated value": (
+        "SELECT (SELECT max(k) FROM t WHERE p = id) FROM range(1, 3)",
+        [1, 7],
+        [3, 5],
+    ),
+    "a lateral join": (
+        "SELECT l.k FROM range(1, 3) r, LATERAL (SELECT k FROM t WHERE p = r.id) l",
+        [1, 2, 7],
+        [3, 5],
+    ),
+    "a function": ("SELECT most(id) AS k FROM range(1, 3)", [1, 7], [3, 5]),
+    "a table function": ("SELECT k FROM those(1)", [1, 2, 7], [3, 5]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_SUBQUERIES)
+@pytest.mark.parametrize("partitioned", PARTITIONED)
+def test_what_subqueries_read_is_followed(
+    session: TableSession, partitioned: str, kind: str
+) -> None:
+    query, inserted, overwritten = OF_SUBQUERIES[kind]
+    session.sql(f"CREATE TABLE t (k INT, p INT) USING parquet {PARTITIONED[partitioned]}")
+    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    session.sql(
+        "CREATE TEMPORARY FUNCTION most(a BIGINT) RETURNS INT "
+        "RETURN SELECT max(k) FROM t WHERE p = a"
+    )
+    session.sql(
+        "CREATE TEMPORARY FUNCTION those(a INT) RETURNS TABLE (k INT) "
+        "RETURN SELECT k FROM t WHERE k >= a"
+    )
+    cached = session.sql(query).cache()
+    session.sql(f"CACHE TABLE x AS {query}")
+    for command, expected in {
+        "INSERT INTO t VALUES (7, 2)": inserted,
+        "INSERT OVERWRITE t VALUES (3, 1), (5, 2)": overwritten,
+    }.items():
+        session.sql(command)
+        assert session.catalog.isCached("x")
+        assert cached.storageLevel.useDisk
+        assert keys(session, "SELECT * FROM x") == expected
+        assert outcomes(session) == PRODUCED
+        assert keys(session, query) == expected
+        assert outcomes(session) == READ
+        assert sorted(row[0] for row in cached.collect()) == expected
+        assert outcomes(session) == READ
 
 
 def test_a_dataframe_of_a_partitioned_table_is_kept_again(session: TableSession) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+import holdfast
 from holdfast import Environment
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.api.table import Table
@@ -610,6 +611,26 @@ def test_a_directory_that_became_read_only_makes_no_job_fail(
         assert sorted(rows) == expected_numbers()
         assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
         assert len(warnings()) == 1
+
+
+def test_a_full_disk_is_listed_and_not_written_to_by_each_query(
+    spark: SparkSession, small_disk: Path, warnings: Callable[[], list[str]]
+) -> None:
+    session = holdfast.attach(spark.newSession(), {DIRECTORY: str(small_disk / "kept")})
+    text = F.sha2(F.col("id").cast("string"), 512).alias("w")
+    hot = session.range(0, 8000, 1, 2).select("id", text).cache()
+    try:
+        for _ in range(3):
+            # Spark runs it for an RDD, and no action of a table's.
+            assert hot.rdd.map(lambda row: row.id).sum() == sum(range(8000))
+        # The first query has tried to keep it, the others have not.
+        (line,) = warnings()
+        assert "No space left" in line
+        assert "a recent attempt" in (result_of(session.holdfast).vertices[0].reason or "")
+        (listed,) = session.holdfast.list_cached()
+        assert "No space left" in (listed.not_kept_by_holdfast or "")
+    finally:
+        holdfast.detach(session)
 
 
 # -- a person's own errors -------------------------------------------------------------------------

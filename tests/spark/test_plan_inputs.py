@@ -224,3 +224,83 @@ NO_FUNCTIONS = (
     r"|TypedAggregate|Serializer|Normalizer|Heap$|MaxMinBy|^(Collect|CollectUnion|FirstLast|Covariance|BitAgg"
     r"|CentralMomentAgg|MaxMinByK|BitAggregate|RegrReplacement|PandasAggregate)$|^Supports"
 )
+
+
+# A function in SQL, a call of it, what takes its place, and whether the call is read then.
+FUNCTIONS_IN_SQL = {
+    "the same": ("f(x BIGINT) RETURNS BIGINT RETURN x + 1", "f(a)", "", True),
+    "other names": (
+        "f(x BIGINT) RETURNS BIGINT RETURN x + 1",
+        "f(a)",
+        "f(y BIGINT) RETURNS BIGINT RETURN y + 1",
+        True,
+    ),
+    "another body": (
+        "f(x BIGINT) RETURNS BIGINT RETURN x + 1",
+        "f(a)",
+        "f(x BIGINT) RETURNS BIGINT RETURN x + 2",
+        False,
+    ),
+    "another default": (
+        "f(x BIGINT, y BIGINT DEFAULT 4) RETURNS BIGINT RETURN x * y",
+        "f(a)",
+        "f(x BIGINT, y BIGINT DEFAULT 5) RETURNS BIGINT RETURN x * y",
+        False,
+    ),
+    "another argument": (
+        "f(x BIGINT) RETURNS STRING RETURN x",
+        "f(a)",
+        "f(x DOUBLE) RETURNS STRING RETURN x",
+        False,
+    ),
+    "another result": (
+        "f(x BIGINT) RETURNS BIGINT RETURN x",
+        "f(a)",
+        "f(x BIGINT) RETURNS STRING RETURN x",
+        False,
+    ),
+    "another zone": (
+        "f(x TIMESTAMP) RETURNS INT RETURN hour(x)",
+        "f(ts)",
+        "f(x TIMESTAMP) RETURNS INT RETURN hour(x)",
+        False,
+    ),
+    "a query": (
+        "f(x BIGINT) RETURNS BIGINT RETURN SELECT max(e) FROM riders WHERE riders.a = x",
+        "f(a)",
+        "f(x BIGINT) RETURNS BIGINT RETURN SELECT min(e) FROM riders WHERE riders.a = x",
+        False,
+    ),
+    "said not to be deterministic": (
+        "f(x BIGINT) RETURNS BIGINT NOT DETERMINISTIC RETURN x + 1",
+        "f(a) * 2",
+        "",
+        True,
+    ),
+    "said to be deterministic": (
+        "f(x BIGINT) RETURNS DOUBLE DETERMINISTIC RETURN x + rand()",
+        "f(a) * 2",
+        "",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS_IN_SQL)
+def test_a_call_of_a_function_in_sql_counts_as_its_body(probe: Any, kind: str) -> None:
+    function, call, other, is_read = FUNCTIONS_IN_SQL[kind]
+    query = f"SELECT {call} AS r FROM trips"
+    try:
+        # Functions are evaluated under the settings under which they were created.
+        zone = {"spark.sql.session.timeZone": "Asia/Tokyo"} if kind == "another zone" else {}
+        with probe.settings(zone):
+            probe.spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
+        probe.keep(query)
+        if other:
+            probe.spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {other}")
+        if is_read:
+            probe.assert_reads(query)
+        else:
+            probe.assert_computes(query, steady="rand" not in function)
+    finally:
+        probe.spark.sql("DROP TEMPORARY FUNCTION IF EXISTS f")

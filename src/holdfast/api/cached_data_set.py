@@ -47,8 +47,8 @@ class CachedDataSet:
         saved_seconds: about how much longer all but that one would have taken without.
         matches_only_itself: the reasons why the same query written again would be another
             computation, if any.
-        not_kept_by_holdfast: why Spark's own cache has it, or nothing has; None where Holdfast
-            keeps it, or is going to.
+        not_kept_by_holdfast: why Spark's own cache has it, or nothing has, as after a failed
+            attempt to keep it; None where Holdfast keeps it, or is going to.
     """
 
     computes: str

@@ -470,7 +470,7 @@ class Environment(StreamEnvironment):
             kept = [each for each in entries.items() if each[1].digest == computation.digest]
             listed += [cached_data_set(computation, *each, doubts) for each in kept]
             if not kept:
-                listed.append(cached_data_set(computation, None, None, doubts))
+                listed.append(cached_data_set(computation, None, None, doubts, computation.why_not))
         for computation, why in list(self._not_kept.values()):
             # Spark's own cache may have been emptied since.
             if why == _NOWHERE or self._stored_by_spark.has(computation.query):

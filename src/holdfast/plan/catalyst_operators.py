@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from holdfast.plan.document import EXECUTION, EXPRESSIONS, LOGICAL
+from holdfast.plan.document import CATALYST, EXECUTION, EXPRESSIONS, LOGICAL
 
 
 class OutputKind(Enum):
@@ -101,6 +101,7 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "Window": OperatorRule(OutputKind.CHILD_AND_NAMED, named=0, ignored=frozenset({4})),
     }.items()
 } | {
+    CATALYST + "analysis.SQLFunctionNode": _TRANSPARENT,
     EXPRESSIONS + "PipeOperator": _TRANSPARENT,
     EXECUTION + "LogicalRDD": _LEAF,
     EXECUTION + "datasources.LogicalRelation": _LEAF,

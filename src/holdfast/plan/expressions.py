@@ -85,6 +85,10 @@ _CASE = EXPRESSIONS + "CaseWhen"
 # others then, as with files.
 _READ_WHAT_IS_USED = frozenset(EXPRESSIONS + name for name in ("CsvToStructs", "JsonToStructs"))
 _OPTIONS = 1
+# An analyzed call of a function that is written in SQL has its body as an argument, which Spark
+# runs in its place.
+_SQL_FUNCTION = "org.apache.spark.sql.catalyst.analysis.SQLScalarFunction"
+_BODY = 2
 
 # The kinds of `PythonUDF` that are called once for each row; the others are handed rows in batches,
 # and see what comes together in one.
@@ -251,6 +255,10 @@ class ExpressionCanonicalizer:
         name: str = value["c"]
         if "o" not in value:
             return (yield self._plain_product(name, value["f"]))
+        if name == _SQL_FUNCTION:
+            # Where it is declared not to be deterministic, its body may be so nevertheless.
+            self._volatile_seen += bool(value.get("volatile"))
+            return (yield self._walk(value["f"][_BODY]))
         if not name.startswith(EXPRESSIONS):
             return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
         self._check_name(name)

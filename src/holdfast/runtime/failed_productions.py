@@ -1,4 +1,4 @@
-"""Keeps a result that can't be computed from being tried again by each job."""
+"""Keeps a result that can't be computed, or kept, from being tried again by each job."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _TIMES = 10
 class FailedProductions:
     """Says when a production that failed may be tried again. Safe for several threads.
 
-    A query may have an answer although a part of it, computed alone, has none; so each of its jobs
-    would compute that part in vain. It is tried again after ten times as long as that took, so that
-    jobs take a tenth longer for it and not twice as long.
+    A query may have an answer although a part of it, computed alone, has none, or can't be written,
+    as the disk is full; so each of its jobs would compute that part in vain. It is tried again
+    after ten times as long as that took, so that jobs take a tenth longer for it and not twice as
+    long.
 
     Args:
         clock: gives seconds since any moment.

@@ -729,6 +729,7 @@ class _Job(Generic[Q, D]):
         """What became of the job."""
         for dataset_id, (why, seconds) in self._failed_productions.items():
             self._master._failures.add(dataset_id, seconds)
+            self._note_why(dataset_id, why)
             logger.warning(
                 "job %s (%s) succeeded, but a result could not be kept: %s",
                 self.execution.job_id,
@@ -855,7 +856,7 @@ class _Job(Generic[Q, D]):
             return None
         if not self._master._failures.may_be_tried(dataset_id):
             book.abandon(claim)
-            why = "a recent attempt to compute it failed"
+            why = "a recent attempt to keep it failed"
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return None
         return claim
@@ -908,6 +909,7 @@ class _Job(Generic[Q, D]):
             self._master._not_in_one_pass.discard(dataset_id)
         except NotKeptError as error:
             self._not_kept(dataset_id, error)
+            self._master._failures.add(dataset_id, time.monotonic() - started)
         except (KeptDataLost, SubstitutionRefusedError):
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
@@ -950,6 +952,14 @@ class _Job(Generic[Q, D]):
         self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
         if error.incomplete:
             self._publish(LocationsIncomplete(dataset_id))
+        if not error.is_expected:
+            self._note_why(dataset_id, error.reason)
+
+    def _note_why(self, dataset_id: IntermediateDataSetID, why: str) -> None:
+        digest = self._master._root_of(self._queries[dataset_id]).digest
+        wanted = self._manager.wanted.find(digest)
+        if wanted is not None:
+            wanted.why_not = f"the last attempt to keep it failed: {why}"
 
     # -- what is kept while the answer is computed ------------------------------------------------
 

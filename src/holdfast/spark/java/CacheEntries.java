@@ -1,7 +1,6 @@
 package holdfast;
 
 import java.lang.reflect.Field;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -15,7 +14,10 @@ import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CacheManager;
@@ -235,37 +237,55 @@ public final class CacheEntries implements Supplier {
     }
 
     static List listings(LogicalPlan plan) {
+        List relations = ofSubqueries(plan);
+        addRelations(relations, plan);
         List found = new ArrayList();
-        ArrayDeque waiting = new ArrayDeque();
-        waiting.push(plan);
-        while (!waiting.isEmpty()) {
-            LogicalPlan node = (LogicalPlan) waiting.pop();
-            if (node instanceof LogicalRelation
-                    && ((LogicalRelation) node).relation() instanceof HadoopFsRelation) {
-                Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-                if (files instanceof CatalogFileIndex) {
-                    found.add(files);
-                }
+        Iterator each = relations.iterator();
+        while (each.hasNext()) {
+            LogicalRelation relation = (LogicalRelation) each.next();
+            Object files = ((HadoopFsRelation) relation.relation()).location();
+            if (files instanceof CatalogFileIndex) {
+                found.add(files);
             }
-            push(waiting, node.children().iterator());
-            push(waiting, node.subqueries().iterator());
         }
         return found;
     }
 
-    static void push(ArrayDeque waiting, scala.collection.Iterator each) {
+    static List ofSubqueries(LogicalPlan plan) {
+        List found = new ArrayList();
+        scala.collection.Iterator each = plan.subqueriesAll().iterator();
         while (each.hasNext()) {
-            waiting.push(each.next());
+            addRelations(found, (LogicalPlan) each.next());
+        }
+        return found;
+    }
+
+    static void addRelations(List found, LogicalPlan plan) {
+        scala.collection.Iterator each = plan.collectLeaves().iterator();
+        while (each.hasNext()) {
+            Object leaf = each.next();
+            if (leaf instanceof LogicalRelation
+                    && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                found.add(leaf);
+            }
         }
     }
 
-    /** The plan with a condition above its first leaf that no query has, and that always holds. */
+    /**
+     * The plan with a condition above its first leaf that no query has, and that always holds; and
+     * with what its subqueries read, in which Spark doesn't look for what it has written.
+     */
     static LogicalPlan marked(LogicalPlan plan, String mark) {
         List above = new ArrayList();
         LogicalPlan node = plan;
         while (!node.children().isEmpty()) {
             above.add(node);
             node = (LogicalPlan) node.children().head();
+        }
+        Iterator each = ofSubqueries(plan).iterator();
+        while (each.hasNext()) {
+            LogicalPlan read = ((LogicalRelation) each.next()).newInstance();
+            node = new Join(node, read, LeftSemi$.MODULE$, Option.empty(), JoinHint.NONE());
         }
         Expression same = Literal$.MODULE$.apply(mark);
         return rebuilt(above, new Filter(new EqualNullSafe(same, same), node));
@@ -278,7 +298,10 @@ public final class CacheEntries implements Supplier {
             above.add(node);
             node = (LogicalPlan) node.children().head();
         }
-        return rebuilt(above, ((Filter) node).child());
+        while (!node.children().isEmpty()) {
+            node = (LogicalPlan) node.children().head();
+        }
+        return rebuilt(above, node);
     }
 
     static LogicalPlan rebuilt(List above, LogicalPlan below) {
