@@ -204,7 +204,7 @@ class Fuzz:
         total = counts.pairs + counts.digested
         _say(
             f"seed {seed}: {total} pairs in {seconds:.0f} s, {total / seconds:.1f} a second: "
-            f"{counts.pairs} through Holdfast ({counts.runs} jobs), {counts.digested} by their "
+            f"{counts.pairs} through Holdfast ({counts.runs} jobs, {counts.repeated} run twice), {counts.digested} by their "
             f"digests; {counts.invalid} that Spark refuses; {len(self.findings)} findings"
         )
         for name, score in self.scores.items():

@@ -58,6 +58,7 @@ class Counts:
         digested: pairs of which digests were compared, and rows where digests agree.
         invalid: cases, and variants of families, that plain Spark refuses.
         runs: jobs through Holdfast.
+        repeated: how many of them were run again, as they had been written.
         expected_reads: for each kind of read that is hoped for: how often it was, and came.
     """
 
@@ -65,6 +66,7 @@ class Counts:
     digested: int = 0
     invalid: int = 0
     runs: int = 0
+    repeated: int = 0
     expected_reads: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
 
@@ -222,6 +224,9 @@ class Player:
             if step.unasked:
                 keep_unasked(self._env, table)
         except Exception as error:
+            if step.cached and isinstance(self._plainly(lambda: rows_of(twin)), Exception):
+                # An error that comes while a plan is optimized is one of `cache()` in Spark, too.
+                return None
             return Finding(script, "error", step.name, f"while it was made: {_text(error)}")
         self._built[step.name] = _Built(plan, self._state, table, twin)
         return None
@@ -248,6 +253,7 @@ class Player:
         actual = self._held(built, step.meanwhile)
         read = self._has_read()
         self.counts.runs += 1
+        self.counts.repeated += self._has_repeated()
         if step.meanwhile:
             # What comes after has another state; each answer is one of both.
             expected.append(self._plainly(lambda: rows_of(self._made(built.plan))))
@@ -292,6 +298,10 @@ class Player:
         return bool(result.reused_exchanges) or VertexOutcome.READ in [
             vertex.outcome for vertex in result.vertices
         ]
+
+    def _has_repeated(self) -> bool:
+        result = self._env.last_job_result
+        return result is not None and result.vertices[-1].attempts > 1
 
     def _sampled(self, built: _Built, *, again: bool = False) -> list[Rows | Exception]:
         """What plain Spark gives: of DataFrames made at this moment, or when the Table was made."""
