@@ -258,14 +258,14 @@ class Player:
             # What comes after has another state; each answer is one of both.
             expected.append(self._plainly(lambda: rows_of(self._made(built.plan))))
         else:
-            expected += self._sampled(built)
+            expected += self._sampled(built, 1 if script.is_steady else 2)
         if step.past_cache:
             expected.append(self._plainly(lambda: rows_of(self._past_cache(built))))
         if step.expects_read and not isinstance(actual, Exception):
             self.counts.expected_reads[step.expects_read, read] += 1
         if any(_same(actual, each, step.ordered) for each in expected):
             return self._random_hit(script, step, built, expected)
-        expected += self._sampled(built, again=True)
+        expected += self._sampled(built, 2, again=True)
         steady = all(_same(expected[0], each, step.ordered) for each in expected[1:])
         if any(_same(actual, each, step.ordered) for each in expected):
             return None
@@ -303,10 +303,10 @@ class Player:
         result = self._env.last_job_result
         return result is not None and result.vertices[-1].attempts > 1
 
-    def _sampled(self, built: _Built, *, again: bool = False) -> list[Rows | Exception]:
+    def _sampled(self, built: _Built, most: int, *, again: bool = False) -> list[Rows | Exception]:
         """What plain Spark gives: of DataFrames made at this moment, or when the Table was made."""
         samples = self._samples.setdefault((built.plan, built.state, self._state), [])
-        if len(samples) < 2 or again:
+        if len(samples) < most or again:
             samples.append(self._plainly(lambda: rows_of(built.twin)))
         if again and built.state == self._state:
             samples.append(self._plainly(lambda: rows_of(self._made(built.plan))))
