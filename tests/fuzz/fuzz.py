@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 from holdfast import Environment
-from tests.fuzz.classes import CLASSES, FAMILIES, PAIRS, case, family_of, pair_of
-from tests.fuzz.family import Family, together, variants_of
+from tests.fuzz.classes import CLASSES, FAMILIES, PAIRS, case, case_of, family_of, pair_of
+from tests.fuzz.family import Family, variants_of
 from tests.fuzz.player import Counts, Finding, Player
 from tests.fuzz.proving import prove
 from tests.fuzz.script import Script, snippet
@@ -146,8 +145,7 @@ class Fuzz:
         family = self._digests(f"{name} family", number, family_of(name, number), score)
         if mode == "jobs" or (mode == "both" and number % _TOGETHER == 0):
             score.played += 1
-            label = f"{name} family {number}"
-            self.play(together(label, Random(label), family))
+            self.play(case_of(name, number, family))
 
     def _digests(self, kind: str, number: int, family: Family, score: Score) -> Family:
         family, findings = self._player.digests_agree_wrongly(f"{kind} {number}", family)
@@ -204,7 +202,7 @@ class Fuzz:
         total = counts.pairs + counts.digested
         _say(
             f"seed {seed}: {total} pairs in {seconds:.0f} s, {total / seconds:.1f} a second: "
-            f"{counts.pairs} through Holdfast ({counts.runs} jobs), {counts.digested} by their "
+            f"{counts.pairs} through Holdfast ({counts.runs} jobs, {counts.repeated} run twice), {counts.digested} by their "
             f"digests; {counts.invalid} that Spark refuses; {len(self.findings)} findings"
         )
         for name, score in self.scores.items():

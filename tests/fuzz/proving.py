@@ -6,12 +6,12 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.fuzz.proofs import PROOFS, Proof
 
-_FOUND = re.compile(r"^FOUND .*: (.+) -> ", re.MULTILINE)
+_FOUND = re.compile(r"^FOUND (.*): (.+) -> ", re.MULTILINE)
 
 
 def prove(output: Path, say: Callable[[str], None]) -> int:
@@ -19,41 +19,42 @@ def prove(output: Path, say: Callable[[str], None]) -> int:
 
     Args:
         output: where programs go that show what was wrong.
-        say: told what was found.
+        say: gets a line for each bug.
     """
     missed = 0
     for bug, proofs in itertools.groupby(PROOFS, lambda each: each.bug):
-        told = {f"{each.name}:{each.seed}": found_without_fix(each, output) for each in proofs}
-        found = [f"{case} ({kind})" for case, kind in told.items() if kind]
+        found = found_without_fix(list(proofs), output)
         missed += not found
-        say(f"bug {bug}: {'found by ' + ', '.join(found) if found else 'NOT found'}")
+        cases = ", ".join(f"{case} ({kind})" for case, kind in found.items())
+        say(f"bug {bug}: {'found by ' + cases if found else 'NOT found'}")
     return 1 if missed else 0
 
 
-def found_without_fix(proof: Proof, output: Path) -> str | None:
-    """Plays a case in a program from which the fix of its bug is taken out.
+def found_without_fix(proofs: Sequence[Proof], output: Path) -> dict[str, str]:
+    """Plays cases in a program from which the fix of their bug is taken out.
 
     Args:
-        proof: the case.
+        proofs: the cases, of one bug.
         output: as of `prove`.
 
     Returns:
-        what was wrong; None when nothing was.
+        what was wrong, by the labels of those cases where something was.
 
     Raises:
         AssertionError: when the program fails.
     """
-    number, case_of = proof.bug[0], f"{proof.name}:{proof.seed}"
+    cases = (("--case", f"{each.name}:{each.seed}") for each in proofs)
     ended = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.fuzz.fuzz", "--without", number, "--case", case_of),
+            *(sys.executable, "-m", "tests.fuzz.fuzz", "--without", proofs[0].bug[0]),
+            *itertools.chain.from_iterable(cases),
             *("--attempts", "0", "--output", str(output)),
-            *(["--implicit"] if proof.implicit else []),
+            *(["--implicit"] if proofs[0].implicit else []),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
-    found = _FOUND.search(ended.stdout)
+    found = dict(_FOUND.findall(ended.stdout))
     assert found or ended.returncode == 0, ended.stderr[-2_000:]
-    return found[1] if found else None
+    return found

@@ -76,11 +76,13 @@ class Script:
         label: its class and its seed.
         steps: what is done.
         pairs: how many pairs of computations are compared.
+        is_steady: nothing in it is left to chance: plain Spark is asked once.
     """
 
     label: str
     steps: tuple[Step, ...]
     pairs: int = field(default=1)
+    is_steady: bool = False
 
 
 def snippet(script: Script) -> str:

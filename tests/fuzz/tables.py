@@ -99,6 +99,19 @@ FROM VALUES
   AS raw(k, x, y, z, i, j, a, b, c, s, r)
 """
 
+_GUARDED = """
+SELECT k, CAST(i AS INT) AS i, s, CAST(n AS DECIMAL(12, 2)) AS n, d, array(k, CAST(i AS BIGINT), 7L) AS al
+FROM VALUES
+  (1L, 1, 'a', 1.5, 1.5D), (1L, 2, '1', 2.5, -0.5D), (2L, 3, 'b', 0.5, 0.0D), (2L, NULL, NULL, NULL, NULL),
+  (NULL, 5, '', 3.5, 2.5D), (3L, 6, 'a', 1.5, 4.0D), (60L, 99, 'z', 99.5, 99.0D) AS raw(k, i, s, n, d)
+"""
+_PARTNERS = """
+SELECT k2, CAST(i2 AS INT) AS i2, s2, d2
+FROM VALUES (1L, 1, 'a', 0.0D), (1L, 5, 'B', 1.5D), (2L, 3, NULL, 2.5D), (NULL, 2, 'b', 0.5D),
+  (3L, 4, 'c', 1.5D), (60L, 9, 'z', 9.5D), (9L, NULL, 'A', 1.5D) AS raw(k2, i2, s2, d2)
+"""
+_FILES = {"numbers": _NUMBERS, "guarded": _GUARDED, "partners": _PARTNERS}
+
 SOURCES = {"wide": WIDE, "files": WIDE, "zeros": ZEROS, "many": MANY}
 """The tables by name, but for `other`."""
 
@@ -116,12 +129,13 @@ def make_tables(spark: SparkSession, home: Path) -> None:
     files = wide.repartition(2).sortWithinPartitions("i").write
     # Where dictionaries are, plain Spark finds zeros of one sign only.
     files.option("parquet.enable.dictionary", "false").parquet(str(home / "files"))
-    spark.sql(_NUMBERS).coalesce(1).write.parquet(str(home / "numbers"))
-    for name in ("files", "numbers"):
+    for name, query in _FILES.items():
+        spark.sql(query).coalesce(1).write.parquet(str(home / name))
+    for name in ("files", *_FILES):
         spark.read.parquet(str(home / name)).createOrReplaceTempView(name)
 
 
 def drop_tables(spark: SparkSession) -> None:
     """Drops the views again."""
-    for name in (*SOURCES, "other", "numbers"):
+    for name in (*SOURCES, "other", *_FILES):
         spark.catalog.dropTempView(name)

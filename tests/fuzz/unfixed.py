@@ -96,6 +96,16 @@ def _partitions_have_no_values() -> None:
     _change_java("StageInputs", "texts.intern(partitions(index))", '""')
 
 
+def _directories_of_partitions_do_not_count() -> None:
+    _change_java("PlanReader", "quoted(partitions(index.partitionSpec()));", 'quoted("");')
+
+
+def _all_operands_commute() -> None:
+    arithmetic = {expressions.EXPRESSIONS + name for name in ("Add", "Multiply")}
+    expressions._ASSOCIATIVE = frozenset({*expressions._ASSOCIATIVE, *arithmetic})
+    _nothing_throws()
+
+
 def _nothing_throws() -> None:
     expressions.never_throws = lambda name: True
 
@@ -105,6 +115,10 @@ def _all_readers_read_alike() -> None:
     canonicalizer.canonical_source = lambda operator, context: replace(  # type: ignore[attr-defined]
         real(operator, context), scan_sensitive=False
     )
+
+
+def _errors_are_final() -> None:
+    job_master._Job.goes_as_written = lambda self: False  # type: ignore[method-assign]
 
 
 UNFIXED: dict[str, Callable[[], None]] = {
@@ -119,7 +133,10 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "9": _aggregates_draw_nothing,
     "a": _order_does_not_count,
     "b": _partitions_have_no_values,
-    "t": _nothing_throws,
     "c": _all_readers_read_alike,
+    "d": _nothing_throws,
+    "e": _errors_are_final,
+    "f": _directories_of_partitions_do_not_count,
+    "g": _all_operands_commute,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""

@@ -35,6 +35,7 @@ class World:
         self._only: dict[str, str | None] = {}
         self._modules: set[str] = set()
         self._cached_any = False
+        self._tables = self._named()
         self.home = home / "case-0"
         self.home.mkdir(parents=True)
 
@@ -162,6 +163,11 @@ class World:
             **{helper.__name__: helper for helper in (*helpers, self.module)},
         }
 
+    def _named(self) -> set[str]:
+        """The names of all tables and views."""
+        catalog = self.spark._jsparkSession.sessionState().catalog()
+        return set(catalog.listTables("default").mkString("\n").splitlines())
+
     def _undo(self) -> None:
         for key, value in self._settings.items():
             self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
@@ -169,6 +175,8 @@ class World:
         self._only.clear()
         if self._cached_any:
             self.release()
+        for name in self._named() - self._tables:
+            self.spark.sql(f"DROP {'TABLE' if '.' in name else 'VIEW'} {name}")
         folder = str(self.home / "modules")
         if folder in sys.path:
             self._forget_modules()

@@ -41,7 +41,7 @@ def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.name} {proof.seed}")
 @pytest.mark.sampled(len(PROOFS), BY_TEXTS)
 def test_a_bug_is_found_where_its_fix_is_taken_out(proof: Proof, tmp_path: Path) -> None:
-    assert found_without_fix(proof, tmp_path)
+    assert found_without_fix([proof], tmp_path)
 
 
 @pytest.mark.timeout(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,12 +18,15 @@ logging.basicConfig(level=logging.INFO, stream=sys.stdout, format=shown)
 from pyspark.sql import SparkSession
 from pyspark.ml.feature import VectorAssembler
 
-spark = (
+session = spark = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "2").getOrCreate()
 )
 spark.sparkContext.setLogLevel("WARN")
+if len(sys.argv) > 1:
+    from holdfast import Environment
+    spark = Environment(session, config=json.loads(sys.argv[1]))
 spark.sql(
     "SELECT id, id % 7 AS day, named_struct('city', concat('c', id % 3), 'day', id % 5) AS at "
     "FROM range(100000)"
@@ -55,17 +59,21 @@ stream = spark.readStream.schema("id long, day long").parquet("visits").writeStr
 stream = stream.option("checkpointLocation", "checkpoint").foreachBatch(each)
 stream.trigger(availableNow=True).start().awaitTermination()
 print(json.dumps(answers))
-spark.stop()
+if spark is not session:
+    spark.close()
+session.stop()
 """
 _OPTIONS = ("--implicit", "-c", "implicit-cache.results.min-saved-time=0 s")
 
 
-def lines(home: Path, *command: str) -> tuple[set[str], set[str], str]:
+def lines(
+    home: Path, *command: str, arguments: tuple[str, ...] = ()
+) -> tuple[set[str], set[str], str]:
     """What a program says on either channel, whatever the numbers in it, and its report."""
     home.mkdir()
     (home / "program.py").write_text(PROGRAM, encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, *command, "program.py"],
+        [sys.executable, *command, "program.py", *arguments],
         capture_output=True,
         text=True,
         cwd=home,
@@ -98,3 +106,18 @@ def test_an_attached_program_logs_nothing_that_a_plain_one_does_not(
     assert attached[2] == plain[2]
     assert attached[0] <= plain[0]
     assert attached[1] <= plain[1]
+
+
+@pytest.mark.timeout(600)
+def test_nor_does_a_program_with_an_environment(
+    tmp_path: Path, plain: tuple[set[str], set[str], str]
+) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "implicit-cache.enabled": True,
+        "implicit-cache.results.min-saved-time": "0 s",
+    }
+    in_environment = lines(tmp_path / "environment", arguments=(json.dumps(config),))
+    assert in_environment[2] == plain[2]
+    assert in_environment[0] <= plain[0]
+    assert in_environment[1] <= plain[1]

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 from pyspark import StorageLevel
+from pyspark.ml.feature import StandardScaler, VectorAssembler
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -109,6 +110,22 @@ def test_what_takes_its_time_in_spark_is_waited_for(
 # -- the program ----------------------------------------------------------------------------------
 
 
+class Ended:
+    """A session that is attached, and an environment, that a finalizer ends."""
+
+    def __init__(self, spark: SparkSession, kept: Path) -> None:
+        config = {"intermediate-result-storage.directory": str(kept)}
+        self.attached = holdfast.attach(spark.newSession(), config)
+        self.attached.range(_ROWS).cache().count()
+        self.env = holdfast.Environment(spark.newSession(), config=config)
+        self.env.from_dataframe(self.env.spark.range(_ROWS)).cache().count()
+        self.cycle = self
+
+    def __del__(self) -> None:
+        self.env.close()
+        holdfast.detach(self.attached)
+
+
 class Dropped:
     """What only the garbage collector finds, and a finalizer releases."""
 
@@ -172,6 +189,25 @@ def _executed(df: DataFrame) -> str:
     return "executed"
 
 
+def _fitted(df: DataFrame) -> int:
+    vectors = VectorAssembler(inputCols=["x"], outputCol="v").transform(df)
+    return round(StandardScaler(inputCol="v", withMean=True).fit(vectors).mean[0] * _ROWS)
+
+
+def _in_batches(df: DataFrame, path: str) -> int:
+    spark, counts = df.sparkSession, []
+    spark.range(_ROWS).write.parquet(path)
+
+    def each(batch: DataFrame, number: int) -> None:
+        counts.append(batch.join(df, "id").count())
+
+    stream = spark.readStream.schema("id LONG").parquet(path).writeStream.foreachBatch(each)
+    stream = stream.option("checkpointLocation", f"{path}_progress").trigger(availableNow=True)
+    query = stream.start()
+    query.awaitTermination()
+    return sum(counts)
+
+
 _ALL = list(range(_ROWS))
 _SUM = sum(_ALL)
 _ACTIONS: dict[str, Callable[[DataFrame, str], Any]] = {
@@ -194,6 +230,8 @@ _ACTIONS: dict[str, Callable[[DataFrame, str], Any]] = {
     "unpersist": lambda df, _: df.unpersist().persist().is_cached,
     "stored by Spark": lambda df, _: df.persist(StorageLevel.MEMORY_ONLY).count(),
     "aggregate": lambda df, _: df.groupBy().sum("x").first()[0],
+    "MLlib": lambda df, _: _fitted(df),
+    "foreachBatch": _in_batches,
 }
 # A program has one list of sinks, and an environment one stream program.
 _ALONE: dict[str, Callable[[DataFrame, str], Any]] = {
@@ -214,6 +252,7 @@ _EXPECTED = {
     "explain": "explained",
     "unpersist": True,
     "aggregate": _SUM,
+    "MLlib": _SUM,
     "stream": _SUM,
     "execute": "executed",
 }
@@ -223,13 +262,21 @@ def _expected(name: str) -> Any:
     return _EXPECTED.get(name, _ROWS)
 
 
-def _play(spark: SparkSession, home: Path, number: int, answers: list[dict[str, Any]]) -> None:
+def _play(
+    spark: SparkSession,
+    plain: SparkSession,
+    home: Path,
+    number: int,
+    answers: list[dict[str, Any]],
+) -> None:
     base = spark.range(50).selectExpr("id", *[f"id + {i} AS c{i}" for i in range(10)])
     actions = _ACTIONS | (_ALONE if number == 0 else {})
     for place, (name, action) in enumerate(actions.items()):
         garbage = Dropped(base.where(f"id > {2 * place + number}"))
         garbage.read()
         del garbage
+        if place % 8 == number:
+            Ended(plain, home / "ended")
         answers[number][name] = action(_salted(spark).cache(), str(home / f"{place}_{number}"))
 
 
@@ -239,8 +286,9 @@ def main(home: Path) -> None:
     builder = local_session("standing still", home)
     for key, value in NO_CODEGEN.items():
         builder = builder.config(key, value)
+    plain = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark = holdfast.attach(
-        builder.config("spark.sql.shuffle.partitions", "2").getOrCreate(),
+        plain.newSession(),
         {
             "intermediate-result-storage.directory": str(home / "kept"),
             "implicit-cache.enabled": "true",
@@ -249,14 +297,14 @@ def main(home: Path) -> None:
     # As MLlib and libraries in Scala have Spark cache something.
     spark.newSession().range(5)._jdf.persist()
     answers: list[dict[str, Any]] = [{}, {}]
-    other = threading.Thread(target=_play, args=(spark, home, 1, answers))
+    other = threading.Thread(target=_play, args=(spark, plain, home, 1, answers))
     cached = [spark.range(number).cache() for number in range(30)]
     signal.signal(signal.SIGALRM, lambda *_: cached.pop().unpersist() if cached else None)
     signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     gc.set_threshold(40, 2, 2)
     with contextlib.redirect_stdout(io.StringIO()):
         other.start()
-        _play(spark, home, 0, answers)
+        _play(spark, plain, home, 0, answers)
         other.join()
     gc.set_threshold(700, 10, 10)
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from tests.fuzz.classes import (
@@ -27,7 +28,7 @@ from tests.fuzz.classes import (
     threads,
     throwing,
 )
-from tests.fuzz.family import Family
+from tests.fuzz.family import Family, together
 from tests.fuzz.pair import Pair, played
 from tests.fuzz.script import Script
 
@@ -80,14 +81,17 @@ SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
 
 CLASSES = (*PAIRS, *SCRIPTS)
 
+_STEADY = frozenset(
+    {"arithmetic", "live-order", "live-partitions", "malformed", "moved-partitions", "throwing"}
+)
+
 
 def case(name: str, seed: int) -> Script:
     """The case of a class and a seed: the same one each time."""
     label = f"{name} {seed}"
     rng = Random(label)
-    if name in SCRIPTS:
-        return SCRIPTS[name](rng, label)
-    return played(label, rng, PAIRS[name](rng))
+    made = SCRIPTS[name](rng, label) if name in SCRIPTS else played(label, rng, PAIRS[name](rng))
+    return replace(made, is_steady=name in _STEADY)
 
 
 def pair_of(name: str, seed: int) -> Pair:
@@ -98,3 +102,9 @@ def pair_of(name: str, seed: int) -> Pair:
 def family_of(name: str, seed: int) -> Family:
     """The family of a class and a seed: the same one each time."""
     return FAMILIES[name](Random(f"{name} family {seed}"))
+
+
+def case_of(name: str, seed: int, family: Family) -> Script:
+    """The case of a family of a class, of which some may be left out."""
+    label = f"{name} family {seed}"
+    return replace(together(label, Random(label), family), is_steady=name in _STEADY)

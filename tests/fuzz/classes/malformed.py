@@ -53,11 +53,20 @@ _SETTINGS = {
 _CONDITIONS = ("k = 1", "k > 0", "a IS NULL", "a IS NOT NULL", "b <> '7'", "k = 1 AND a < 5",
                "c IS NULL OR k = 7", "k IN (1, 2)", "coalesce(a, b) IS NULL")  # fmt: skip
 
+_JOINED = "malformed m JOIN groups d ON m.k = d.k"
+
 
 def pair(rng: Random) -> Pair:
     """Two queries of one view that ask for other columns, or filter by others."""
     setup = _setup(rng)
-    return Pair(_query(rng), _query(rng), setup=setup)
+    if rng.random() < 0.3:
+        return Pair(_query(rng), _query(rng), setup=setup)
+    # Of the rows that the first one has, the second one may have other columns.
+    table, where = rng.choice(["malformed m", _JOINED]), _where(rng)
+    columns = rng.sample(_COLUMNS, rng.randrange(2, 5))
+    named = ", ".join(["d.g"] * (table == _JOINED) + [f"m.{each}" for each in columns])
+    first = f"SELECT {named} FROM {table}{where}"
+    return Pair(Node(f"spark.sql({first!r})"), _narrower(rng, table, where, columns), setup=setup)
 
 
 def family(rng: Random) -> Family:
@@ -155,23 +164,37 @@ def _xml(rng: Random) -> str:
 
 def _query(rng: Random) -> Node:
     """A query in which no other one stands: of that a cached one has its own rows."""
-    columns = ", ".join(f"m.{each}" for each in rng.sample(_COLUMNS, rng.randrange(1, 5)))
-    measures = rng.choice(
-        ["count(*) AS n", "count(*) AS n, max(a) AS x", "min(b) AS x, max(c) AS y"]
-    )
+    table = rng.choice(["malformed m"] * 5 + [_JOINED] * 2 + ["groups d"])
+    return _narrower(rng, table, _where(rng), rng.sample(_COLUMNS, rng.randrange(1, 5)))
+
+
+def _where(rng: Random) -> str:
     where = f" WHERE {rng.choice(_CONDITIONS)}" if rng.random() < 0.4 else ""
-    where = "".join(f"m.{word}" if word in _COLUMNS else word for word in _words(where))
-    join = "malformed m JOIN groups d ON m.k = d.k"
+    return "".join(f"m.{word}" if word in _COLUMNS else word for word in _words(where))
+
+
+def _narrower(rng: Random, table: str, where: str, columns: list[str]) -> Node:
+    """A query for some of the columns of a table, or for what can be computed of them."""
+    if table == "groups d":
+        condition = where.replace(" WHERE ", " AND ")
+        text = f"SELECT d.g FROM groups d LEFT ANTI JOIN malformed m ON m.k = d.k{condition}"
+        return Node(f"spark.sql({text!r})")
+    named = ", ".join(f"m.{each}" for each in rng.sample(columns, rng.randint(1, len(columns))))
+    some = f"m.{rng.choice(columns)}"
+    measures = rng.choice(
+        ["count(*) AS n", f"count(*) AS n, max({some}) AS x", f"min({some}) AS x, max({some}) AS y"]
+    )
     text = rng.choice(
-        [f"SELECT {columns} FROM malformed m{where}", f"SELECT {columns} FROM malformed m{where}",
-         f"SELECT {measures} FROM malformed m{where}",
-         f"SELECT DISTINCT {columns} FROM malformed m{where}",
-         f"SELECT {columns}, count(*) AS n FROM malformed m{where} GROUP BY {columns}",
-         f"SELECT d.g, {columns} FROM {join}{where}",
-         f"SELECT d.g, {measures} FROM {join}{where} GROUP BY d.g",
-         f"SELECT d.g FROM groups d LEFT ANTI JOIN malformed m ON m.k = d.k"
-         f"{where.replace(' WHERE ', ' AND ')}"]
-    )  # fmt: skip
+        [
+            f"SELECT {named} FROM {table}{where}",
+            f"SELECT {named} FROM {table}{where}",
+            f"SELECT {measures} FROM {table}{where}",
+            f"SELECT DISTINCT {named} FROM {table}{where}",
+            f"SELECT {named}, count(*) AS n FROM {table}{where} GROUP BY {named}",
+        ]
+    )
+    if table == _JOINED and rng.random() < 0.5:
+        text = f"SELECT d.g, {measures} FROM {table}{where} GROUP BY d.g"
     return Node(f"spark.sql({text!r})")
 
 
