@@ -58,5 +58,11 @@ PROOFS = (
     Proof("a: operands in another order", "live-order", 20, "31a73d47", True),
     Proof("b: partitions of a catalog that have moved", "live-partitions", 3, "380c4065", True),
     Proof("b: partitions of a catalog that have moved", "live-partitions", 6, "31a27d2c", True),
+    Proof("c: columns asked for decide which rows there are", "malformed", 6, "94c80705"),
+    Proof("d: operands that may throw, in another order", "arithmetic", 3, "4c4f1ac6"),
+    Proof("d: operands that may throw, in another order", "arithmetic", 17, "9e9412c9"),
+    Proof("e: conditions over what is kept unasked", "throwing", 0, "461ffb5e"),
+    Proof("f: partitions of a catalog, in digests", "moved-partitions", 3, "7a9bbb10"),
+    Proof("f: partitions of a catalog, in digests", "moved-partitions", 8, "6bf98c8f"),
 )
 """For each bug that was found, cases that find it."""

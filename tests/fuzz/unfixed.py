@@ -100,12 +100,6 @@ def _directories_of_partitions_do_not_count() -> None:
     _change_java("PlanReader", "quoted(partitions(index.partitionSpec()));", 'quoted("");')
 
 
-def _all_operands_commute() -> None:
-    arithmetic = {expressions.EXPRESSIONS + name for name in ("Add", "Multiply")}
-    expressions._ASSOCIATIVE = frozenset({*expressions._ASSOCIATIVE, *arithmetic})
-    _nothing_throws()
-
-
 def _nothing_throws() -> None:
     expressions.never_throws = lambda name: True
 
@@ -137,6 +131,5 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "d": _nothing_throws,
     "e": _errors_are_final,
     "f": _directories_of_partitions_do_not_count,
-    "g": _all_operands_commute,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""

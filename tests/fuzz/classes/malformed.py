@@ -61,12 +61,10 @@ def pair(rng: Random) -> Pair:
     setup = _setup(rng)
     if rng.random() < 0.3:
         return Pair(_query(rng), _query(rng), setup=setup)
-    # Of the rows that the first one has, the second one may have other columns.
+    # All columns of some rows are these rows, of which the second one has others, or fewer columns.
     table, where = rng.choice(["malformed m", _JOINED]), _where(rng)
-    columns = rng.sample(_COLUMNS, rng.randrange(2, 5))
-    named = ", ".join(["d.g"] * (table == _JOINED) + [f"m.{each}" for each in columns])
-    first = f"SELECT {named} FROM {table}{where}"
-    return Pair(Node(f"spark.sql({first!r})"), _narrower(rng, table, where, columns), setup=setup)
+    first = Node(f"spark.sql({f'SELECT * FROM {table}{where}'!r})")
+    return Pair(first, _narrower(rng, table, where, list(_COLUMNS)), setup=setup)
 
 
 def family(rng: Random) -> Family:
@@ -86,6 +84,8 @@ def _setup(rng: Random) -> str:
         settings = rng.sample(sorted(_SETTINGS), rng.choice([1, 1, 2]))
         lines += [f"setting({key!r}, {rng.choice(_SETTINGS[key])!r})" for key in settings]
     options = {key: rng.choice(known[key]) for key in rng.sample(sorted(known), min(2, len(known)))}
+    if rng.random() < 0.4:
+        options["mode"] = "DROPMALFORMED"
     if rng.random() < 0.25:
         kind, options = _damaged(rng, lines, kind, options, content)
     else:
