@@ -62,7 +62,5 @@ PROOFS = (
     Proof("d: operands that may throw, in another order", "arithmetic", 3, "4c4f1ac6"),
     Proof("d: operands that may throw, in another order", "arithmetic", 17, "9e9412c9"),
     Proof("e: conditions over what is kept unasked", "throwing", 0, "461ffb5e"),
-    Proof("f: partitions of a catalog, in digests", "moved-partitions", 3, "7a9bbb10"),
-    Proof("f: partitions of a catalog, in digests", "moved-partitions", 8, "6bf98c8f"),
 )
 """For each bug that was found, cases that find it."""

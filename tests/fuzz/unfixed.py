@@ -96,10 +96,6 @@ def _partitions_have_no_values() -> None:
     _change_java("StageInputs", "texts.intern(partitions(index))", '""')
 
 
-def _directories_of_partitions_do_not_count() -> None:
-    _change_java("PlanReader", "quoted(partitions(index.partitionSpec()));", 'quoted("");')
-
-
 def _nothing_throws() -> None:
     expressions.never_throws = lambda name: True
 
@@ -130,6 +126,5 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "c": _all_readers_read_alike,
     "d": _nothing_throws,
     "e": _errors_are_final,
-    "f": _directories_of_partitions_do_not_count,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""
