@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.advice.asked_parts import AskedPart
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -16,6 +17,7 @@ from holdfast.advice.proposal import StorageRates
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.rollups import Rollup
+from holdfast.last_used import put
 from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
@@ -26,6 +28,8 @@ _MOST_GROUPS = 100
 _MOST_QUESTIONS = 500
 # Parts of which anything is known.
 _MOST_PARTS = 5_000
+# Of sources, two and two.
+_MOST_SOURCES = 50_000
 # How often a part's cost is remembered.
 _MOST_TIMES = 9
 
@@ -58,6 +62,10 @@ class QueryHistory:
         self._times: Counter[str | None] = Counter()
         self._rates = LearnedRates()
         self._numbers = itertools.count(1)
+        # What queries have read, roughly: all; with any literals, those that computed a part again.
+        self._sources: OrderedDict[str, None] = OrderedDict()
+        self._recurring: set[str] = set()
+        self._is_vague = False
 
     def load(self) -> Sequence[Rollup]:
         """Knows of past queries of other programs. Does nothing the second time.
@@ -72,10 +80,32 @@ class QueryHistory:
             ran = read(content)
             if ran is not None:
                 self._extend(ran)
+                if ran.sources is None:
+                    self._is_vague = True
+                else:
+                    self.is_new(AskedSources(ran.sources))
                 questions.extend(ran.questions)
                 for form in ran.forms:
                     self.add_form(form)
         return questions
+
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether no query has computed anything that one of these sources computes, or may gain of
+        what others like it have computed again; from now on one has.
+
+        Args:
+            sources: of a query that is about to run.
+        """
+        known_by = sources.known_by
+        with self._lock:
+            is_new = (
+                not self._is_vague
+                and self._sources.keys().isdisjoint(known_by)
+                and self._recurring.isdisjoint(sources.like)
+            )
+            for each in known_by:
+                put(self._sources, each, None, _MOST_SOURCES)
+        return is_new
 
     @property
     def queries(self) -> Sequence[PastQuery]:
@@ -160,6 +190,10 @@ class QueryHistory:
                     times = self._known.setdefault(name, deque(maxlen=_MOST_TIMES))
                     times.append(part)
             self._times.update({part.key for part in query.root.walk()})
+            if ran.sources is not None and any(
+                part.key is not None and self._times[part.key] > 1 for part in query.root.walk()
+            ):
+                self._recurring |= AskedSources(ran.sources).like
             for key in list(self._known)[: max(0, len(self._known) - _MOST_PARTS)]:
                 # The one that was met first of all.
                 for known in (self._known, self._times, self._forms):

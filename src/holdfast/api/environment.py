@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -26,6 +27,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api import tables_of_sessions
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
@@ -688,12 +690,15 @@ class Environment(StreamEnvironment):
         is_repeatable: bool,
     ) -> T:
         registrations = self._manager.wanted.registrations
+        sources = self._sources(table) if is_repeatable else None
+        if sources is not None and self._is_new(table, sources):
+            return self._run_unread(table, name, action, sources)
         request = self._request(table, name)
         if request is None:
             return self._run_plain(table, name, action)
         request = replace(request, takes_all_rows=takes_all_rows, is_repeatable=is_repeatable)
         # What isn't kept while its rows flow on would hold up the answer.
-        asked, request = self._implicit.asked(request, keeps=takes_all_rows)
+        asked, request = self._implicit.asked(request, keeps=takes_all_rows, sources=sources)
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)
@@ -1065,15 +1070,17 @@ class Environment(StreamEnvironment):
         Args:
             query: a table, or an analyzed plan of the JVM.
         """
+        looks_at = isinstance(query, Table) and self._implicit.looks_at_queries
+        return self._may_have_kept(query) or looks_at
+
+    def _may_have_kept(self, query: Any) -> bool:
         self._implicit.tend()
         self._look_at_spark()
         wanted = self._manager.wanted
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
-        if isinstance(query, Table) and (
-            self._implicit.looks_at_queries or self._known_plans.has_run(query)
-        ):
+        if isinstance(query, Table) and self._known_plans.has_run(query):
             return True
         return self._may_have_part_of(query) or self._manager.results.may_find(
             lambda digest: wanted.find(digest) is not None
@@ -1142,7 +1149,50 @@ class Environment(StreamEnvironment):
                     table._jdf = self._bridge.dataframe(analyzed)._jdf
             raise
 
+    def _sources(self, table: Table) -> AskedSources | None:
+        """Roughly what a table reads; None where that isn't known, or is of no interest."""
+        if self._is_closed or self._implicit.recurring is None:
+            return None
+        try:
+            return self._possible_parts.sources_of(table)
+        except Exception:
+            logger.debug("it isn't known what a query reads", exc_info=True)
+            return None
+
+    def _is_new(self, table: Table, sources: AskedSources) -> bool:
+        """Whether a table is like no other that was run, and nothing is kept or wanted of it."""
+        is_new = self._implicit.is_new(sources)
+        return is_new and not self._stored_by_spark.has_any() and not self._may_have_kept(table)
+
+    def _run_unread(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[ParentDataFrame], T],
+        sources: AskedSources,
+    ) -> T:
+        """Runs what is new as it is written; its plan is read while nobody waits for that."""
+        inputs, started = session_inputs(self._plain), time.time()
+        with self._implicit.computing():
+            answer, result, reused = self._ran_plain(table, name, action)
+        if sources.text and self._implicit.recurring is not None:
+            self._implicit.recurring.ran_unread(
+                partial(self._bridge.query, self.plain(table)),
+                inputs,
+                sources,
+                name,
+                started,
+                result.net_runtime,
+                reused,
+            )
+        return answer
+
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
+        return self._ran_plain(table, name, action)[0]
+
+    def _ran_plain(
+        self, table: Table, name: str, action: Callable[[ParentDataFrame], T]
+    ) -> tuple[T, JobExecutionResult, WatchedQueries]:
         started = time.monotonic()
         with self.left_alone(), self._implicit.reusing() as reused:
             answer = action(self.plain(table))
@@ -1155,7 +1205,7 @@ class Environment(StreamEnvironment):
             (vertex,),
         )
         self._ended(result, reused)
-        return answer
+        return answer, result, reused
 
 
 def _first_attempts_error(refused: RetryRefused) -> BaseException:

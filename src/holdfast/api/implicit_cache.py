@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.live_answers import LiveAnswers
@@ -165,6 +166,7 @@ class ImplicitCache:
         *,
         runs: bool = True,
         keeps: bool = False,
+        sources: AskedSources | None = None,
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
         """What is kept, or read, of a job's query unasked; and the job that is run.
 
@@ -175,6 +177,7 @@ class ImplicitCache:
             request: as it was asked.
             runs: what it is to keep, or to read, is wanted from now on.
             keeps: it may keep something that isn't kept yet.
+            sources: roughly what it reads; None where that isn't known.
         """
         if not request.is_repeatable:
             return None, request
@@ -189,10 +192,19 @@ class ImplicitCache:
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request
+        asked = replace(asked, sources=sources)
         if asked.runs_as is request.query:
             return asked, request
         runs_as = asked.runs_as
         return asked, replace(request, query=runs_as, root=runs_as.root, as_written=request.query)
+
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether a query is run as it is written, without being read before.
+
+        Args:
+            sources: roughly what it reads.
+        """
+        return self.recurring is not None and self.recurring.is_new(sources)
 
     def failed(self, asked: AskedQuery | None, elapsed: float) -> None:
         """A query has failed with what is kept unasked, and has been run as it was written.

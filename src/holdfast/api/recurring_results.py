@@ -15,6 +15,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart, parts_and_refusals
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.counted_rows import RanStep, counted_rows
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -177,12 +178,8 @@ class RecurringResults:
             why = "Spark has persisted it, or a part of it"
             verdict = Verdict(query.root.digest, summarize(query.root), None, why)
             return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
-        as_asked, query = query, self._joins.of(query)
-        parts, refused = self._parts_of(query, inputs)
-        doubts = tuple(
-            Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
-        )
-        asked = AskedQuery(query, inputs, parts, as_asked, verdicts=doubts)
+        asked = self._as_asked(query, inputs)
+        parts, doubts = asked.parts, asked.verdicts
         if not parts:
             return asked
         self._load_history()
@@ -207,6 +204,24 @@ class RecurringResults:
         verdicts += tuple(self._unread(asked, kept, forms))
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts + doubts)
+
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether nothing that a query computes can be kept, or worth keeping: it was never asked.
+
+        Args:
+            sources: roughly what it reads.
+        """
+        self._load_history()
+        return self._history.is_new(sources)
+
+    def _as_asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+        """A query as it is run where nothing is kept of it, and the parts that could be."""
+        as_asked, query = query, self._joins.of(query)
+        parts, refused = self._parts_of(query, inputs)
+        doubts = tuple(
+            Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
+        )
+        return AskedQuery(query, inputs, parts, as_asked, verdicts=doubts)
 
     def _parts_of(
         self, query: Query, inputs: SessionInputs
@@ -461,15 +476,54 @@ class RecurringResults:
         """
         if not asked.is_made_of_others:
             self._repeated.ran(asked.digest, asked.forms, elapsed)
+        if asked.parts or asked.verdicts:
+            ran = _Ran(what, started, elapsed, reused, cost_of_block())
+            self._learn_later(partial(self._learn_of, asked, ran))
+
+    def ran_unread(
+        self,
+        query: Callable[[], Query],
+        inputs: SessionInputs,
+        sources: AskedSources,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        """A query that is new has ended well: it is read in the background.
+
+        Args:
+            query: reads it.
+            inputs: the settings that it ran under.
+            sources: roughly what it reads.
+            what: see `ran`, as the others.
+            started: as above.
+            elapsed: as above.
+            reused: as above.
+        """
+        ran = _Ran(what, started, elapsed, reused, cost_of_block())
+
+        def learn() -> None:
+            asked = replace(self._as_asked(query(), inputs), sources=sources)
+            self._repeated.ran(asked.digest, {}, elapsed)
+            if asked.parts:
+                now = self._history.expected(asked.parts, started)
+                verdicts = self._worth_keeping(now, self._history.queries, {})
+                unkept = tuple(replace(each, form=None) for each in verdicts)
+                asked = replace(asked, verdicts=unkept + asked.verdicts)
+            if asked.parts or asked.verdicts:
+                self._learn_of(asked, ran)
+
+        self._learn_later(learn)
+
+    def _learn_later(self, learn: Callable[[], None]) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._learn, name="holdfast-history", daemon=True
                 )
                 self._thread.start()
-        if asked.parts or asked.verdicts:
-            ran = _Ran(what, started, elapsed, reused, cost_of_block())
-            self._to_learn.put(partial(self._learn_of, asked, ran))
+        self._to_learn.put(learn)
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
@@ -521,8 +575,9 @@ class RecurringResults:
             query = replace(query, bytes_read=cost.bytes_read, shuffle_bytes=cost.shuffle_bytes)
         forms = tuple(asked.forms.values())
         questions = self._asked_of_joins(asked)
+        sources = None if asked.sources is None else asked.sources.text
         self._history.add(
-            RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses, questions)
+            RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses, questions, sources)
         )
         if self._live is not None:
             self._live.left(asked)
@@ -587,7 +642,8 @@ class RecurringResults:
         root = PlanPart(None, what, 0.0, 0)
         past = self._history.past(root, "while idle", started, time.time() - started)
         verdict = Verdict(form.key, what, form, "produced while the program was idle")
-        self._history.add(RanQuery(past, asked.digest, (form,), (verdict,)))
+        sources = None if asked.sources is None else asked.sources.text
+        self._history.add(RanQuery(past, asked.digest, (form,), (verdict,), sources=sources))
 
 
 def _rollups(
