@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment, Table, VertexOutcome
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.plans.possible_parts import PossibleParts
 
 READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
 Make = Callable[[Environment], Table]
@@ -98,6 +100,61 @@ def test_what_spark_has_persisted_is_looked_into_when_it_no_longer_is(
         plain.unpersist(blocking=True)
     query.collect()
     assert outcomes(env) == [PRODUCED, RUN]
+
+
+def test_what_queries_may_have_in_common_is_known_without_reading_them(
+    spark: SparkSession, env: Environment, files: Path
+) -> None:
+    for name in ("ten", "twenty"):
+        column = F.col("id").alias(name)
+        spark.read.parquet(str(files / name)).select(column).write.parquet(str(files / f"{name}s"))
+        env.read.parquet(str(files / f"{name}s")).createOrReplaceTempView(f"{name}s")
+    parts = PossibleParts(env.spark)
+
+    def sources(sql: str) -> AskedSources:
+        found = parts.sources_of(env.sql(sql))
+        assert found is not None
+        return found
+
+    joined = sources("SELECT * FROM tens JOIN twentys ON ten = twenty")
+    assert sources("SELECT * FROM tens WHERE ten > 3").text == ""
+    alike = [
+        "SELECT count(*) FROM tens, twentys WHERE ten = twenty AND twenty > 7",
+        "WITH a AS (SELECT * FROM tens) SELECT * FROM a JOIN twentys ON ten = twenty WHERE ten > 1",
+        "SELECT id < (SELECT max(ten) FROM twentys JOIN tens ON ten = twenty) FROM range(3)",
+    ]
+    for sql in alike:
+        assert not sources(sql).known_by.isdisjoint(joined.known_by), sql
+    other = sources("SELECT * FROM (SELECT * FROM tens WHERE ten > 3) JOIN twentys ON ten = twenty")
+    assert other.known_by.isdisjoint(joined.known_by)
+    assert not other.like.isdisjoint(joined.like)
+    gathered = sources("SELECT ten, count(*) FROM tens WHERE ten > 3 GROUP BY ten")
+    assert gathered.known_by.isdisjoint(joined.known_by)
+    again = sources("SELECT DISTINCT ten FROM (SELECT * FROM tens) WHERE ten > 3")
+    assert not again.known_by.isdisjoint(gathered.known_by)
+
+
+def test_a_query_like_no_other_runs_before_it_is_read(
+    spark: SparkSession, files: Path, readings: list[Any]
+) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(files / "kept"),
+        "implicit-cache.enabled": True,
+    }
+    with Environment(spark.newSession(), config=config) as env:
+        ten = env.read.parquet(str(files / "ten"))
+        read_before = []
+        for least in (1, 2, 2):
+            table = ten.where(F.col("id") > least).groupBy("id").count()
+            readings.clear()
+            table._holdfast_context.run_action(
+                table, "collect", lambda df: (read_before.append(len(readings)), df.collect())
+            )
+        # What was asked for again may be kept.
+        assert read_before[:2] == [0, 0] and read_before[2] > 0
+        assert env._implicit.recurring is not None
+        env._implicit.recurring.learn_all()
+        assert len(env._history.queries) == 3
 
 
 SOURCES: dict[str, tuple[Make, Make]] = {
