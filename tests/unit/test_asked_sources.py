@@ -38,9 +38,3 @@ def test_what_other_programs_have_asked_is_not_new() -> None:
     history.load()
     assert not history.is_new(asked(1))
     assert history.is_new(asked(2))
-
-
-def test_beside_what_was_recorded_without_sources_nothing_is_new() -> None:
-    history = QueryHistory("app", "report", lambda: [written(RanQuery(QUERY))])
-    history.load()
-    assert not history.is_new(asked(1))

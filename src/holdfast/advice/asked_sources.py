@@ -1,4 +1,4 @@
-"""Roughly what a query reads: what it can't have in common with another is known by it."""
+"""Roughly what a query reads, by which it is known what it can't have in common with others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import combinations
 class AskedSources:
     """The sources of a query, each by its columns and by literals of the conditions right above it.
 
-    Whatever two queries compute alike, they read at least two sources for it that both have, or one
-    that both join or gather with no other.
+    For each part that two queries have in common, both read the same two sources, or the same one
+    that is joined, or gathered, with no other.
 
     Attributes:
         text: the sources, and after a semicolon those that are joined, or gathered, with no other.
@@ -28,21 +28,21 @@ class AskedSources:
 
     @property
     def known_by(self) -> frozenset[str]:
-        """Nothing is computed alike by queries that have none of these in common."""
-        return frozenset(_said(*self._parts()))
+        """Queries that share none of these compute nothing in common."""
+        return frozenset(_alone_or_two(*self._parts()))
 
     @property
     def like(self) -> frozenset[str]:
-        """The same for whatever literals."""
+        """The same with any literals."""
         every, alone = self._parts()
-        return frozenset(_said(_columns(every), _columns(alone)))
+        return frozenset(_alone_or_two(_columns(every), _columns(alone)))
 
     def _parts(self) -> tuple[Sequence[str], Sequence[str]]:
         every, _, alone = self.text.partition(";")
         return every.split(), alone.split()
 
 
-def _said(every: Sequence[str], alone: Sequence[str]) -> Iterator[str]:
+def _alone_or_two(every: Sequence[str], alone: Sequence[str]) -> Iterator[str]:
     yield from alone
     yield from map(" ".join, combinations(every, 2))
 

@@ -62,10 +62,9 @@ class QueryHistory:
         self._times: Counter[str | None] = Counter()
         self._rates = LearnedRates()
         self._numbers = itertools.count(1)
-        # What queries have read, roughly: all; with any literals, those that computed a part again.
+        # What queries have read, roughly; and those that computed a part again, with any literals.
         self._sources: OrderedDict[str, None] = OrderedDict()
-        self._recurring: set[str] = set()
-        self._is_vague = False
+        self._recurring: OrderedDict[str, None] = OrderedDict()
 
     def load(self) -> Sequence[Rollup]:
         """Knows of past queries of other programs. Does nothing the second time.
@@ -80,9 +79,7 @@ class QueryHistory:
             ran = read(content)
             if ran is not None:
                 self._extend(ran)
-                if ran.sources is None:
-                    self._is_vague = True
-                else:
+                if ran.sources is not None:
                     self.is_new(AskedSources(ran.sources))
                 questions.extend(ran.questions)
                 for form in ran.forms:
@@ -90,19 +87,16 @@ class QueryHistory:
         return questions
 
     def is_new(self, sources: AskedSources) -> bool:
-        """Whether no query has computed anything that one of these sources computes, or may gain of
-        what others like it have computed again; from now on one has.
+        """Whether no query before had anything in common with one that is about to run, and none
+        that differs by literals has computed a part again. The next one like it is not new.
 
         Args:
-            sources: of a query that is about to run.
+            sources: what it reads.
         """
-        known_by = sources.known_by
+        known_by, like = sources.known_by, sources.like
         with self._lock:
-            is_new = (
-                not self._is_vague
-                and self._sources.keys().isdisjoint(known_by)
-                and self._recurring.isdisjoint(sources.like)
-            )
+            is_new = self._sources.keys().isdisjoint(known_by)
+            is_new = is_new and self._recurring.keys().isdisjoint(like)
             for each in known_by:
                 put(self._sources, each, None, _MOST_SOURCES)
         return is_new
@@ -132,7 +126,7 @@ class QueryHistory:
             return self._times[key]
 
     def rows_of(self, key: str) -> int | None:
-        """How many rows a part has; None where no query has told.
+        """How many rows a part has; None where that isn't known.
 
         Args:
             key: see `PlanPart`.
@@ -142,7 +136,7 @@ class QueryHistory:
             return next((each.rows for each in reversed(known) if each.rows is not None), None)
 
     def is_like_others(self, part: AskedPart) -> bool:
-        """Whether a part has been asked for, with whatever literals, over whatever files."""
+        """Whether a part has been asked for, with any literals, over any files."""
         return bool(self._known_of(part))
 
     def add_form(self, form: KeptForm) -> None:
@@ -193,7 +187,8 @@ class QueryHistory:
             if ran.sources is not None and any(
                 part.key is not None and self._times[part.key] > 1 for part in query.root.walk()
             ):
-                self._recurring |= AskedSources(ran.sources).like
+                for each in AskedSources(ran.sources).like:
+                    put(self._recurring, each, None, _MOST_SOURCES)
             for key in list(self._known)[: max(0, len(self._known) - _MOST_PARTS)]:
                 # The one that was met first of all.
                 for known in (self._known, self._times, self._forms):

@@ -23,7 +23,7 @@ class AskedQuery:
         query: as it was asked, with conditions of joins in these.
         inputs: the settings that it runs under.
         parts: the topmost ones that could be kept.
-        runs_as: what is run in its stead; as it was asked, where nothing is kept of it unasked.
+        runs_as: what is run in its stead; as it was asked, where nothing is kept of it implicitly.
         forms: what that reads, or keeps, by keys of parts.
         verdicts: what becomes of its parts that aren't read, and why.
         rollups: what its aggregates are made of, where that is finer groups.

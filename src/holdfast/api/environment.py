@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -38,6 +37,7 @@ from holdfast.api.followed_caches import FollowedCaches
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.recurring_results import ReadLater
 from holdfast.api.safe_points import DroppableRows, releasing, work_off
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
@@ -693,7 +693,7 @@ class Environment(StreamEnvironment):
         sources = self._sources(table) if is_repeatable else None
         if sources is not None and self._is_new(table, sources):
             return self._run_unread(table, name, action, sources)
-        request = self._request(table, name)
+        request = self._request(table, name, is_looked_at=is_repeatable)
         if request is None:
             return self._run_plain(table, name, action)
         request = replace(request, takes_all_rows=takes_all_rows, is_repeatable=is_repeatable)
@@ -793,7 +793,7 @@ class Environment(StreamEnvironment):
 
     def substituted(self, table: Table) -> ParentDataFrame:
         """The plain DataFrame, with kept results substituted. Runs nothing."""
-        request = self._request(table, "substituted")
+        request = self._request(table, "substituted", is_looked_at=True)
         if request is None:
             return self.plain(table)
         return self._master.substituted(self._implicit.asked(request, runs=False)[1])
@@ -952,7 +952,7 @@ class Environment(StreamEnvironment):
     def explain_kept(self, table: Table) -> str:
         """Describes which kept results a job of this table would read, and their locations."""
         lines = ["== Holdfast =="]
-        request = self._request(table, "explain")
+        request = self._request(table, "explain", is_looked_at=True)
         asked = None
         if request is not None:
             asked, request = self._implicit.asked(request, runs=False, keeps=True)
@@ -1022,10 +1022,15 @@ class Environment(StreamEnvironment):
                 seen.add(why)
                 yield f"similar, and not read: {summarize(node)}\n  {why}"
 
-    def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
+    def _request(
+        self, table: Table, name: str, *, is_looked_at: bool = False
+    ) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
         work_off()
-        if self._is_closed or not self._may_match(table):
+        if self._is_closed:
+            return None
+        is_looked_at = is_looked_at and self._implicit.looks_at_queries
+        if not self._may_match(table) and not is_looked_at:
             return None
         try:
             query = self._stored_by_spark.fixed(self._known_plans.query(table))
@@ -1070,10 +1075,6 @@ class Environment(StreamEnvironment):
         Args:
             query: a table, or an analyzed plan of the JVM.
         """
-        looks_at = isinstance(query, Table) and self._implicit.looks_at_queries
-        return self._may_have_kept(query) or looks_at
-
-    def _may_have_kept(self, query: Any) -> bool:
         self._implicit.tend()
         self._look_at_spark()
         wanted = self._manager.wanted
@@ -1161,8 +1162,9 @@ class Environment(StreamEnvironment):
 
     def _is_new(self, table: Table, sources: AskedSources) -> bool:
         """Whether a table is like no other that was run, and nothing is kept or wanted of it."""
+        work_off()
         is_new = self._implicit.is_new(sources)
-        return is_new and not self._stored_by_spark.has_any() and not self._may_have_kept(table)
+        return is_new and not self._stored_by_spark.has_any() and not self._may_match(table)
 
     def _run_unread(
         self,
@@ -1171,21 +1173,30 @@ class Environment(StreamEnvironment):
         action: Callable[[ParentDataFrame], T],
         sources: AskedSources,
     ) -> T:
-        """Runs what is new as it is written; its plan is read while nobody waits for that."""
-        inputs, started = session_inputs(self._plain), time.time()
+        """Runs what is new as it is written; its plan is read later, in the background."""
+        read = self._reading_later(table) if sources.text else None
+        started = time.time()
         with self._implicit.computing():
             answer, result, reused = self._ran_plain(table, name, action)
-        if sources.text and self._implicit.recurring is not None:
-            self._implicit.recurring.ran_unread(
-                partial(self._bridge.query, self.plain(table)),
-                inputs,
-                sources,
-                name,
-                started,
-                result.net_runtime,
-                reused,
-            )
+        if read is not None:
+            self._implicit.ran_unread(read, sources, name, started, result.net_runtime, reused)
         return answer
+
+    def _reading_later(self, table: Table) -> ReadLater | None:
+        try:
+            inputs = session_inputs(self._plain)
+        except Exception:
+            logger.debug("it isn't known what a query depends on", exc_info=True)
+            return None
+        dataframe = self.plain(table)
+
+        def read() -> tuple[Query, SessionInputs] | None:
+            # What Spark has made of it is not held on to.
+            query = replace(self._bridge.query(dataframe), dataframe=None)
+            # Under other settings a plan may mean something else.
+            return (query, inputs) if session_inputs(self._plain) == inputs else None
+
+        return read
 
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
         return self._ran_plain(table, name, action)[0]

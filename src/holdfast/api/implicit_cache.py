@@ -13,7 +13,7 @@ from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.live_answers import LiveAnswers
-from holdfast.api.recurring_results import RecurrencePolicy, RecurringResults
+from holdfast.api.recurring_results import ReadLater, RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
@@ -118,7 +118,7 @@ class ImplicitCache:
 
     @property
     def looks_at_queries(self) -> bool:
-        """Whether a query may be run as another one, whatever it is of."""
+        """Whether any query may be run as another one."""
         return self.recurring is not None or self._answers is not None
 
     def start(self) -> None:
@@ -127,7 +127,7 @@ class ImplicitCache:
             self.live.start()
 
     def tend(self) -> None:
-        """A query is about to come: what nobody waits for gives way to it."""
+        """A query is about to come: what is produced in the background gives way to it."""
         if self.live is not None:
             self.live.tend()
         if self.recurring is not None:
@@ -135,7 +135,7 @@ class ImplicitCache:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """What nobody waits for is not produced meanwhile."""
+        """Nothing is produced in the background meanwhile."""
         if self.recurring is None:
             yield
             return
@@ -168,14 +168,14 @@ class ImplicitCache:
         keeps: bool = False,
         sources: AskedSources | None = None,
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
-        """What is kept, or read, of a job's query unasked; and the job that is run.
+        """What is kept, or read, of a job's query implicitly; and the job that is run.
 
         Nothing is where an answer can't be computed once more: should it fail over what is kept,
         it is run as it was written.
 
         Args:
             request: as it was asked.
-            runs: what it is to keep, or to read, is wanted from now on.
+            runs: what it is to keep, or to read, is wanted by later jobs as well.
             keeps: it may keep something that isn't kept yet.
             sources: roughly what it reads; None where that isn't known.
         """
@@ -206,8 +206,21 @@ class ImplicitCache:
         """
         return self.recurring is not None and self.recurring.is_new(sources)
 
+    def ran_unread(
+        self,
+        read: ReadLater,
+        sources: AskedSources,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        """A query has ended well that was not read before, see `RecurringResults.ran_unread`."""
+        if self.recurring is not None:
+            self.recurring.ran_unread(read, sources, what, started, elapsed, reused)
+
     def failed(self, asked: AskedQuery | None, elapsed: float) -> None:
-        """A query has failed with what is kept unasked, and has been run as it was written.
+        """A query has failed with what is kept implicitly, and has been run as it was written.
 
         Args:
             asked: what `asked` has given for it.

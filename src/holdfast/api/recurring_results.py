@@ -1,8 +1,9 @@
-"""Results that are kept unasked, as queries have computed them again and again."""
+"""Results that are kept implicitly, as queries have computed them again and again."""
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -57,13 +58,20 @@ _MOSTLY_REUSED = 0.5
 _IDLE_SECONDS = 0.2
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
+# Each holds a plan in the JVM; a program that asks faster than they are read is learned of in part.
+_MOST_TO_LEARN = 64
+# How long the end waits for these.
+_SECONDS_TO_LEARN = 2.0
+
+ReadLater = Callable[[], tuple[Query, SessionInputs] | None]
+"""Reads a query that has run, with the settings it ran under; None where they are others now."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RecurrencePolicy:
-    """What is kept unasked.
+    """What is kept implicitly.
 
     Attributes:
         least_seconds: how much keeping it before would have saved, in seconds of tasks.
@@ -149,6 +157,7 @@ class RecurringResults:
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self._repeated = RepeatedQueries()
         self._to_learn: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._learns_until = math.inf
         self._thread: threading.Thread | None = None
         self._computing = threading.Event()
 
@@ -280,7 +289,7 @@ class RecurringResults:
         *,
         keeps: bool = True,
     ) -> AskedQuery:
-        """What is to run in the stead of a query; what is worth it is kept from now on.
+        """What is to run in the stead of a query; what is worth it is kept by later jobs.
 
         Args:
             query: over its analyzed plan.
@@ -463,7 +472,7 @@ class RecurringResults:
         elapsed: float,
         reused: WatchedQueries,
     ) -> None:
-        """A query has ended well; what that tells is found out in the background.
+        """A query has ended well; what it has cost is found out in the background.
 
         Its tasks are those of the block that this thread is in.
 
@@ -477,13 +486,11 @@ class RecurringResults:
         if not asked.is_made_of_others:
             self._repeated.ran(asked.digest, asked.forms, elapsed)
         if asked.parts or asked.verdicts:
-            ran = _Ran(what, started, elapsed, reused, cost_of_block())
-            self._learn_later(partial(self._learn_of, asked, ran))
+            self._learn_later(partial(self._learn_of, asked), what, started, elapsed, reused)
 
     def ran_unread(
         self,
-        query: Callable[[], Query],
-        inputs: SessionInputs,
+        read: ReadLater,
         sources: AskedSources,
         what: str,
         started: float,
@@ -493,18 +500,19 @@ class RecurringResults:
         """A query that is new has ended well: it is read in the background.
 
         Args:
-            query: reads it.
-            inputs: the settings that it ran under.
+            read: reads it.
             sources: roughly what it reads.
             what: see `ran`, as the others.
             started: as above.
             elapsed: as above.
             reused: as above.
         """
-        ran = _Ran(what, started, elapsed, reused, cost_of_block())
 
-        def learn() -> None:
-            asked = replace(self._as_asked(query(), inputs), sources=sources)
+        def learn(ran: _Ran) -> None:
+            found = read()
+            if found is None:
+                return
+            asked = replace(self._as_asked(*found), sources=sources)
             self._repeated.ran(asked.digest, {}, elapsed)
             if asked.parts:
                 now = self._history.expected(asked.parts, started)
@@ -514,19 +522,31 @@ class RecurringResults:
             if asked.parts or asked.verdicts:
                 self._learn_of(asked, ran)
 
-        self._learn_later(learn)
+        self._learn_later(learn, what, started, elapsed, reused)
 
-    def _learn_later(self, learn: Callable[[], None]) -> None:
+    def _learn_later(
+        self,
+        learn: Callable[[_Ran], None],
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        if self._to_learn.qsize() >= _MOST_TO_LEARN:
+            logger.debug("what %s has cost is not learned, as too much waits for that", what)
+            return
+        ran = _Ran(what, started, elapsed, reused, cost_of_block())
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._learn, name="holdfast-history", daemon=True
                 )
                 self._thread.start()
-        self._to_learn.put(learn)
+        self._to_learn.put(partial(learn, ran))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
+        self._learns_until = time.monotonic() + _SECONDS_TO_LEARN
         self.learn_all()
         try:
             self.behind.settle(self._policy.patience)
@@ -545,11 +565,17 @@ class RecurringResults:
     def _learn(self) -> None:
         while (learn := self._to_learn.get()) is not None:
             self._computing.wait(_IDLE_SECONDS)
+            if time.monotonic() > self._learns_until:
+                continue
             try:
                 learn()
             except Exception:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
+
+            finally:
+                # It holds on to a plan.
+                del learn
 
     def _learn_of(self, asked: AskedQuery, ran: _Ran) -> None:
         cost = ran.cost()

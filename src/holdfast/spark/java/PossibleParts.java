@@ -25,6 +25,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.util.hashing.MurmurHash3$;
 
 /**
  * Computations that are looked for in plans. A plan can contain one only if it has all of its
@@ -162,7 +163,8 @@ public final class PossibleParts {
             below = new TreeSet(literals);
             addLiterals(below, ((Filter) node).condition());
         } else if (node.children().isEmpty() && !(node instanceof CTERelationRef)) {
-            found.add(hash(columns(node)) + "." + hash(literals.toString()));
+            String columns = columns(node);
+            found.add(hash(columns) + "." + hash(columns + literals));
         }
         scala.collection.Iterator each = node.children().iterator();
         while (each.hasNext()) {
@@ -226,6 +228,6 @@ public final class PossibleParts {
     }
 
     static String hash(String text) {
-        return Integer.toHexString(text.hashCode());
+        return Integer.toHexString(MurmurHash3$.MODULE$.stringHash(text));
     }
 }
