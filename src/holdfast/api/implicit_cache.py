@@ -204,7 +204,11 @@ class ImplicitCache:
         Args:
             sources: roughly what it reads.
         """
-        return self.recurring is not None and self.recurring.is_new(sources)
+        try:
+            return self.recurring is not None and self.recurring.is_new(sources)
+        except Exception:
+            logger.warning("it isn't known what earlier queries have read", exc_info=True)
+            return False
 
     def ran_unread(
         self,
