@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import math
-import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from benchmarks import tpch
 from benchmarks.attach.sides import Sides, seconds, sides
 from benchmarks.figure import Figure
 from benchmarks.figure_report import write
-from benchmarks.implicit import analyst, programs, recurring, warehouse
+from benchmarks.implicit import analyst, new_queries, programs, recurring, warehouse
 from benchmarks.implicit.workload import Workload
 from holdfast.cli.main import main as holdfast_command
 from holdfast.runtime.vertex_outcome import VertexOutcome
@@ -31,13 +30,8 @@ WORKLOADS = {
     "TPC-H three times": Workload(recurring.repeated(_SEED, 3), 0.85),
     "five programs": Workload(programs.in_turn(_SEED, 5, 8), 0.6),
     "a warehouse's day": Workload(warehouse.day(_SEED, 200), 0.65),
-    "nothing repeats": Workload(
-        [*recurring.nothing_twice(_SEED, 34), *recurring.other_rows(66)], 1.05
-    ),
 }
-_WORST = 1.25
-# Of queries that gain nothing.
-_MEDIAN, _MEDIAN_MS = 1.05, 30.0
+_NOTHING_REPEATS = "nothing repeats"
 _RIGHT = 0.9
 _ALL = 1_000
 _WARM_UP = (
@@ -62,7 +56,7 @@ def main() -> int:
         help="how often each workload is measured, each time in another Spark; two and more have "
         "either side come first in each query",
     )
-    parser.add_argument("--only", choices=[*WORKLOADS], action="append")
+    parser.add_argument("--only", choices=[*WORKLOADS, _NOTHING_REPEATS], action="append")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -75,7 +69,15 @@ def main() -> int:
         config["intermediate-result-storage.max-size"] = arguments.budget
     figures: list[Figure] = []
     wrong: list[str] = []
-    for name in arguments.only or WORKLOADS:
+    for name in arguments.only or [*WORKLOADS, _NOTHING_REPEATS]:
+        if name == _NOTHING_REPEATS:
+            with (
+                tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as temporary,
+                sides(Path(temporary).resolve(), config) as both,
+            ):
+                tables = warehouse.copied(data.resolve(), Path(temporary) / "tables")
+                figures += new_queries.figures(both, tables, _SEED)
+            continue
         rounds = []
         for number in range(arguments.rounds):
             with (
@@ -180,29 +182,7 @@ def _figures(name: str, workload: Workload, rounds: list[_Round]) -> list[Figure
         what = f"{name}: queries that read what was kept, and took no longer than plain"
         counts = f"{sum(right)} of {len(right)}; {unread} left it unread"
         figures.append(Figure(what, share, "share", _RIGHT, True, counts))
-    if workload.target > 1:
-        ours = _medians([each.ours for each in rounds])
-        plain = _medians([each.plain for each in rounds])
-        pairs = list(zip(ours, plain, strict=True))
-        median = statistics.median(one / other for one, other in pairs)
-        longer = statistics.median(1_000 * (one - other) for one, other in pairs)
-        what = f"{name}: the median of {len(pairs)} queries"
-        figures.append(Figure(f"{what} / plain", (median,), "ratio", _MEDIAN, False))
-        figures.append(Figure(f"{what} less plain", (longer,), "ms", _MEDIAN_MS, False))
-        worst = max(one / other for one, other in pairs)
-        figures.append(Figure(f"{name}: the worst query / plain", (worst,), "ratio", _WORST, False))
     return figures
-
-
-def _medians(rounds: list[list[float]]) -> list[float]:
-    """What each query took, where one round in two had the other side come first.
-
-    Whoever comes first has Spark compile what it makes of the query, which the other one finds: a
-    tenth of a second and more, so that times of single rounds are of two kinds.
-    """
-    both = zip(rounds[::2], rounds[1::2], strict=False)
-    pairs = [[one + other for one, other in zip(*each, strict=True)] for each in both]
-    return [statistics.median(times) for times in zip(*(pairs or rounds), strict=True)]
 
 
 def _agree(one: list[tuple[object, ...]], other: list[tuple[object, ...]]) -> bool:

@@ -61,18 +61,31 @@ def _year(year: int) -> int:
     return min(max(year, 1992), 1998)
 
 
-def nothing_twice(seed: int, queries: int) -> list[Query]:
+def nothing_repeats(seed: int, turn: int) -> list[Query]:
+    """A hundred queries that have nothing in common.
+
+    Args:
+        seed: of the queries.
+        turn: another one asks for the same rows by conditions that no query had before, so that
+            Spark compiles each query once.
+    """
+    return [*_nothing_twice(seed, 34, turn), *_other_rows(66, turn)]
+
+
+def _nothing_twice(seed: int, queries: int, turn: int) -> list[Query]:
     """Aggregates of which no two read the same rows.
 
     Args:
         seed: of the queries.
         queries: how many.
+        turn: see `nothing_repeats`.
     """
     rng = Random(seed)
     found = []
     for number in range(queries):
         key, low = rng.choice(_KEYS), number * 37 % 1000
         condition = f"l_orderkey % 1000 >= {low} AND l_partkey % 97 <> {number}"
+        condition += f" AND l_orderkey <> {-1 - number - turn * queries}"
         # Not even the join is asked for twice: it is one of other rows.
         tables = f"(SELECT * FROM lineitem WHERE {condition})"
         measure = "l_extendedprice"
@@ -84,25 +97,28 @@ def nothing_twice(seed: int, queries: int) -> list[Query]:
     return found
 
 
-def other_rows(queries: int) -> list[Query]:
-    """The 22 queries in turn, each time over other rows of all tables.
+def _other_rows(queries: int, turn: int) -> list[Query]:
+    """The 22 queries by turns, each time over other rows of all tables.
 
     Args:
         queries: how many.
+        turn: see `nothing_repeats`.
     """
     names = [*tpch.QUERIES]
     return [
-        Query(f"{names[number % len(names)]} over rows {number}", _over(number, names))
+        Query(
+            f"{names[number % len(names)]} over rows {number}",
+            _over(names[number % len(names)], number + turn * queries),
+        )
         for number in range(queries)
     ]
 
 
-def _over(number: int, names: list[str]) -> str:
+def _over(name: str, number: int) -> str:
     words = re.compile(rf"\b({'|'.join(_FIRST_COLUMNS)})\b")
 
     def some(table: re.Match[str]) -> str:
         # It leaves out nothing, which nobody knows before.
         return f"(SELECT * FROM {table[0]} WHERE {_FIRST_COLUMNS[table[0]]} <> {-1 - number})"
 
-    sql = tpch.QUERIES[names[number % len(names)]]
-    return _TABLES.sub(lambda found: words.sub(some, found[0]), sql)
+    return _TABLES.sub(lambda found: words.sub(some, found[0]), tpch.QUERIES[name])

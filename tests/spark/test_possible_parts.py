@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import logging
+import shutil
+import threading
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment, Table, VertexOutcome
+from holdfast.advice.asked_sources import AskedSources
+from holdfast.api import recurring_results
+from holdfast.api.recurring_results import RecurringResults
 from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.plans.possible_parts import PossibleParts
 
 READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
 Make = Callable[[Environment], Table]
@@ -98,6 +107,141 @@ def test_what_spark_has_persisted_is_looked_into_when_it_no_longer_is(
         plain.unpersist(blocking=True)
     query.collect()
     assert outcomes(env) == [PRODUCED, RUN]
+
+
+def test_what_queries_may_have_in_common_is_known_without_reading_them(
+    spark: SparkSession, env: Environment, files: Path
+) -> None:
+    for name in ("ten", "twenty"):
+        column = F.col("id").alias(name)
+        spark.read.parquet(str(files / name)).select(column).write.parquet(str(files / f"{name}s"))
+        env.read.parquet(str(files / f"{name}s")).createOrReplaceTempView(f"{name}s")
+    parts = PossibleParts(env.spark)
+
+    def sources(sql: str) -> AskedSources:
+        found = parts.sources_of(env.sql(sql))
+        assert found is not None
+        return found
+
+    joined = sources("SELECT * FROM tens JOIN twentys ON ten = twenty")
+    assert sources("SELECT * FROM tens WHERE ten > 3").text == ""
+    alike = [
+        "SELECT count(*) FROM tens, twentys WHERE ten = twenty AND twenty > 7",
+        "WITH a AS (SELECT * FROM tens) SELECT * FROM a JOIN twentys ON ten = twenty WHERE ten > 1",
+        "SELECT id < (SELECT max(ten) FROM twentys JOIN tens ON ten = twenty) FROM range(3)",
+    ]
+    for sql in alike:
+        assert not sources(sql).known_by.isdisjoint(joined.known_by), sql
+    other = sources("SELECT * FROM (SELECT * FROM tens WHERE ten > 3) JOIN twentys ON ten = twenty")
+    assert other.known_by.isdisjoint(joined.known_by)
+    assert not other.like.isdisjoint(joined.like)
+    gathered = sources("SELECT ten, count(*) FROM tens WHERE ten > 3 GROUP BY ten")
+    assert gathered.known_by.isdisjoint(joined.known_by)
+    again = sources("SELECT DISTINCT ten FROM (SELECT * FROM tens) WHERE ten > 3")
+    assert not again.known_by.isdisjoint(gathered.known_by)
+
+
+@pytest.fixture
+def implicit(spark: SparkSession, files: Path) -> Iterator[Environment]:
+    config = {
+        "intermediate-result-storage.directory": str(files / "kept"),
+        "implicit-cache.enabled": True,
+    }
+    with Environment(spark.newSession(), config=config) as env:
+        yield env
+
+
+@pytest.fixture
+def learning(implicit: Environment) -> RecurringResults:
+    recurring = implicit._implicit.recurring
+    assert recurring is not None
+    return recurring
+
+
+def grouped(env: Environment, files: Path, least: int, name: str = "ten") -> Table:
+    """A query like no other, unless it has the same literal."""
+    numbers = env.read.parquet(str(files / name))
+    return numbers.where(F.col("id") > least).groupBy("id").count()
+
+
+def test_a_query_like_no_other_runs_before_it_is_read(
+    implicit: Environment, learning: RecurringResults, files: Path, readings: list[Any]
+) -> None:
+    read_before = []
+    for least in (1, 2, 2):
+        table = grouped(implicit, files, least)
+        readings.clear()
+        implicit.run_action(
+            table, "collect", lambda df: (read_before.append(len(readings)), df.collect())
+        )
+        learning.learn_all()
+    # What was asked for again may be kept.
+    assert read_before[:2] == [0, 0] and read_before[2] > 0
+    assert len(implicit._history.queries) == 3
+
+
+def test_actions_that_keep_nothing_implicitly_are_not_read(
+    implicit: Environment, files: Path, readings: list[Any]
+) -> None:
+    table = grouped(implicit, files, 2)
+    assert len(list(table.toLocalIterator())) == 7
+    table.foreach(lambda row: None)
+    assert not readings
+
+
+def test_a_query_is_not_read_under_other_settings_than_it_ran_under(
+    implicit: Environment, learning: RecurringResults, files: Path
+) -> None:
+    for least, is_learned in ((1, True), (2, False)):
+        before = threading.Event()
+        learning._to_learn.put(before.wait)
+        assert len(grouped(implicit, files, least).collect()) == 9 - least
+        if not is_learned:
+            implicit.spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+        before.set()
+        learning.learn_all()
+        assert len(implicit._history.queries) == 1
+
+
+def test_no_more_queries_than_some_wait_until_they_are_read(
+    implicit: Environment,
+    learning: RecurringResults,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recurring_results, "_MOST_TO_LEARN", 3)
+    before = threading.Event()
+    learning._to_learn.put(before.wait)
+    tables = [grouped(implicit, files, least) for least in range(6)]
+    for table in tables:
+        table.collect()
+    held = [weakref.ref(table._jdf) for table in tables]
+    del table, tables
+    gc.collect()
+    assert 1 <= sum(each() is not None for each in held) <= 3
+    before.set()
+    learning.learn_all()
+    gc.collect()
+    assert not any(each() for each in held)
+    assert 1 <= len(implicit._history.queries) <= 3
+
+
+def test_a_query_whose_files_have_gone_since_is_not_learned(
+    implicit: Environment,
+    learning: RecurringResults,
+    files: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = threading.Event()
+    learning._to_learn.put(before.wait)
+    table = grouped(implicit, files, 3)
+    assert len(table.collect()) == 6
+    shutil.rmtree(files / "ten")
+    implicit.spark.catalog.refreshByPath(str(files / "ten"))
+    before.set()
+    learning.learn_all()
+    assert not [each for each in caplog.records if each.levelno > logging.DEBUG]
+    assert grouped(implicit, files, 3, "twenty").count() == 16
 
 
 SOURCES: dict[str, tuple[Make, Make]] = {

@@ -334,6 +334,37 @@ def test_an_error_in_rows_that_are_left_out_costs_no_answer(
     assert caplog.text.count("is run as it was written") <= 2
 
 
+def test_sums_overflow_as_the_settings_of_their_session_have_it(
+    session: SparkSession, tables: Path
+) -> None:
+    plain = session.newSession()
+    # Those of another session are in effect in the threads that find out what has been asked.
+    for each in (session, plain):
+        each.conf.set("spark.sql.ansi.enabled", "false")
+    amount = F.expr("CAST(if(id IN (7, 47), 6e37BD, 1BD) AS DECIMAL(38, 0))")
+    amounts = str(tables / "amounts")
+    session.read.parquet(str(tables / "sales")).withColumn("amount", amount).write.parquet(amounts)
+
+    def asking(columns: str, rest: str) -> Any:
+        def make(session: Any) -> DataFrame:
+            views(session, tables)
+            session.read.parquet(amounts).createOrReplaceTempView("amounts")
+            found: DataFrame = session.sql(
+                f"SELECT {columns} FROM amounts JOIN shops USING (shop) {rest}"
+            )
+            return found
+
+        return make
+
+    with Environment(session, config=config(tables)) as env:
+        keeping = Keeping(env, plain)
+        keeping.compute(asking)
+        for keys in ("kind, region", "region", "kind"):
+            for function in ("sum", "avg"):
+                columns = f"{keys}, {function}(amount) AS a, count(*) AS n"
+                keeping.run(asking(columns, f"GROUP BY {keys}"))
+
+
 def test_files_that_change_are_grouped_anew(keeping: Keeping, tables: Path) -> None:
     def ask() -> list[str]:
         found = keeping.run(asking(tables, "region, count(*) AS n", "GROUP BY region"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.advice.asked_parts import AskedPart
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -16,6 +17,7 @@ from holdfast.advice.proposal import StorageRates
 from holdfast.advice.query_records import read, written
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.rollups import Rollup
+from holdfast.last_used import put
 from holdfast.plan.summary import summarize
 
 _MOST_QUERIES = 1_000
@@ -26,6 +28,8 @@ _MOST_GROUPS = 100
 _MOST_QUESTIONS = 500
 # Parts of which anything is known.
 _MOST_PARTS = 5_000
+# Of sources, two and two.
+_MOST_SOURCES = 50_000
 # How often a part's cost is remembered.
 _MOST_TIMES = 9
 
@@ -58,6 +62,9 @@ class QueryHistory:
         self._times: Counter[str | None] = Counter()
         self._rates = LearnedRates()
         self._numbers = itertools.count(1)
+        # What queries have read, roughly; and those that computed a part again, with any literals.
+        self._sources: OrderedDict[str, None] = OrderedDict()
+        self._recurring: OrderedDict[str, None] = OrderedDict()
 
     def load(self) -> Sequence[Rollup]:
         """Knows of past queries of other programs. Does nothing the second time.
@@ -72,10 +79,27 @@ class QueryHistory:
             ran = read(content)
             if ran is not None:
                 self._extend(ran)
+                if ran.sources is not None:
+                    self.is_new(AskedSources(ran.sources))
                 questions.extend(ran.questions)
                 for form in ran.forms:
                     self.add_form(form)
         return questions
+
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether no query before had anything in common with one that is about to run, and none
+        that differs by literals has computed a part again. The next one like it is not new.
+
+        Args:
+            sources: what it reads.
+        """
+        known_by, like = sources.known_by, sources.like
+        with self._lock:
+            is_new = self._sources.keys().isdisjoint(known_by)
+            is_new = is_new and self._recurring.keys().isdisjoint(like)
+            for each in known_by:
+                put(self._sources, each, None, _MOST_SOURCES)
+        return is_new
 
     @property
     def queries(self) -> Sequence[PastQuery]:
@@ -102,7 +126,7 @@ class QueryHistory:
             return self._times[key]
 
     def rows_of(self, key: str) -> int | None:
-        """How many rows a part has; None where no query has told.
+        """How many rows a part has; None where that isn't known.
 
         Args:
             key: see `PlanPart`.
@@ -112,7 +136,7 @@ class QueryHistory:
             return next((each.rows for each in reversed(known) if each.rows is not None), None)
 
     def is_like_others(self, part: AskedPart) -> bool:
-        """Whether a part has been asked for, with whatever literals, over whatever files."""
+        """Whether a part has been asked for, with any literals, over any files."""
         return bool(self._known_of(part))
 
     def add_form(self, form: KeptForm) -> None:
@@ -160,6 +184,11 @@ class QueryHistory:
                     times = self._known.setdefault(name, deque(maxlen=_MOST_TIMES))
                     times.append(part)
             self._times.update({part.key for part in query.root.walk()})
+            if ran.sources is not None and any(
+                part.key is not None and self._times[part.key] > 1 for part in query.root.walk()
+            ):
+                for each in AskedSources(ran.sources).like:
+                    put(self._recurring, each, None, _MOST_SOURCES)
             for key in list(self._known)[: max(0, len(self._known) - _MOST_PARTS)]:
                 # The one that was met first of all.
                 for known in (self._known, self._times, self._forms):

@@ -33,6 +33,7 @@ def written(ran: RanQuery) -> bytes:
         "started": query.started,
         "elapsed": query.elapsed,
         "root": _part(query.root),
+        "sources": ran.sources,
         "bytes": [query.bytes_read, query.shuffle_bytes],
         "reused": [query.reused, round(query.reused_seconds, 3)],
         "forms": [_form(each) for each in ran.forms],
@@ -99,7 +100,8 @@ def read(content: bytes) -> RanQuery | None:
         forms = tuple(map(_read_form, document["forms"]))
         questions = tuple(map(question_records.read, document.get("questions", ())))
         digest = str(document["digest"])
-        return RanQuery(query, digest, forms, tuple(verdicts), tuple(uses), questions)
+        sources = document.get("sources")
+        return RanQuery(query, digest, forms, tuple(verdicts), tuple(uses), questions, sources)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 

@@ -21,6 +21,7 @@ class RanQuery:
         forms: what it has read, or was to keep.
         verdicts: what was decided of its other parts, and why.
         uses: what reading took, or writing what is to be kept, as far as that can be told.
+        sources: roughly what it reads, see `AskedSources`; None where that isn't known.
         questions: what it, and others before, have asked of joins that are grouped again and again.
     """
 
@@ -30,3 +31,4 @@ class RanQuery:
     verdicts: tuple[Verdict, ...] = ()
     uses: tuple[StorageUse, ...] = ()
     questions: tuple[Rollup, ...] = ()
+    sources: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.advice.asked_parts import AskedPart
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.rollups import Rollup
 from holdfast.advice.worth_keeping import Verdict
@@ -22,12 +23,13 @@ class AskedQuery:
         query: as it was asked, with conditions of joins in these.
         inputs: the settings that it runs under.
         parts: the topmost ones that could be kept.
-        runs_as: what is run in its stead; as it was asked, where nothing is kept of it unasked.
+        runs_as: what is run in its stead; as it was asked, where nothing is kept of it implicitly.
         forms: what that reads, or keeps, by keys of parts.
         verdicts: what becomes of its parts that aren't read, and why.
         rollups: what its aggregates are made of, where that is finer groups.
         rolled_up: the query before that was so; None where it isn't.
         alive: keys of aggregates that read what earlier queries' shuffles have left.
+        sources: roughly what it reads; None where that isn't known.
     """
 
     query: Query
@@ -39,6 +41,7 @@ class AskedQuery:
     rollups: tuple[Rollup, ...] = ()
     rolled_up: CanonicalNode | None = None
     alive: frozenset[str] = frozenset()
+    sources: AskedSources | None = None
 
     @property
     def is_made_of_others(self) -> bool:

@@ -26,6 +26,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api import tables_of_sessions
 from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
@@ -36,6 +37,7 @@ from holdfast.api.followed_caches import FollowedCaches
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
+from holdfast.api.recurring_results import ReadLater
 from holdfast.api.safe_points import DroppableRows, releasing, work_off
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
@@ -688,12 +690,15 @@ class Environment(StreamEnvironment):
         is_repeatable: bool,
     ) -> T:
         registrations = self._manager.wanted.registrations
-        request = self._request(table, name)
+        sources = self._sources(table) if is_repeatable else None
+        if sources is not None and self._is_new(table, sources):
+            return self._run_unread(table, name, action, sources)
+        request = self._request(table, name, is_looked_at=is_repeatable)
         if request is None:
             return self._run_plain(table, name, action)
         request = replace(request, takes_all_rows=takes_all_rows, is_repeatable=is_repeatable)
         # What isn't kept while its rows flow on would hold up the answer.
-        asked, request = self._implicit.asked(request, keeps=takes_all_rows)
+        asked, request = self._implicit.asked(request, keeps=takes_all_rows, sources=sources)
         jobs = self._master if self._recoverable is None else self._recoverable
         if self._recoverable is None:
             query = self._known_plans.repeatable(table, request.query, request.inputs)
@@ -788,7 +793,7 @@ class Environment(StreamEnvironment):
 
     def substituted(self, table: Table) -> ParentDataFrame:
         """The plain DataFrame, with kept results substituted. Runs nothing."""
-        request = self._request(table, "substituted")
+        request = self._request(table, "substituted", is_looked_at=True)
         if request is None:
             return self.plain(table)
         return self._master.substituted(self._implicit.asked(request, runs=False)[1])
@@ -947,7 +952,7 @@ class Environment(StreamEnvironment):
     def explain_kept(self, table: Table) -> str:
         """Describes which kept results a job of this table would read, and their locations."""
         lines = ["== Holdfast =="]
-        request = self._request(table, "explain")
+        request = self._request(table, "explain", is_looked_at=True)
         asked = None
         if request is not None:
             asked, request = self._implicit.asked(request, runs=False, keeps=True)
@@ -1017,10 +1022,15 @@ class Environment(StreamEnvironment):
                 seen.add(why)
                 yield f"similar, and not read: {summarize(node)}\n  {why}"
 
-    def _request(self, table: Table, name: str) -> JobRequest[Query] | None:
+    def _request(
+        self, table: Table, name: str, *, is_looked_at: bool = False
+    ) -> JobRequest[Query] | None:
         """The job of a table; None where it is to run as if there were no Holdfast."""
         work_off()
-        if self._is_closed or not self._may_match(table):
+        if self._is_closed:
+            return None
+        is_looked_at = is_looked_at and self._implicit.looks_at_queries
+        if not self._may_match(table) and not is_looked_at:
             return None
         try:
             query = self._stored_by_spark.fixed(self._known_plans.query(table))
@@ -1071,9 +1081,7 @@ class Environment(StreamEnvironment):
         # What a cached table reads may have changed since it was cached.
         if self._recoverable is not None or (wanted and isinstance(query, CachedTable)):
             return True
-        if isinstance(query, Table) and (
-            self._implicit.looks_at_queries or self._known_plans.has_run(query)
-        ):
+        if isinstance(query, Table) and self._known_plans.has_run(query):
             return True
         return self._may_have_part_of(query) or self._manager.results.may_find(
             lambda digest: wanted.find(digest) is not None
@@ -1142,7 +1150,60 @@ class Environment(StreamEnvironment):
                     table._jdf = self._bridge.dataframe(analyzed)._jdf
             raise
 
+    def _sources(self, table: Table) -> AskedSources | None:
+        """Roughly what a table reads; None where that isn't known, or is of no interest."""
+        if self._is_closed or self._implicit.recurring is None:
+            return None
+        try:
+            return self._possible_parts.sources_of(table)
+        except Exception:
+            logger.debug("it isn't known what a query reads", exc_info=True)
+            return None
+
+    def _is_new(self, table: Table, sources: AskedSources) -> bool:
+        """Whether a table is like no other that was run, and nothing is kept or wanted of it."""
+        work_off()
+        is_new = self._implicit.is_new(sources)
+        return is_new and not self._stored_by_spark.has_any() and not self._may_match(table)
+
+    def _run_unread(
+        self,
+        table: Table,
+        name: str,
+        action: Callable[[ParentDataFrame], T],
+        sources: AskedSources,
+    ) -> T:
+        """Runs what is new as it is written; its plan is read later, in the background."""
+        read = self._reading_later(table) if sources.text else None
+        started = time.time()
+        with self._implicit.computing():
+            answer, result, reused = self._ran_plain(table, name, action)
+        if read is not None:
+            self._implicit.ran_unread(read, sources, name, started, result.net_runtime, reused)
+        return answer
+
+    def _reading_later(self, table: Table) -> ReadLater | None:
+        try:
+            inputs = session_inputs(self._plain)
+        except Exception:
+            logger.debug("it isn't known what a query depends on", exc_info=True)
+            return None
+        dataframe = self.plain(table)
+
+        def read() -> tuple[Query, SessionInputs] | None:
+            # What Spark has made of it is not held on to.
+            query = replace(self._bridge.query(dataframe), dataframe=None)
+            # Under other settings a plan may mean something else.
+            return (query, inputs) if session_inputs(self._plain) == inputs else None
+
+        return read
+
     def _run_plain(self, table: Table, name: str, action: Callable[[ParentDataFrame], T]) -> T:
+        return self._ran_plain(table, name, action)[0]
+
+    def _ran_plain(
+        self, table: Table, name: str, action: Callable[[ParentDataFrame], T]
+    ) -> tuple[T, JobExecutionResult, WatchedQueries]:
         started = time.monotonic()
         with self.left_alone(), self._implicit.reusing() as reused:
             answer = action(self.plain(table))
@@ -1155,7 +1216,7 @@ class Environment(StreamEnvironment):
             (vertex,),
         )
         self._ended(result, reused)
-        return answer
+        return answer, result, reused
 
 
 def _first_attempts_error(refused: RetryRefused) -> BaseException:

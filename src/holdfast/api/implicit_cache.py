@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.live_answers import LiveAnswers
-from holdfast.api.recurring_results import RecurrencePolicy, RecurringResults
+from holdfast.api.recurring_results import ReadLater, RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
@@ -117,7 +118,7 @@ class ImplicitCache:
 
     @property
     def looks_at_queries(self) -> bool:
-        """Whether a query may be run as another one, whatever it is of."""
+        """Whether any query may be run as another one."""
         return self.recurring is not None or self._answers is not None
 
     def start(self) -> None:
@@ -126,7 +127,7 @@ class ImplicitCache:
             self.live.start()
 
     def tend(self) -> None:
-        """A query is about to come: what nobody waits for gives way to it."""
+        """A query is about to come: what is produced in the background gives way to it."""
         if self.live is not None:
             self.live.tend()
         if self.recurring is not None:
@@ -134,7 +135,7 @@ class ImplicitCache:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """What nobody waits for is not produced meanwhile."""
+        """Nothing is produced in the background meanwhile."""
         if self.recurring is None:
             yield
             return
@@ -165,16 +166,18 @@ class ImplicitCache:
         *,
         runs: bool = True,
         keeps: bool = False,
+        sources: AskedSources | None = None,
     ) -> tuple[AskedQuery | None, JobRequest[Query]]:
-        """What is kept, or read, of a job's query unasked; and the job that is run.
+        """What is kept, or read, of a job's query implicitly; and the job that is run.
 
         Nothing is where an answer can't be computed once more: should it fail over what is kept,
         it is run as it was written.
 
         Args:
             request: as it was asked.
-            runs: what it is to keep, or to read, is wanted from now on.
+            runs: what it is to keep, or to read, is wanted by later jobs as well.
             keeps: it may keep something that isn't kept yet.
+            sources: roughly what it reads; None where that isn't known.
         """
         if not request.is_repeatable:
             return None, request
@@ -189,13 +192,39 @@ class ImplicitCache:
         except Exception:
             logger.warning("a query is not looked at for what recurs", exc_info=True)
             return None, request
+        asked = replace(asked, sources=sources)
         if asked.runs_as is request.query:
             return asked, request
         runs_as = asked.runs_as
         return asked, replace(request, query=runs_as, root=runs_as.root, as_written=request.query)
 
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether a query is run as it is written, without being read before.
+
+        Args:
+            sources: roughly what it reads.
+        """
+        try:
+            return self.recurring is not None and self.recurring.is_new(sources)
+        except Exception:
+            logger.warning("it isn't known what earlier queries have read", exc_info=True)
+            return False
+
+    def ran_unread(
+        self,
+        read: ReadLater,
+        sources: AskedSources,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        """A query has ended well that was not read before, see `RecurringResults.ran_unread`."""
+        if self.recurring is not None:
+            self.recurring.ran_unread(read, sources, what, started, elapsed, reused)
+
     def failed(self, asked: AskedQuery | None, elapsed: float) -> None:
-        """A query has failed with what is kept unasked, and has been run as it was written.
+        """A query has failed with what is kept implicitly, and has been run as it was written.
 
         Args:
             asked: what `asked` has given for it.

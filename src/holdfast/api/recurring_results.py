@@ -1,8 +1,9 @@
-"""Results that are kept unasked, as queries have computed them again and again."""
+"""Results that are kept implicitly, as queries have computed them again and again."""
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -15,6 +16,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from holdfast.advice.asked_parts import AskedPart, parts_and_refusals
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.counted_rows import RanStep, counted_rows
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
@@ -56,13 +58,20 @@ _MOSTLY_REUSED = 0.5
 _IDLE_SECONDS = 0.2
 # What was asked for once may never be asked for again.
 _ASKED_BEFORE = 2
+# Each holds a plan in the JVM; a program that asks faster than they are read is learned of in part.
+_MOST_TO_LEARN = 64
+# How long the end waits for these.
+_SECONDS_TO_LEARN = 2.0
+
+ReadLater = Callable[[], tuple[Query, SessionInputs] | None]
+"""Reads a query that has run, with the settings it ran under; None where they are others now."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RecurrencePolicy:
-    """What is kept unasked.
+    """What is kept implicitly.
 
     Attributes:
         least_seconds: how much keeping it before would have saved, in seconds of tasks.
@@ -148,6 +157,7 @@ class RecurringResults:
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self._repeated = RepeatedQueries()
         self._to_learn: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._learns_until = math.inf
         self._thread: threading.Thread | None = None
         self._computing = threading.Event()
 
@@ -177,12 +187,8 @@ class RecurringResults:
             why = "Spark has persisted it, or a part of it"
             verdict = Verdict(query.root.digest, summarize(query.root), None, why)
             return AskedQuery(query, inputs, (), query, verdicts=(verdict,))
-        as_asked, query = query, self._joins.of(query)
-        parts, refused = self._parts_of(query, inputs)
-        doubts = tuple(
-            Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
-        )
-        asked = AskedQuery(query, inputs, parts, as_asked, verdicts=doubts)
+        asked = self._as_asked(query, inputs)
+        parts, doubts = asked.parts, asked.verdicts
         if not parts:
             return asked
         self._load_history()
@@ -207,6 +213,24 @@ class RecurringResults:
         verdicts += tuple(self._unread(asked, kept, forms))
         forms |= {each.key: each.form for each in verdicts if each.form is not None}
         return replace(self._running_as(asked, forms), verdicts=verdicts + doubts)
+
+    def is_new(self, sources: AskedSources) -> bool:
+        """Whether nothing that a query computes can be kept, or worth keeping: it was never asked.
+
+        Args:
+            sources: roughly what it reads.
+        """
+        self._load_history()
+        return self._history.is_new(sources)
+
+    def _as_asked(self, query: Query, inputs: SessionInputs) -> AskedQuery:
+        """A query as it is run where nothing is kept of it, and the parts that could be."""
+        as_asked, query = query, self._joins.of(query)
+        parts, refused = self._parts_of(query, inputs)
+        doubts = tuple(
+            Verdict(node.digest, summarize(node), None, why) for why, node in refused.items()
+        )
+        return AskedQuery(query, inputs, parts, as_asked, verdicts=doubts)
 
     def _parts_of(
         self, query: Query, inputs: SessionInputs
@@ -265,7 +289,7 @@ class RecurringResults:
         *,
         keeps: bool = True,
     ) -> AskedQuery:
-        """What is to run in the stead of a query; what is worth it is kept from now on.
+        """What is to run in the stead of a query; what is worth it is kept by later jobs.
 
         Args:
             query: over its analyzed plan.
@@ -448,7 +472,7 @@ class RecurringResults:
         elapsed: float,
         reused: WatchedQueries,
     ) -> None:
-        """A query has ended well; what that tells is found out in the background.
+        """A query has ended well; what it has cost is found out in the background.
 
         Its tasks are those of the block that this thread is in.
 
@@ -461,18 +485,68 @@ class RecurringResults:
         """
         if not asked.is_made_of_others:
             self._repeated.ran(asked.digest, asked.forms, elapsed)
+        if asked.parts or asked.verdicts:
+            self._learn_later(partial(self._learn_of, asked), what, started, elapsed, reused)
+
+    def ran_unread(
+        self,
+        read: ReadLater,
+        sources: AskedSources,
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        """A query that is new has ended well: it is read in the background.
+
+        Args:
+            read: reads it.
+            sources: roughly what it reads.
+            what: see `ran`, as the others.
+            started: as above.
+            elapsed: as above.
+            reused: as above.
+        """
+
+        def learn(ran: _Ran) -> None:
+            found = read()
+            if found is None:
+                return
+            asked = replace(self._as_asked(*found), sources=sources)
+            self._repeated.ran(asked.digest, {}, elapsed)
+            if asked.parts:
+                now = self._history.expected(asked.parts, started)
+                verdicts = self._worth_keeping(now, self._history.queries, {})
+                unkept = tuple(replace(each, form=None) for each in verdicts)
+                asked = replace(asked, verdicts=unkept + asked.verdicts)
+            if asked.parts or asked.verdicts:
+                self._learn_of(asked, ran)
+
+        self._learn_later(learn, what, started, elapsed, reused)
+
+    def _learn_later(
+        self,
+        learn: Callable[[_Ran], None],
+        what: str,
+        started: float,
+        elapsed: float,
+        reused: WatchedQueries,
+    ) -> None:
+        if self._to_learn.qsize() >= _MOST_TO_LEARN:
+            logger.debug("what %s has cost is not learned, as too much waits for that", what)
+            return
+        ran = _Ran(what, started, elapsed, reused, cost_of_block())
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._learn, name="holdfast-history", daemon=True
                 )
                 self._thread.start()
-        if asked.parts or asked.verdicts:
-            ran = _Ran(what, started, elapsed, reused, cost_of_block())
-            self._to_learn.put(partial(self._learn_of, asked, ran))
+        self._to_learn.put(partial(learn, ran))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
+        self._learns_until = time.monotonic() + _SECONDS_TO_LEARN
         self.learn_all()
         try:
             self.behind.settle(self._policy.patience)
@@ -491,11 +565,17 @@ class RecurringResults:
     def _learn(self) -> None:
         while (learn := self._to_learn.get()) is not None:
             self._computing.wait(_IDLE_SECONDS)
+            if time.monotonic() > self._learns_until:
+                continue
             try:
                 learn()
             except Exception:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
+
+            finally:
+                # It holds on to a plan.
+                del learn
 
     def _learn_of(self, asked: AskedQuery, ran: _Ran) -> None:
         cost = ran.cost()
@@ -521,8 +601,9 @@ class RecurringResults:
             query = replace(query, bytes_read=cost.bytes_read, shuffle_bytes=cost.shuffle_bytes)
         forms = tuple(asked.forms.values())
         questions = self._asked_of_joins(asked)
+        sources = None if asked.sources is None else asked.sources.text
         self._history.add(
-            RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses, questions)
+            RanQuery(query, asked.digest, forms, asked.verdicts, measured.uses, questions, sources)
         )
         if self._live is not None:
             self._live.left(asked)
@@ -587,7 +668,8 @@ class RecurringResults:
         root = PlanPart(None, what, 0.0, 0)
         past = self._history.past(root, "while idle", started, time.time() - started)
         verdict = Verdict(form.key, what, form, "produced while the program was idle")
-        self._history.add(RanQuery(past, asked.digest, (form,), (verdict,)))
+        sources = None if asked.sources is None else asked.sources.text
+        self._history.add(RanQuery(past, asked.digest, (form,), (verdict,), sources=sources))
 
 
 def _rollups(

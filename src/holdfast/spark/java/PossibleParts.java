@@ -6,7 +6,16 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.Deduplicate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
@@ -16,6 +25,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.util.hashing.MurmurHash3$;
 
 /**
  * Computations that are looked for in plans. A plan can contain one only if it has all of its
@@ -124,5 +134,100 @@ public final class PossibleParts {
         } else {
             found.add(UNLISTED);
         }
+    }
+
+    /**
+     * Roughly what a DataFrame reads: a source for each leaf, by its columns and by the literals of
+     * filters right above it; after a semicolon those that are joined, or gathered, with no other.
+     * Empty where nothing is joined or gathered.
+     */
+    public String sources(Dataset dataset) {
+        Set alone = new TreeSet();
+        Set all = sources(dataset.queryExecution().analyzed(), new TreeSet(), alone);
+        if (alone.remove("")) {
+            alone.addAll(all);
+        }
+        if (!hasParts(dataset.queryExecution().analyzed())) {
+            return "";
+        }
+        return String.join(" ", all) + ";" + String.join(" ", alone);
+    }
+
+    static Set sources(LogicalPlan node, Set literals, Set alone) {
+        Set found = new TreeSet();
+        boolean gathers = isPart(node);
+        Set below = literals;
+        if (gathers || node.children().size() > 1) {
+            below = new TreeSet();
+        } else if (node instanceof Filter) {
+            below = new TreeSet(literals);
+            addLiterals(below, ((Filter) node).condition());
+        } else if (node.children().isEmpty() && !(node instanceof CTERelationRef)) {
+            String columns = columns(node);
+            found.add(hash(columns) + "." + hash(columns + literals));
+        }
+        scala.collection.Iterator each = node.children().iterator();
+        while (each.hasNext()) {
+            found.addAll(sources((LogicalPlan) each.next(), below, alone));
+        }
+        each = node.subqueries().iterator();
+        while (each.hasNext()) {
+            found.addAll(sources((LogicalPlan) each.next(), new TreeSet(), alone));
+        }
+        if (gathers && found.size() < 2) {
+            // What stands elsewhere in the plan may be any of its sources.
+            alone.add(found.isEmpty() ? "" : found.iterator().next());
+        }
+        return found;
+    }
+
+    static boolean isPart(LogicalPlan node) {
+        return node instanceof Join
+                || node instanceof Aggregate
+                || node instanceof Distinct
+                || node instanceof Deduplicate;
+    }
+
+    static boolean hasParts(LogicalPlan plan) {
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(plan);
+        while (!waiting.isEmpty()) {
+            LogicalPlan node = (LogicalPlan) waiting.pop();
+            if (isPart(node)) {
+                return true;
+            }
+            push(waiting, node.children().iterator());
+            push(waiting, node.subqueries().iterator());
+        }
+        return false;
+    }
+
+    static void addLiterals(Set found, Expression condition) {
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(condition);
+        while (!waiting.isEmpty()) {
+            Expression each = (Expression) waiting.pop();
+            if (each instanceof Literal) {
+                found.add(String.valueOf(((Literal) each).value()));
+            }
+            push(waiting, each.children().iterator());
+        }
+    }
+
+    static String columns(LogicalPlan leaf) {
+        StringBuilder names = new StringBuilder();
+        scala.collection.Iterator each = leaf.output().iterator();
+        while (each.hasNext()) {
+            String name = ((Attribute) each.next()).name();
+            // A column of that name is there only where it is asked for.
+            if (!name.equals("_metadata")) {
+                names.append(name).append(' ');
+            }
+        }
+        return names.toString();
+    }
+
+    static String hash(String text) {
+        return Integer.toHexString(MurmurHash3$.MODULE$.stringHash(text));
     }
 }

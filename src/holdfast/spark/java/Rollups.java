@@ -58,7 +58,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -363,7 +362,9 @@ public final class Rollups {
             Expression column = (Expression) columns.get(place++);
             if (each instanceof AggregateExpression
                     && ((AggregateExpression) each).aggregateFunction() instanceof Average) {
-                column = average(column, (Expression) columns.get(place++), each.dataType());
+                column = average(
+                    column, (Expression) columns.get(place++),
+                    ((AggregateExpression) each).aggregateFunction());
             }
             if (!each.dataType().equals(column.dataType())) {
                 return null;
@@ -596,14 +597,15 @@ public final class Rollups {
     }
 
     /** As Spark divides, which rounds once. */
-    static Expression average(Expression sum, Expression count, DataType type) {
+    static Expression average(Expression sum, Expression count, AggregateFunction asked) {
+        DataType type = asked.dataType();
         Expression number = new Cast(
             count, new DecimalType(20, 0), scala.Option.empty(), EvalMode.LEGACY());
         return new If(
             new EqualTo(count, new Literal(Long.valueOf(0), DataTypes.LongType)),
             new Literal(null, type),
             new DecimalDivideWithOverflowCheck(
-                sum, number, (DecimalType) type, null, !SQLConf.get().ansiEnabled()));
+                sum, number, (DecimalType) type, null, !isAnsi(asked)));
     }
 
     static Expression result(NamedExpression named, Map known) {
@@ -681,7 +683,9 @@ public final class Rollups {
             return texts(name + "(g0)", name + "(" + of + ")", null);
         }
         boolean isDecimal = input.dataType() instanceof DecimalType;
-        if (isDecimal && !isSummable((DecimalType) input.dataType())) {
+        // Where a sum that doesn't fit is no error it is null, which sums of sums leave out.
+        if (isDecimal && !isAnsi(function)
+                && ((DecimalType) input.dataType()).precision() + DIGITS_OF_SUM > MOST_DIGITS) {
             return null;
         }
         String sum = "sum(" + of + ")";
@@ -713,9 +717,11 @@ public final class Rollups {
         return first == null ? null : found;
     }
 
-    /** Whether a sum that doesn't fit is an error, or there is none: a null would be left out. */
-    static boolean isSummable(DecimalType type) {
-        return type.precision() + DIGITS_OF_SUM <= MOST_DIGITS || SQLConf.get().ansiEnabled();
+    /** Whether a sum, or an average, that doesn't fit is an error, as its query was analyzed. */
+    static boolean isAnsi(AggregateFunction function) {
+        scala.Product fields = (scala.Product) function;
+        return fields.productArity() > 1
+            && String.valueOf(fields.productElement(1)).contains(EvalMode.ANSI().toString());
     }
 
     /** Whether equal values are the same value, so that it doesn't matter which one is kept. */

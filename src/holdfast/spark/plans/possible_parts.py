@@ -9,8 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.java_classes import new_object
+
+# They are compared two and two.
+_MOST_SOURCES = 50
 
 
 class PossibleParts:
@@ -70,3 +74,16 @@ class PossibleParts:
         if isinstance(query, DataFrame):
             return bool(self._in_jvm.mayBeInDataset(query._jdf))
         return bool(self._in_jvm.mayBeIn(query))
+
+    def sources_of(self, query: DataFrame) -> AskedSources | None:
+        """Roughly what a query reads, without reading its plan; None where that isn't known.
+
+        Args:
+            query: a DataFrame.
+        """
+        if self._in_jvm is None and self._is_supported:
+            self._make()
+        if self._in_jvm is None:
+            return None
+        text = str(self._in_jvm.sources(query._jdf))
+        return AskedSources(text) if text.count(" ") <= _MOST_SOURCES else None
