@@ -186,8 +186,15 @@ def worlds(
         world.end()
 
 
+_STALE = pytest.mark.xfail(reason="Spark goes on with files that it has listed under the old name")
 CASES = [
-    (release, change, list(QUERIES)[(number + place) % len(QUERIES)], bool(number % 3 == 0))
+    pytest.param(
+        release,
+        change,
+        list(QUERIES)[(number + place) % len(QUERIES)],
+        number % 3 == 0,
+        marks=[_STALE] if (release, change) == ("invalidate", "renamed") else [],
+    )
     for number, release in enumerate(RELEASES)
     for place, change in enumerate(CHANGES)
 ]
