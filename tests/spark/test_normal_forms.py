@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 TRIPS = "SELECT a, b, c, d, i FROM trips"
+DAYS = "VALUES (1L, DATE'2020-01-01'), (2L, DATE'2020-01-03') AS days(a, dt)"
 JOIN = "SELECT t.a, t.b, r.e FROM trips t JOIN riders r ON t.a = r.a"
 
 SAME = {
@@ -119,6 +120,10 @@ SAME = {
         "SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE r.a = t.a)",
         "SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE t.a = r.a)",
     ),
+    "conditions, of which one makes a text of a day": (
+        f"SELECT a FROM {DAYS} WHERE CAST(dt AS STRING) > '2020-01-02' AND a > 1",
+        f"SELECT a FROM {DAYS} WHERE a > 1 AND CAST(dt AS STRING) > '2020-01-02'",
+    ),
     "distinct, and a group by all": (
         "SELECT DISTINCT a, c FROM trips",
         "SELECT c, a FROM trips GROUP BY a, c",
@@ -197,6 +202,10 @@ DIFFERENT = {
         " WHERE EXISTS (SELECT 1 FROM riders r WHERE r.a = t.x)",
         "SELECT a FROM (SELECT a, 10 DIV b AS x FROM trips) t"
         " WHERE EXISTS (SELECT 1 FROM riders r WHERE t.x = r.a)",
+    ),
+    "conditions, of which one makes a time of a day": (
+        f"SELECT a FROM {DAYS} WHERE dt > TIMESTAMP'2020-01-02 00:00:00' AND a > 1",
+        f"SELECT a FROM {DAYS} WHERE a > 1 AND dt > TIMESTAMP'2020-01-02 00:00:00'",
     ),
     "filters, of which one throws": (
         "SELECT * FROM (SELECT * FROM trips WHERE a <> 0) WHERE 10 / a > 1",

@@ -13,14 +13,16 @@ from tests.fuzz.script import Build, Run, Script, Step
 from tests.fuzz.tables import WIDE, Scope
 
 _ABOVE = 6
+# Spark takes an array's element for not null where its index is, so that rows depend on the plan:
+# Spark's own cache gives others, too.
 _THROWING = (
     "CAST(if({} > {}, 'x', '1') AS INT) = 1",
     "assert_true({} < {}) IS NULL",
     "1 / ({} - {}) < 5",
     "{} % ({} - 2) >= -9",
     "if({} = {}, raise_error('no'), true)",
-    "array(1, 2)[CAST({} - {} AS INT)] IS NOT NULL",
-    "element_at(array(1), CAST({} - {} AS INT)) = 1",
+    "array(1, 2)[coalesce(CAST({} - {} AS INT), 0)] IS NOT NULL",
+    "element_at(array(1), coalesce(CAST({} - {} AS INT), 1)) = 1",
     "CAST({} * 100 + {} AS TINYINT) IS NOT NULL",
     "({} + 1) * 4611686018427387904 > {}",
     "to_date(CAST(1000 + {} + {} AS STRING), 'yyyy-MM') IS NOT NULL",
@@ -36,8 +38,8 @@ _RARELY_THROWING = (
     "1 / greatest(0, 50 - {}) >= 0",
     "30 % greatest(0, 50 - {}) >= 0",
     "if({} > 50, raise_error('no'), true)",
-    "array(1, 2)[CAST(({}) / 30 AS INT)] < 3",
-    "element_at(array(1), 1 + CAST(({}) / 30 AS INT)) = 1",
+    "array(1, 2)[coalesce(CAST(({}) / 30 AS INT), 0)] < 3",
+    "element_at(array(1), 1 + coalesce(CAST(({}) / 30 AS INT), 0)) = 1",
     "CAST(({}) * 3 AS TINYINT) > -100",
     "CAST({} AS BIGINT) * 300000000000000000L > -1",
     "make_date(2020, greatest(1, CAST(({}) / 4 AS INT)), 1) > DATE'2019-01-01'",

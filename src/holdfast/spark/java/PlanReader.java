@@ -791,7 +791,9 @@ public final class PlanReader implements Function {
                 if (child instanceof Literal) {
                     return constant(node) != NOT_CONSTANT;
                 }
-                return Cast.canUpCast(child.dataType(), node.dataType());
+                // The last days that there are have no time in microseconds.
+                return Cast.canUpCast(child.dataType(), node.dataType())
+                        && !node.dataType().catalogString().contains("timestamp");
             }
             if (!(node instanceof BinaryArithmetic) || !(node.dataType() instanceof NumericType)) {
                 return false;
