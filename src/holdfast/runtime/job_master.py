@@ -909,7 +909,8 @@ class _Job(Generic[Q, D]):
             self._master._not_in_one_pass.discard(dataset_id)
         except NotKeptError as error:
             self._not_kept(dataset_id, error)
-            self._master._failures.add(dataset_id, time.monotonic() - started)
+            if not error.is_answered:
+                self._master._failures.add(dataset_id, time.monotonic() - started)
         except (KeptDataLost, SubstitutionRefusedError):
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise

@@ -48,12 +48,15 @@ class Production(Generic[Q_co]):
 
 
 class NotKeptError(Exception):
-    """A vertex's result could not be kept, through no fault of the person's query.
+    """A vertex's result could not be kept, through no fault of the query.
 
     Args:
         reason: why, for people.
         incomplete: it was computed, but where it lies could not be collected.
         is_expected: nothing is wrong: the job had no use for all of it.
+
+    Attributes:
+        is_answered: the job computes its answer at the same time, so that nothing ran in vain.
     """
 
     def __init__(self, reason: str, *, incomplete: bool = False, is_expected: bool = False) -> None:
@@ -61,6 +64,7 @@ class NotKeptError(Exception):
         self.reason = reason
         self.incomplete = incomplete
         self.is_expected = is_expected
+        self.is_answered = False
 
 
 class KeptDataLost(Exception):

@@ -9,7 +9,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.runtime.vertex_runner import Production, Reads
+from holdfast.runtime.vertex_runner import NotKeptError, Production, Reads
 from holdfast.spark.catalyst_bridge import Query
 from holdfast.spark.spark_vertex_runner import SparkVertexRunner
 from holdfast.spark.streams.tee_job import TeeJob
@@ -38,7 +38,11 @@ class TeeingVertexRunner:
     def produce(self, production: Production[Query]) -> KeptDataSet:
         """Computes a query and keeps its result; the job may answer meanwhile."""
         write = self._tee.write if self._tee.keeps(production.query) else None
-        return self._runner.produce(production, write)
+        try:
+            return self._runner.produce(production, write)
+        except NotKeptError as error:
+            error.is_answered = self._tee.running is not None
+            raise
 
     def watching(
         self, kept: Mapping[IntermediateDataSetID, KeptDataSet]
