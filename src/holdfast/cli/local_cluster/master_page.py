@@ -36,6 +36,7 @@ def registered_workers(url: str) -> list[RegisteredWorker]:
     try:
         with _OPENER.open(f"{url}/json/", timeout=_SECONDS_FOR_AN_ANSWER) as answer:
             page = json.load(answer)
-    except (URLError, TimeoutError, ConnectionError):
+    # Its pages are added one by one once it has its port: until then another one answers.
+    except (URLError, TimeoutError, ConnectionError, json.JSONDecodeError):
         return []
     return [RegisteredWorker(each["id"], each["host"], each["state"]) for each in page["workers"]]
