@@ -37,7 +37,7 @@ from holdfast.api.followed_caches import FollowedCaches
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
 from holdfast.api.job_execution_result import JobExecutionResult
-from holdfast.api.recurring_results import ReadLater
+from holdfast.api.recurring_results import Ran, ReadLater
 from holdfast.api.safe_points import DroppableRows, releasing, work_off
 from holdfast.api.session_queries import SessionQueries
 from holdfast.api.sharing import result_book
@@ -724,7 +724,7 @@ class Environment(StreamEnvironment):
             if request.query.last_run is not None:
                 request.query.last_run.give_back(cast(DataFrame, run_as[-1]))
             self._remember(table, request, registrations, result)
-            self._implicit.ran(asked, name, started, result.net_runtime, reused)
+            self._implicit.ran(asked, Ran(name, started, result.net_runtime, reused))
             return answer
         # Out here it is raised as it was, without what has happened since in its context.
         raise failed
@@ -1179,7 +1179,8 @@ class Environment(StreamEnvironment):
         with self._implicit.computing():
             answer, result, reused = self._ran_plain(table, name, action)
         if read is not None:
-            self._implicit.ran_unread(read, sources, name, started, result.net_runtime, reused)
+            ran = Ran(name, started, result.net_runtime, reused)
+            self._implicit.ran_unread(read, sources, ran)
         return answer
 
     def _reading_later(self, table: Table) -> ReadLater | None:

@@ -13,7 +13,7 @@ from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.query_history import QueryHistory
 from holdfast.api.asked_query import AskedQuery
 from holdfast.api.live_answers import LiveAnswers
-from holdfast.api.recurring_results import ReadLater, RecurrencePolicy, RecurringResults
+from holdfast.api.recurring_results import Ran, ReadLater, RecurrencePolicy, RecurringResults
 from holdfast.config import (
     IMPLICIT_CACHE_ENABLED,
     IMPLICIT_CACHE_LIVE_SHUFFLES_MAX_SIZE,
@@ -210,18 +210,10 @@ class ImplicitCache:
             logger.warning("it isn't known what earlier queries have read", exc_info=True)
             return False
 
-    def ran_unread(
-        self,
-        read: ReadLater,
-        sources: AskedSources,
-        what: str,
-        started: float,
-        elapsed: float,
-        reused: WatchedQueries,
-    ) -> None:
+    def ran_unread(self, read: ReadLater, sources: AskedSources, ran: Ran) -> None:
         """A query has ended well that was not read before, see `RecurringResults.ran_unread`."""
         if self.recurring is not None:
-            self.recurring.ran_unread(read, sources, what, started, elapsed, reused)
+            self.recurring.ran_unread(read, sources, ran)
 
     def failed(self, asked: AskedQuery | None, elapsed: float) -> None:
         """A query has failed with what is kept implicitly, and has been run as it was written.
@@ -235,27 +227,17 @@ class ImplicitCache:
         if self._answers is not None and asked is not None:
             self._answers.failed(asked)
 
-    def ran(
-        self,
-        asked: AskedQuery | None,
-        what: str,
-        started: float,
-        elapsed: float,
-        reused: WatchedQueries,
-    ) -> None:
+    def ran(self, asked: AskedQuery | None, ran: Ran) -> None:
         """A query has ended well, and this thread is still in its block.
 
         Args:
             asked: what `asked` has given for it.
-            what: what ran it, for people.
-            started: when it began, in seconds since 1970.
-            elapsed: how long it took, in seconds.
-            reused: what it has reused of earlier queries.
+            ran: how it has run.
         """
         if self.recurring is not None and asked is not None:
-            self.recurring.ran(asked, what, started, elapsed, reused)
+            self.recurring.ran(asked, ran)
         if self._answers is not None and asked is not None:
-            self._answers.ran(asked, elapsed)
+            self._answers.ran(asked, ran.elapsed)
 
     def explained(self, asked: AskedQuery | None, runs: Callable[[], DataFrame]) -> Iterator[str]:
         """What becomes of a query's parts and shuffles, for people.

@@ -86,7 +86,7 @@ class RecurrencePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
+class Ran:
     """How a query has run.
 
     Attributes:
@@ -94,14 +94,12 @@ class _Ran:
         started: when it began, in seconds since 1970.
         elapsed: how long it took, in seconds.
         reused: what it has reused of earlier queries.
-        cost: gives what its tasks took.
     """
 
     what: str
     started: float
     elapsed: float
     reused: WatchedQueries
-    cost: Callable[[], TaskCost | None]
 
 
 class RecurringResults:
@@ -464,85 +462,58 @@ class RecurringResults:
 
     # -- after it has run -------------------------------------------------------------------------
 
-    def ran(
-        self,
-        asked: AskedQuery,
-        what: str,
-        started: float,
-        elapsed: float,
-        reused: WatchedQueries,
-    ) -> None:
+    def ran(self, asked: AskedQuery, ran: Ran) -> None:
         """A query has ended well; what it has cost is found out in the background.
 
         Its tasks are those of the block that this thread is in.
 
         Args:
             asked: what `asked` has given for it.
-            what: what ran it, for people.
-            started: when it began, in seconds since 1970.
-            elapsed: how long it took, in seconds.
-            reused: what it has reused of earlier queries.
+            ran: how it has run.
         """
         if not asked.is_made_of_others:
-            self._repeated.ran(asked.digest, asked.forms, elapsed)
+            self._repeated.ran(asked.digest, asked.forms, ran.elapsed)
         if asked.parts or asked.verdicts:
-            self._learn_later(partial(self._learn_of, asked), what, started, elapsed, reused)
+            self._learn_later(partial(self._learn_of, asked, ran), ran.what)
 
-    def ran_unread(
-        self,
-        read: ReadLater,
-        sources: AskedSources,
-        what: str,
-        started: float,
-        elapsed: float,
-        reused: WatchedQueries,
-    ) -> None:
+    def ran_unread(self, read: ReadLater, sources: AskedSources, ran: Ran) -> None:
         """A query that is new has ended well: it is read in the background.
 
         Args:
             read: reads it.
             sources: roughly what it reads.
-            what: see `ran`, as the others.
-            started: as above.
-            elapsed: as above.
-            reused: as above.
+            ran: how it has run.
         """
 
-        def learn(ran: _Ran) -> None:
+        def learn(cost: TaskCost | None) -> None:
             found = read()
             if found is None:
                 return
             asked = replace(self._as_asked(*found), sources=sources)
-            self._repeated.ran(asked.digest, {}, elapsed)
+            self._repeated.ran(asked.digest, {}, ran.elapsed)
             if asked.parts:
-                now = self._history.expected(asked.parts, started)
+                now = self._history.expected(asked.parts, ran.started)
                 verdicts = self._worth_keeping(now, self._history.queries, {})
                 unkept = tuple(replace(each, form=None) for each in verdicts)
                 asked = replace(asked, verdicts=unkept + asked.verdicts)
             if asked.parts or asked.verdicts:
-                self._learn_of(asked, ran)
+                self._learn_of(asked, ran, cost)
 
-        self._learn_later(learn, what, started, elapsed, reused)
+        self._learn_later(learn, ran.what)
 
-    def _learn_later(
-        self,
-        learn: Callable[[_Ran], None],
-        what: str,
-        started: float,
-        elapsed: float,
-        reused: WatchedQueries,
-    ) -> None:
+    def _learn_later(self, learn: Callable[[TaskCost | None], None], what: str) -> None:
         if self._to_learn.qsize() >= _MOST_TO_LEARN:
             logger.debug("what %s has cost is not learned, as too much waits for that", what)
             return
-        ran = _Ran(what, started, elapsed, reused, cost_of_block())
+        cost = cost_of_block()
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._learn, name="holdfast-history", daemon=True
                 )
                 self._thread.start()
-        self._to_learn.put(partial(learn, ran))
+        # It is asked for in any case: until then something stays in the JVM.
+        self._to_learn.put(lambda: learn(cost()))
 
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
@@ -572,13 +543,11 @@ class RecurringResults:
             except Exception:
                 # Estimates of Spark's fail for plans that it runs, and sessions are stopped.
                 logger.debug("the cost of a query isn't known", exc_info=True)
-
             finally:
                 # It holds on to a plan.
                 del learn
 
-    def _learn_of(self, asked: AskedQuery, ran: _Ran) -> None:
-        cost = ran.cost()
+    def _learn_of(self, asked: AskedQuery, ran: Ran, cost: TaskCost | None) -> None:
         seconds = {
             part.key: self._history.seconds_of(part) for part in _topmost(asked.parts, asked.forms)
         }
@@ -610,7 +579,7 @@ class RecurringResults:
         if not asked.is_made_of_others:
             self._offer(asked)
 
-    def _counted(self, asked: AskedQuery, ran: _Ran) -> Mapping[int, int]:
+    def _counted(self, asked: AskedQuery, ran: Ran) -> Mapping[int, int]:
         """How many rows nodes of a query have, by their handles, as far as that is known."""
         parts = [each for top in asked.parts for each in top.walk()]
         told = {each.node.handle: self._history.rows_of(each.key) for each in parts}

@@ -142,13 +142,14 @@ public final class PossibleParts {
      * Empty where nothing is joined or gathered.
      */
     public String sources(Dataset dataset) {
+        LogicalPlan plan = dataset.queryExecution().analyzed();
+        if (!hasParts(plan)) {
+            return "";
+        }
         Set alone = new TreeSet();
-        Set all = sources(dataset.queryExecution().analyzed(), new TreeSet(), alone);
+        Set all = sources(plan, new TreeSet(), alone);
         if (alone.remove("")) {
             alone.addAll(all);
-        }
-        if (!hasParts(dataset.queryExecution().analyzed())) {
-            return "";
         }
         return String.join(" ", all) + ";" + String.join(" ", alone);
     }
