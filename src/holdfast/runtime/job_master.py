@@ -945,6 +945,7 @@ class _Job(Generic[Q, D]):
         if result.refusal is not None:
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, result.refusal))
             return
+        self._note_why(dataset_id, None)
         self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
 
     def _not_kept(self, dataset_id: IntermediateDataSetID, error: NotKeptError) -> None:
@@ -956,11 +957,11 @@ class _Job(Generic[Q, D]):
         if not error.is_expected:
             self._note_why(dataset_id, error.reason)
 
-    def _note_why(self, dataset_id: IntermediateDataSetID, why: str) -> None:
+    def _note_why(self, dataset_id: IntermediateDataSetID, why: str | None) -> None:
         digest = self._master._root_of(self._queries[dataset_id]).digest
         wanted = self._manager.wanted.find(digest)
         if wanted is not None:
-            wanted.why_not = f"the last attempt to keep it failed: {why}"
+            wanted.why_not = why and f"the last attempt to keep it failed: {why}"
 
     # -- what is kept while the answer is computed ------------------------------------------------
 
