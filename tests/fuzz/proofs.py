@@ -61,6 +61,6 @@ PROOFS = (
     Proof("c: columns asked for decide which rows there are", "malformed", 6, "94c80705"),
     Proof("d: operands that may throw, in another order", "arithmetic", 3, "4c4f1ac6"),
     Proof("d: operands that may throw, in another order", "arithmetic", 17, "9e9412c9"),
-    Proof("e: conditions over what is kept unasked", "throwing", 0, "461ffb5e"),
+    Proof("e: conditions over what is kept unasked", "throwing", 0, "64fd6d44"),
 )
 """For each bug that was found, cases that find it."""

@@ -63,6 +63,11 @@ if spark is not session:
     spark.close()
 session.stop()
 """
+_OF_CANCELLED_JOBS = (
+    "N/N/N N:N:N WARN AccumulatorContext: Attempted to access garbage collected accumulator N"
+)
+"""Spark says this of any task that ends after its job was cancelled, if a garbage collection came
+between and its cleaner has not."""
 _OPTIONS = ("--implicit", "-c", "implicit-cache.results.min-saved-time=0 s")
 
 
@@ -85,7 +90,7 @@ def lines(
     (report,) = [each for each in ended.stdout.splitlines() if each.startswith("[[")]
     said = [each for each in ended.stdout.splitlines() if each != report]
     without_numbers = [
-        {re.sub("[0-9a-f]*[0-9][0-9a-f]*", "N", each) for each in channel}
+        {re.sub("[0-9a-f]*[0-9][0-9a-f]*", "N", each) for each in channel} - {_OF_CANCELLED_JOBS}
         for channel in (said, ended.stderr.splitlines())
     ]
     return without_numbers[0], without_numbers[1], report
