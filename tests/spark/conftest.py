@@ -1,4 +1,4 @@
-"""What the tests of plans share: a few small tables, and a way to tell what was read from cache."""
+"""What the tests of plans share: a few small tables, and what was read from cache."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+import holdfast
 from holdfast import Environment
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.table import Table
+from holdfast.api.table_session import TableSession
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.session_settings import session_inputs
 from tests.short_lived_jvm import NO_CODEGEN
@@ -183,6 +185,15 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
         pytest.skip("needs the right to mount a file system")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.fixture
+def attached(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
+    """A session of the test's, with Holdfast, that keeps nothing implicitly."""
+    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    session = holdfast.attach(spark.newSession(), config)
+    yield session
+    holdfast.detach(session)
 
 
 @pytest.fixture(scope="session")

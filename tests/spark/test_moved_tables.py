@@ -168,14 +168,6 @@ RELEASES: dict[str, Callable[[SparkSession, DataFrame], object]] = {
 
 
 @pytest.fixture
-def attached(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
-    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-    session = holdfast.attach(spark.newSession(), config)
-    yield session
-    holdfast.detach(session)
-
-
-@pytest.fixture
 def worlds(
     spark: SparkSession, attached: TableSession, tmp_path: Path
 ) -> Iterator[tuple[World, World]]:

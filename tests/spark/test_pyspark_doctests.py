@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-import holdfast
 from holdfast.api.table_session import TableSession
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -64,14 +62,6 @@ class _Checker(doctest.OutputChecker):
         if want.startswith(("<...", "<class '...")) and "holdfast.api." in got:
             return True
         return super().check_output(want, got, optionflags)
-
-
-@pytest.fixture
-def attached(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
-    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-    session = holdfast.attach(spark.newSession(), config)
-    yield session
-    holdfast.detach(session)
 
 
 def failures(test: doctest.DocTest, module: ModuleType, session: Any) -> list[str]:
