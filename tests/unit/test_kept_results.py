@@ -379,6 +379,16 @@ def test_a_lease_ends_once(book: KeptResults, storage: EmbeddedStorage) -> None:
     assert book.find()[ONE].readers == 0
 
 
+def test_a_claim_ends_with_the_lease_whatever_interrupts_the_job(book: KeptResults) -> None:
+    """Others would wait for it for a day."""
+    dataset_id = next(iter(DATASETS))
+    with pytest.raises(KeyboardInterrupt), book.reading() as lease:
+        assert isinstance(lease.claim(dataset_id, DATASETS[dataset_id], alone=True), Claim)
+        raise KeyboardInterrupt
+    claim = book.claim(dataset_id, DATASETS[dataset_id], patience_seconds=0)
+    assert isinstance(claim, Claim)
+
+
 def test_a_lease_ends_with_an_error(book: KeptResults, storage: EmbeddedStorage) -> None:
     claim = claimed(book)
     with pytest.raises(KeyboardInterrupt), book.reading() as lease:

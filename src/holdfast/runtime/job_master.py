@@ -844,7 +844,7 @@ class _Job(Generic[Q, D]):
             self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
             return None
         alone = not self._means_the_same_elsewhere(vertex.plan)
-        claim = book.claim(dataset_id, vertex.plan.digest, alone=alone)
+        claim = lease.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
             if entry is not None:
@@ -1002,9 +1002,6 @@ class _Job(Generic[Q, D]):
             self._manager.results.abandon(claim)
             self._not_kept(dataset_id, error)
             return None
-        except BaseException:
-            self._manager.results.abandon(claim)
-            raise
         self._produce_claimed(claim, vertex, lease)
         return None
 
@@ -1017,7 +1014,6 @@ class _Job(Generic[Q, D]):
             with on_the_way.teed.running():
                 yield
         except BaseException as error:
-            self._manager.results.abandon(on_the_way.claim)
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             if not isinstance(error, Exception) or not self._runner.may_be_answered(error):
                 raise
@@ -1043,8 +1039,6 @@ class _Job(Generic[Q, D]):
         except Exception as error:
             self._master._not_in_one_pass.add(claim.dataset_id)
             self._not_kept(claim.dataset_id, NotKeptError(_first_line(error)))
-        finally:
-            self._manager.results.abandon(claim)
 
     def _asked_for(self, plan: CanonicalNode, dataset_id: IntermediateDataSetID) -> AskedFor | None:
         """A computation that isn't kept; None where nobody else could have kept it."""

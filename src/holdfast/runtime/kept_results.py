@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.result_book import (
+    CLAIM_NUMBERS,
     PATIENCE_SECONDS,
     Claim,
     KeptResult,
@@ -55,6 +56,7 @@ class KeptResults(ResultBook):
         patience_seconds: float = PATIENCE_SECONDS,
         *,
         alone: bool = True,
+        number: int | None = None,
     ) -> Claim | KeptResult | None:
         with self._lock:
             is_free = self._changed.wait_for(
@@ -62,10 +64,12 @@ class KeptResults(ResultBook):
             )
             if not is_free:
                 return None
-            number = self._current.get(dataset_id)
-            if number is not None:
-                return self._entries[number]
-            claim = self._claims[dataset_id] = Claim(next(self._numbers), dataset_id, digest)
+            current = self._current.get(dataset_id)
+            if current is not None:
+                return self._entries[current]
+            if number is None:
+                number = next(CLAIM_NUMBERS)
+            claim = self._claims[dataset_id] = Claim(number, dataset_id, digest)
             return claim
 
     def commit(

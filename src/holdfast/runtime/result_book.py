@@ -5,6 +5,7 @@ Source: FLIP-36: the client maintains a mapping of DIGEST -> (IntermediateDataSe
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from holdfast.storage.kept_dataset import KeptDataSet
 
 # Of who waits for what another job computes: then it is computed once more, and not kept.
 PATIENCE_SECONDS = 24 * 3600.0
+CLAIM_NUMBERS = itertools.count(1)
+"""The numbers of claims: each is used once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ class ResultBook(ABC):
         patience_seconds: float = PATIENCE_SECONDS,
         *,
         alone: bool = True,
+        number: int | None = None,
     ) -> Claim | KeptResult | None:
         """Asks for the right to produce a dataset; waits while another job is at it.
 
@@ -164,6 +168,8 @@ class ResultBook(ABC):
             digest: of its computation.
             patience_seconds: how long to wait at most.
             alone: whether no other program can have it, as its digest means nothing there.
+            number: a new one of `CLAIM_NUMBERS`, where the caller is to know the claim even if an
+                interrupt keeps it from being returned.
 
         Returns:
             the right, to `commit` or to `abandon`; or what has been kept meanwhile; None where
@@ -195,7 +201,7 @@ class ResultBook(ABC):
 
     @abstractmethod
     def abandon(self, claim: Claim) -> None:
-        """A claimed dataset is not going to be there. Does nothing the second time."""
+        """A claimed dataset is not going to be there. Does nothing where it isn't claimed so."""
 
     @contextmanager
     def reading(self) -> Iterator[ReadingLease]:
@@ -308,7 +314,7 @@ class ResultBook(ABC):
 
 
 class ReadingLease:
-    """The datasets that one job reads.
+    """The datasets that one job reads, and those that it has the right to produce.
 
     Args:
         results: the book they are in.
@@ -317,6 +323,7 @@ class ReadingLease:
     def __init__(self, results: ResultBook) -> None:
         self._results = results
         self._held: dict[IntermediateDataSetID, KeptResult] = {}
+        self._claims: list[Claim] = []
 
     @property
     def held(self) -> Mapping[IntermediateDataSetID, KeptResult]:
@@ -328,6 +335,14 @@ class ReadingLease:
         if dataset_id not in self._held:
             self._held.update(self._results.lease([dataset_id]))
         return self._held.get(dataset_id)
+
+    def claim(
+        self, dataset_id: IntermediateDataSetID, digest: str, *, alone: bool
+    ) -> Claim | KeptResult | None:
+        """Like the book's `claim`; what is neither committed nor abandoned ends with the lease."""
+        number = next(CLAIM_NUMBERS)
+        self._claims.append(Claim(number, dataset_id, digest))
+        return self._results.claim(dataset_id, digest, alone=alone, number=number)
 
     def commit(
         self, claim: Claim, kept: KeptDataSet, *, wanted: bool, facts: ProductionFacts | None = None
@@ -349,5 +364,8 @@ class ReadingLease:
 
     def release(self) -> None:
         """Ends the lease. Does nothing the second time."""
+        claims, self._claims = self._claims, []
+        for claim in claims:
+            self._results.abandon(claim)
         held, self._held = self._held, {}
         self._results.release(held.values())

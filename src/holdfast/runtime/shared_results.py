@@ -154,9 +154,10 @@ class SharedResults(ResultBook):
         patience_seconds: float = PATIENCE_SECONDS,
         *,
         alone: bool = True,
+        number: int | None = None,
     ) -> Claim | KeptResult | None:
         began = time.monotonic()
-        own = self._own.claim(dataset_id, digest, patience_seconds)
+        own = self._own.claim(dataset_id, digest, patience_seconds, number=number)
         if alone or not isinstance(own, Claim):
             return own
         try:
