@@ -27,7 +27,7 @@ from holdfast.storage.shared_directory import SHARED, SharedDirectory
 from tests.catalog.results import DATASET, STORAGE
 
 DIGEST = "d" * 64
-LASTING = ProductionFacts(is_valid_anywhere=True, is_checkable=True, seconds=1.0, lifetime=600.0)
+LASTING = ProductionFacts(is_checkable=True, seconds=1.0, lifetime=600.0)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
                 lambda kept: None,
                 lambda paths: None,
                 lambda digest: True,
-                has_common_key=lambda: has_key,
+                why_own_seal=lambda: None if has_key else "no key",
             )
             place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / SHARED))
             book = SharedResults(

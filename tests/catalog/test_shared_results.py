@@ -30,6 +30,7 @@ from holdfast.catalog.schema import HOLDERS, MANIFESTS, RESULTS, USES
 from holdfast.errors import CatalogError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import Why
 from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
@@ -43,9 +44,7 @@ from tests.catalog.results import DATASET, OTHER, STORAGE, pass_time
 
 DIGEST = "d" * 64
 SOURCE = FileVersion("file:/orders.parquet", 1, 2)
-FACTS = ProductionFacts(
-    is_valid_anywhere=True, is_checkable=True, seconds=12.0, made_from=MadeFrom((SOURCE,))
-)
+FACTS = ProductionFacts(is_checkable=True, seconds=12.0, made_from=MadeFrom((SOURCE,)))
 FOR_LONG = replace(FACTS, lifetime=600.0)
 
 
@@ -261,7 +260,7 @@ def test_what_has_just_been_read_is_at_hand_for_the_next_job(start: Start) -> No
 
 def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
     ana, other = start(), start()
-    ana.produce(facts=replace(FACTS, is_valid_anywhere=False))
+    ana.produce(facts=replace(FACTS, reasons=(Why.RDD.of(),)))
     assert other.read() is None
     (recorded,) = other.catalog.search.all()
     assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
@@ -477,7 +476,7 @@ def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> No
     claim = ana.book.claim(DATASET, DIGEST, alone=False)
     assert isinstance(claim, Claim)
     result = ana.book.commit(claim, ana.write((1,), DATASET), wanted=True, facts=FOR_LONG)
-    assert result.refusal is not None and "no room" in result.refusal
+    assert result.refusal is not None and "no room" in str(result.refusal)
     assert rows(result.kept) == [1, 1, 1]
     ana.book.release([result])
     assert not result.kept.directory.exists()
