@@ -99,7 +99,7 @@ def _tell(arguments: argparse.Namespace) -> int:
     chosen = found[-arguments.last :]
     results: tuple[CatalogedResult, ...] = ()
     if arguments.digest is None:
-        results = explained_results(arguments, _SHOWN_RESULTS)
+        results = explained_results(arguments, max(arguments.last, _SHOWN_RESULTS))
     elif not chosen:
         results = results_so_named(arguments, arguments.digest.lower())
     if arguments.json:
