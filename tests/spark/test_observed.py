@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -201,3 +204,75 @@ def test_another_jar_counts_where_a_type_is_of_a_class(
 ) -> None:
     query = "SELECT * FROM parquet.`{home}/vectors`"
     assert keeps_and_finds(start, query, files, another_jar(spark, tmp_path)) == PRODUCED
+
+
+PROGRAM = """
+import sys
+{imports}
+from pyspark.sql import SparkSession, functions as F
+import holdfast
+
+kept, source = sys.argv[1:]
+spark = (
+    SparkSession.builder.master("local[1]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.driver.memory", "512m")
+    .getOrCreate()
+)
+spark = holdfast.attach(spark, {{"intermediate-result-storage.directory": kept}})
+
+def scaled(value):
+    return decimal.Decimal(value) * fractions.Fraction(3, 2).numerator + len(textwrap.dedent(" x"))
+
+queries = {{
+    "sums": lambda: spark.read.parquet(source).groupBy("g").agg(F.sum("x")),
+    "function": lambda: spark.read.parquet(source).select(F.udf(scaled, "decimal(20, 2)")("k")),
+    "upper": lambda: spark.read.parquet(source).select(F.upper("t")),
+    "moment": lambda: spark.read.parquet(source).select(
+        F.timestamp_seconds("k").cast("string").alias("s")
+    ),
+}}
+for name, make in queries.items():
+    make().cache(lifetime="1 h").count()
+    vertex, _ = spark.holdfast.last_job_result.vertices
+    print(name, vertex.outcome.name)
+spark.stop()
+"""
+IMPORTS = ["import decimal", "import fractions", "import textwrap", "import pandas"]
+
+
+def run_elsewhere(home: Path, kept: Path, files: Path, imports: list[str], **around: str) -> str:
+    home.mkdir()
+    (home / "program.py").write_text(PROGRAM.format(imports="\n".join(imports)))
+    ended = subprocess.run(
+        [sys.executable, "program.py", str(kept), f"{files}/timeless"],
+        cwd=home,
+        env=os.environ | around,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("around", "others"),
+    [
+        ({"JDK_JAVA_OPTIONS": "-Duser.language=tr -Duser.country=TR"}, ["upper"]),
+        # What a library looks at when a function calls it is not known.
+        ({"TZ": "Asia/Kathmandu"}, ["function", "moment"]),
+    ],
+    ids=["locale", "zone"],
+)
+def test_a_program_elsewhere_finds_what_does_not_depend_on_where_it_runs(
+    tmp_path: Path, files: Path, around: dict[str, str], others: list[str]
+) -> None:
+    kept = tmp_path / "kept"
+    first = run_elsewhere(tmp_path / "one", kept, files, IMPORTS, TZ="UTC")
+    assert set(first.split()[1::2]) == {"PRODUCED"}
+    second = run_elsewhere(
+        tmp_path / "two", kept, files, IMPORTS[::-1], **{"TZ": "UTC", "HOME": "/nowhere", **around}
+    )
+    told = dict(zip(second.split()[::2], second.split()[1::2], strict=True))
+    assert [name for name, outcome in told.items() if outcome != "READ"] == others
