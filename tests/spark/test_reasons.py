@@ -186,6 +186,8 @@ def test_what_parquet_cannot_hold_says_so_everywhere(
     for command in ("ls", "why"):
         assert main([command, "--directory", str(tmp_path / "kept")]) == 0
         assert reason.sentence in capsys.readouterr().out
+    hot.unpersist()
+    assert env.list_cached() == []
 
 
 # -- where nothing is shared -----------------------------------------------------------------------

@@ -485,6 +485,8 @@ class Environment(StreamEnvironment):
     def _reasons(self, node: CanonicalNode, entry: KeptResult | None = None) -> tuple[Reason, ...]:
         """Why a computation is not found everywhere, or not kept."""
         found = self._master.reasons(node)
+        if (changed := self._master.outdated(node)) is not None:
+            found += (Why.OUTDATED.of(changed),)
         if entry is not None:
             found += entry.reasons
         elif (wanted := self._manager.wanted.find(node.digest)) and wanted.why_not is not None:
@@ -847,6 +849,8 @@ class Environment(StreamEnvironment):
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(computation, table)
+        if self._manager.wanted.find(computation.digest) is None:
+            self._not_kept[computation.digest] = (computation, Why.DISTRUSTED.of())
         self._levels.setdefault(query.root.digest, StorageLevel.MEMORY_AND_DISK_DESER)
         return cast(CachedTable, table)
 

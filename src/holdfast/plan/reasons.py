@@ -96,6 +96,14 @@ class Why(Enum):
         Validity.NOWHERE,
         "a column's type can neither be kept nor be held by Spark's own cache: it is computed",
     )
+    DISTRUSTED = (
+        Validity.NOWHERE,
+        "what was kept of it before could not be read, or had other rows than its plan",
+    )
+    OUTDATED = (
+        Validity.NOWHERE,
+        "{} changed after the catalog listed it: REFRESH TABLE lists it again",
+    )
     NO_ROOM = Validity.NOWHERE, "there is no room for its {} bytes"
     BUSY = (
         Validity.NOWHERE,

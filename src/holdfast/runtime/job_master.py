@@ -385,6 +385,11 @@ class JobMaster(Generic[Q, D]):
         wanted = self._manager.wanted.find(plan.digest)
         return reasons_of(plan, tells_layout=wanted is not None and wanted.tells_layout)
 
+    def outdated(self, plan: CanonicalNode) -> str | None:
+        """What has changed since a catalog listed it, of what a plan reads: then it isn't kept."""
+        files = plan.catalog_files()
+        return self._changed_source(files) if files else None
+
     def reads_of(
         self, known: Mapping[str, KeptResult]
     ) -> Callable[[CanonicalNode], KeptDataSet | None]:
@@ -396,7 +401,7 @@ class JobMaster(Generic[Q, D]):
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
             entry = known.get(node.digest)
-            if entry is None or self._changed_source(node.catalog_files()) is not None:
+            if entry is None or self.outdated(node) is not None:
                 return None
             return None if self._damage(entry) is not None else entry.kept
 
