@@ -76,12 +76,12 @@ CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
     "rdd": (of_rdd, Why.RDD.of()),
     "first": (
         lambda env: numbers(env).groupBy("k").agg(F.first("id")),
-        Why.DEALT.of("First"),
+        Why.PARTITIONED.of("First"),
     ),
-    "limit": (lambda env: numbers(env).limit(7), Why.DEALT.of("LocalLimit")),
+    "limit": (lambda env: numbers(env).limit(7), Why.PARTITIONED.of("LocalLimit")),
     "batches": (
         lambda env: numbers(env).select("id").mapInArrow(lambda rows: rows, "id long"),
-        Why.DEALT.of("PythonUDF"),
+        Why.PARTITIONED.of("PythonUDF"),
     ),
 }
 

@@ -30,11 +30,11 @@ class CanonicalNode:
         ordered: the plan fixes the order of the rows.
         reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
             be run by itself.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
         of_session: why what it reads itself is known in this session alone, if it is.
-        dealt: why its own rows depend on how rows are dealt to tasks, if they do.
+        partitioned: why its own rows depend on how rows are partitioned among tasks, if they do.
         files: the listed versions of the files that this node reads itself.
         of_catalog: a catalog lists them for every plan that names the table, and goes on to after
             the files have changed.
@@ -59,7 +59,7 @@ class CanonicalNode:
     replaceable: bool = True
     doubts: tuple[Reason, ...] = ()
     of_session: tuple[Reason, ...] = ()
-    dealt: tuple[Reason, ...] = ()
+    partitioned: tuple[Reason, ...] = ()
     files: tuple[FileVersion, ...] = ()
     of_catalog: bool = False
     rows: Rows = UNKNOWN_ROWS
@@ -97,7 +97,7 @@ class CanonicalNode:
         nodes = list(self.walk())
         found = [*self.all_doubts(), *(each for node in nodes for each in node.of_session)]
         if self.layout_sensitive:
-            found += [each for node in nodes for each in node.dealt]
+            found += [each for node in nodes for each in node.partitioned]
         return tuple(dict.fromkeys(found))
 
     def validity(self) -> Validity:

@@ -178,13 +178,14 @@ class _PlanPass:
             depth, definition = self.definitions[operator["f"][0]]
             node = _standing_for(definition, operator["i"], (), tuple(operator["out"]))
             # What is read, and doubted, stands with the definition, which isn't below.
+            below = list(definition.walk())
             node = replace(
                 node,
                 files=tuple(sorted(definition.source_files())),
                 of_catalog=bool(definition.catalog_files()),
                 doubts=definition.all_doubts(),
-                of_session=tuple(each for below in definition.walk() for each in below.of_session),
-                dealt=tuple(each for below in definition.walk() for each in below.dealt),
+                of_session=tuple(each for one in below for each in one.of_session),
+                partitioned=tuple(each for one in below for each in one.partitioned),
             )
             return self._seen_from(node, len(self.outer) - depth)
         rule = OPERATOR_RULES.get(name, _UNKNOWN)
@@ -211,8 +212,8 @@ class _PlanPass:
             columns=columns,
             ordered=False,
             reach=0,
-            layout_sensitive=bool(source.dealt),
-            dealt=source.dealt,
+            layout_sensitive=bool(source.partitioned),
+            partitioned=source.partitioned,
             scan_sensitive=source.scan_sensitive,
             doubts=source.doubts,
             of_session=source.of_session,
@@ -367,7 +368,7 @@ class _OperatorPass:
 
     def _is_exact(self) -> bool:
         """Whether each value is the same however and how often the operator is run."""
-        return not self._expressions.doubts and not self._expressions.dealt
+        return not self._expressions.doubts and not self._expressions.partitioned
 
     # -- the form of all others -----------------------------------------------------------------
 
@@ -388,7 +389,7 @@ class _OperatorPass:
         rows = rows_over(
             [(child.rows, child.columns) for child in self._children], self._name, content, salt
         )
-        if self._dealt():
+        if self._partitioned():
             rows = as_dealt(rows)
         if rule.output is OutputKind.FIRST_CHILD and len(self._children) == 1:
             return rows, self._children[0].columns, output
@@ -451,17 +452,19 @@ class _OperatorPass:
         own = self._rule.observes | self._expressions.observes
         return own.union(*(node.observes for node in inputs))
 
-    def _dealt(self) -> tuple[Reason, ...]:
-        """Why the operator's own rows depend on how rows are dealt to tasks, if they do."""
-        of_operator = (Why.DEALT.of(short(self._name)),) if self._rule.layout_sensitive else ()
-        return (*of_operator, *self._expressions.dealt)
+    def _partitioned(self) -> tuple[Reason, ...]:
+        """Why its own rows depend on how rows are partitioned among tasks, if they do."""
+        of_operator = (
+            (Why.PARTITIONED.of(short(self._name)),) if self._rule.layout_sensitive else ()
+        )
+        return (*of_operator, *self._expressions.partitioned)
 
     def _sees_partitions(self) -> bool:
         if self._doubts:
             return True
         # A limit over rows in order is of the first ones.
         ordered = self._rule.keeps_order and any(child.ordered for child in self._children)
-        return bool(self._expressions.dealt) or (self._rule.layout_sensitive and not ordered)
+        return bool(self._expressions.partitioned) or (self._rule.layout_sensitive and not ordered)
 
     def _node(
         self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
@@ -470,7 +473,7 @@ class _OperatorPass:
         subqueries = tuple(expressions.subqueries)
         is_sorted = self._name == _SORT and self._operator["f"][1] is True
         keeps_order = self._rule.keeps_order and bool(children) and children[0].ordered
-        dealt = self._dealt()
+        partitioned = self._partitioned()
         return CanonicalNode(
             operator=short(self._name),
             digest=self._plan.with_.digest(rows, columns),
@@ -482,8 +485,8 @@ class _OperatorPass:
             columns=columns,
             ordered=is_sorted or keeps_order,
             reach=max([expressions.reach, *(child.reach for child in children)]),
-            dealt=dealt,
-            layout_sensitive=bool(dealt)
+            partitioned=partitioned,
+            layout_sensitive=bool(partitioned)
             or any(node.layout_sensitive for node in (*children, *subqueries)),
             scan_sensitive=self._is_scan_sensitive(),
             observes=self._observes(),

@@ -31,7 +31,7 @@ class OperatorRule:
             counts of these is in the described schema.
         transparent: the rows are the first child's, unchanged.
         keeps_order: an order that the first child's plan fixes is still there.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
         seed: the position of the argument without which every run gives other rows.
         names_unseen: what the output's columns are called is nobody's concern.
         observes: what it sees of the process around it, beside what its expressions see.

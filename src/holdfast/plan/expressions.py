@@ -144,7 +144,7 @@ class ExpressionCanonicalizer:
     Attributes:
         doubts: why the operator's rows can't be known from its arguments, if they can't.
         subqueries: the plans inside the expressions.
-        dealt: why a value depends on how rows are dealt to tasks, if one does.
+        partitioned: why a value depends on how rows are partitioned among tasks, if one does.
         reach: how many enclosing plans outwards the farthest reference leads; 0 for none.
         observes_scan: a value tells which file is being read.
         scan_sensitive: a value depends on which parts of it are used.
@@ -170,7 +170,7 @@ class ExpressionCanonicalizer:
         self._throwing_seen = 0
         self.doubts: list[Reason] = []
         self.subqueries: list[CanonicalNode] = []
-        self.dealt: list[Reason] = []
+        self.partitioned: list[Reason] = []
         self.reach = 0
         self.observes_scan = False
         self.scan_sensitive = False
@@ -295,7 +295,7 @@ class ExpressionCanonicalizer:
             self._note_volatile(name)
         self._volatile_seen += volatile
         if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
-            self.dealt.append(Why.DEALT.of(short(name)))
+            self.partitioned.append(Why.PARTITIONED.of(short(name)))
         return canonical
 
     def _check_name(self, name: str) -> None:
@@ -309,7 +309,7 @@ class ExpressionCanonicalizer:
     def _note_volatile(self, name: str) -> None:
         # A seed that stands in the plan fixes the values, as far as the layout does.
         if name in _SEEDED:
-            self.dealt.append(Why.DEALT.of(short(name)))
+            self.partitioned.append(Why.PARTITIONED.of(short(name)))
         else:
             self._doubt(Why.RANDOM.of(short(name)))
 

@@ -73,7 +73,7 @@ class Why(Enum):
     INCOMPARABLE_ROWS = Validity.NODE, "rows of types that can't be compared by value"
 
     RDD = Validity.SESSION, "an RDD, which no other program has"
-    DEALT = Validity.SESSION, "{}, which depends on how rows are dealt to tasks"
+    PARTITIONED = Validity.SESSION, "{}, which depends on how rows are partitioned among tasks"
     OWN_CLASSES = (
         Validity.SESSION,
         "its records are of classes that are pickled by their content, and which no other program "

@@ -79,7 +79,7 @@ class SessionInputs:
             set or not.
         process: what Java has by default, "locale" and "zone", and which "classes" were added to
             Spark's own.
-        classes: gives what tells these from others, of that text; it may take long.
+        classes: gives a digest of these, of that text; it may take long.
     """
 
     spark_version: str

@@ -61,7 +61,7 @@ class CanonicalSource:
         content: what its rows are determined by.
         doubts: why they are not determined by `content`, if they are not.
         files: the files that are read, as they were listed.
-        dealt: why the rows depend on how the files are split among tasks, if they do.
+        partitioned: why the rows depend on how the files are split among tasks, if they do.
         scan_sensitive: they depend on which columns and conditions reach the reader.
         of_catalog: they were listed for a catalog's table.
         observes: what of the process around them the rows may depend on.
@@ -71,7 +71,7 @@ class CanonicalSource:
     content: Canonical
     doubts: tuple[Reason, ...] = ()
     files: tuple[FileVersion, ...] = ()
-    dealt: tuple[Reason, ...] = ()
+    partitioned: tuple[Reason, ...] = ()
     scan_sensitive: bool = False
     of_catalog: bool = False
     of_session: tuple[Reason, ...] = ()
@@ -133,19 +133,21 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     return CanonicalSource(
         content,
         files=files,
-        dealt=_dealt(operator["s"], leaves_out=leaves_out),
+        partitioned=_of_splits(operator["s"], leaves_out=leaves_out),
         scan_sensitive=scan_sensitive,
         of_catalog=operator["f"][2] is not None,
         observes=of_reader(reader, repr(how)),
     )
 
 
-def _dealt(schema: dict[str, Any], *, leaves_out: bool) -> tuple[Reason, ...]:
+def _of_splits(schema: dict[str, Any], *, leaves_out: bool) -> tuple[Reason, ...]:
     """Why rows depend on how files are split among tasks."""
     if leaves_out:
         # Of a file that can't be read to its end, what was read until then is there.
-        return (Why.DEALT.of("what is read of corrupt files"),)
-    return (Why.DEALT.of("the place of a block in its file"),) if _tells_splits(schema) else ()
+        return (Why.PARTITIONED.of("what is read of corrupt files"),)
+    return (
+        (Why.PARTITIONED.of("the place of a block in its file"),) if _tells_splits(schema) else ()
+    )
 
 
 def _reads_alike(reader: str, said: Mapping[str, str], data_schema: Value) -> bool:

@@ -1137,7 +1137,7 @@ def reasons_of(plan: CanonicalNode, *, tells_layout: bool = False) -> tuple[Reas
     if tells_layout and all(
         node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive
     ):
-        return tuple(each for each in found if each.kind != Why.DEALT.name)
+        return tuple(each for each in found if each.kind != Why.PARTITIONED.name)
     return found
 
 

@@ -87,7 +87,7 @@ class KeptResult:
 
     @property
     def refusal(self) -> Reason | None:
-        """Why nobody but its producer gets it, where there was no room to keep it."""
+        """Why its producer alone gets it, where there was no room to keep it."""
         return next((each for each in self.reasons if each.where is Validity.NOWHERE), None)
 
 
@@ -261,7 +261,7 @@ class ResultBook(ABC):
     def refused(  # noqa: B027
         self, dataset_id: IntermediateDataSetID, digest: str, computes: str, reason: Reason
     ) -> None:
-        """A result is not kept; whoever looks from outside sees why.
+        """A result is not kept: commands and the page show why.
 
         Args:
             dataset_id: the dataset.

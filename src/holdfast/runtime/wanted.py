@@ -23,7 +23,8 @@ class CachedComputation(Generic[Q]):
         name: what it computes, for people.
         lifetime: how long its result stays after its last use, in seconds; None: as long as the
             program runs.
-        tells_layout: its digest says how rows are dealt to tasks, where they depend on that.
+        tells_layout: its digest says how rows are partitioned among tasks, where they depend on
+            that.
         is_deferred: jobs whose answer somebody waits for read what is kept of it, and keep nothing.
         is_unasked: nobody called it: its result makes room for others that are worth more.
         why_not: why the last job that should have kept it has not.

@@ -12,7 +12,7 @@ from holdfast.plan.hashing import hash_parts
 
 
 def classes_digest(jars: str) -> str:
-    """What tells archives of classes from others; where they lie is no matter.
+    """A digest of archives of classes; where they are is no matter.
 
     Args:
         jars: their paths and URLs, one a line.

@@ -101,7 +101,7 @@ public final class PlanReader implements Function {
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
 
-    /** How archives of classes of ours are called, see `holdfast.spark.task_classes`. */
+    /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
 
     /** Versions of tables that no entry reads begin so, see `CacheEntries`. */
@@ -892,7 +892,7 @@ public final class PlanReader implements Function {
             Collections.sort(listed);
             for (int place = 0; place < listed.size(); place++) {
                 String jar = (String) listed.get(place);
-                // What our own tasks need changes no row.
+                // What Holdfast's tasks need changes no row.
                 if (jar.indexOf(OWN_JARS) < 0) {
                     jars.append('\n').append(jar);
                 }
