@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cache
 
 from holdfast.plan.determinism import is_known_aggregate
 from holdfast.plan.document import EXECUTION, EXPRESSIONS
@@ -95,6 +96,7 @@ _BLIND = re.compile(
 )
 
 
+@cache
 def of_expression(name: str, *, zoned: bool = False, worded: bool = False) -> frozenset[Observed]:
     """What an expression may see, beside its operands.
 
