@@ -264,6 +264,7 @@ def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start
     assert other.read() is None
     (recorded,) = other.catalog.search.all()
     assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
+    assert recorded.reasons == (Why.RDD.of(),)
 
 
 def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None:
@@ -417,8 +418,9 @@ def test_a_producer_that_comes_back_is_fenced_and_leaves_no_garbage(start: Start
     other.produce((3,), FOR_LONG)
     late = paused.write((9,), DATASET)
     result = paused.book.commit(claim, late, wanted=True, facts=FOR_LONG)
-    # It has its own rows, which are right, and nobody else gets them.
+    # It has its own rows, which are right, and no other program gets them.
     assert rows(result.kept) == [9, 9, 9]
+    assert [each.kind for each in result.reasons] == [Why.OVERTAKEN.name]
     paused.book.release([result])
     assert start().read() == [3, 3, 3]
     assert len(shared_names(other)) == 1
@@ -468,6 +470,17 @@ def test_what_only_this_program_gives_up_stays_for_others(start: Start) -> None:
     ana.produce((3,), dataset_id=OTHER)
     ana.book.invalidate(DIGEST)
     assert bo.read(OTHER) is None
+
+
+def test_what_is_made_of_a_catalog_s_table_is_its_user_s_and_says_so(start: Start) -> None:
+    ana = start("ana", Audience.ALL)
+    result = ana.produce(facts=replace(FOR_LONG, is_checkable=False))
+    assert result.reasons == (Why.UNCHECKABLE.of(),)
+    (recorded,) = ana.catalog.search.all()
+    assert (recorded.audience, recorded.reasons) == (Audience.USER, result.reasons)
+    (kept,) = ana.book.find().values()
+    assert kept.reasons == result.reasons
+    assert start("bob", Audience.ALL).read() is None and start("ana", Audience.ALL).read()
 
 
 def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> None:
