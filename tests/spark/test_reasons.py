@@ -205,6 +205,18 @@ def test_without_a_catalog_a_lifetime_is_said_to_end_with_the_program(
             assert Why.NO_CATALOG.of().sentence in said
 
 
+def test_a_catalog_that_cannot_be_used_is_said_to_keep_results_with_their_program(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {KEPT: str(tmp_path / "kept"), "catalog.url": "sqlite:////dev/null/catalog.db"}
+    with Environment(spark, config=config) as env:
+        hot = numbers(env).cache(lifetime="1 h")
+        hot.count()
+        hot.explain()
+        for said in (repr(env.list_cached()), repr(env.last_job_result), capsys.readouterr().out):
+            assert Why.CATALOG_FAILED.of().sentence in said
+
+
 def test_what_cannot_be_put_where_it_stays_is_said_to_end_with_the_program(
     env: Environment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
