@@ -156,6 +156,8 @@ TIMES = (
     "SELECT cast(struct(timestamp_seconds(k)) AS string) AS s FROM parquet.`{home}/timeless`",
     "SELECT cast(concat('2024-03-31 0', g, ':30') AS timestamp) AS ts "
     "FROM parquet.`{home}/timeless`",
+    "SELECT from_utc_timestamp(timestamp_seconds(k), 'Europe/Berlin') AS ts "
+    "FROM parquet.`{home}/timeless`",
     "SELECT date_trunc('DAY', timestamp_seconds(k * 3600)) AS ts FROM parquet.`{home}/timeless`",
 )
 

@@ -52,6 +52,7 @@ _BLIND_READERS = frozenset(
 )
 _AGGREGATES = EXPRESSIONS + "aggregate."
 _PYTHON = re.compile(r"Python(UDF|UDAF|UDTF)")
+_WORDS = re.compile(r"Upper|Lower|InitCap|Format(Number|String)|To(Character|Number)|Hex|Unhex")
 # What changes the case of letters, writes numbers, dates or intervals, or takes XML apart,
 # goes by the default locale, or may.
 _BLIND = re.compile(
@@ -116,7 +117,10 @@ def of_expression(name: str, *, zoned: bool = False, worded: bool = False) -> fr
     zone = frozenset({Observed.ZONE}) if zoned or _PYTHON.fullmatch(short) else _NOTHING
     if name.startswith(_AGGREGATES):
         return zone if is_known_aggregate(name) else EVERYTHING
-    return zone if _BLIND.fullmatch(short) and not worded else zone | {Observed.LOCALE}
+    if _BLIND.fullmatch(short):
+        return zone | {Observed.LOCALE} if worded else zone
+    # Some have a zone as an argument, and go by the rules that Java has for it.
+    return zone | {Observed.LOCALE} | (_NOTHING if _WORDS.fullmatch(short) else {Observed.ZONE})
 
 
 def of_class(name: str) -> frozenset[Observed]:
