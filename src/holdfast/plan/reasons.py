@@ -82,6 +82,7 @@ class Why(Enum):
     OWN_SEAL = Validity.SESSION, "its records are sealed for this program: {}"
     NO_CATALOG = Validity.SESSION, "no catalog is shared with other programs, see catalog.url"
     CATALOG_FAILED = Validity.SESSION, "the catalog couldn't be used when it was kept"
+    KEPT_ALREADY = Validity.SESSION, "another program has kept one that this one can't read"
     OVERTAKEN = Validity.SESSION, "another program took over: {}"
     NOT_PUT = Validity.SESSION, "it can't be put where it would outlive the program: {}"
 

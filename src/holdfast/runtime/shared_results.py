@@ -402,10 +402,10 @@ class SharedResults(ResultBook):
         """Shows a result to other programs; returns why they can't have it, if so."""
         is_sealed = result.kept.manifest.dataset.seal is not None
         reasons: list[Reason] = []
-        if not facts.reasons and claim is None:
-            reasons.append(Why.CATALOG_FAILED.of())
-        elif not facts.reasons and is_sealed:
+        if not facts.reasons and is_sealed:
             reasons += self._why_for_this_program(result.kept, facts)
+        if not facts.reasons and not reasons and claim is None:
+            reasons.append(Why.KEPT_ALREADY.of())
         is_offered = not facts.reasons and not reasons
         # Who opens what is sealed has the user's key, and runs what the user has written.
         with_others = facts.is_checkable and not is_sealed
@@ -441,7 +441,7 @@ class SharedResults(ResultBook):
         if published is None:
             if claim is not None:
                 self._give_up(claim)
-            return (*reasons, Why.CATALOG_FAILED.of()) if is_offered else (*reasons,)
+            return () if facts.reasons else (Why.CATALOG_FAILED.of(),)
         self._gave_way(published.evicted)
         if published.number is None:
             self._own.evict([result])
