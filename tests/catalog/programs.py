@@ -58,7 +58,7 @@ def keep(
     facts: ProductionFacts,
 ) -> KeptResult:
     """A job that keeps a result."""
-    claim = book.claim(dataset_id, digest, alone=not facts.is_valid_anywhere)
+    claim = book.claim(dataset_id, digest, alone=bool(facts.reasons))
     assert isinstance(claim, Claim), claim
     result = book.commit(claim, write(), wanted=True, facts=facts)
     book.release([result])

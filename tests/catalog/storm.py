@@ -165,7 +165,6 @@ def _produce(
             return
         time.sleep(chosen.uniform(0.0, 0.05))
         facts = ProductionFacts(
-            is_valid_anywhere=True,
             is_checkable=True,
             lifetime=chosen.choice([None, 2.0, 600.0]),
             seconds=chosen.uniform(1.0, 100.0),

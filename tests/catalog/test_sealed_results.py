@@ -17,6 +17,7 @@ from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import Audience, ProgramIdentity
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.ids import JobID
+from holdfast.plan.reasons import Why
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, ProductionFacts
@@ -27,7 +28,7 @@ from holdfast.storage.shared_directory import SHARED, SharedDirectory
 from tests.catalog.results import DATASET, STORAGE
 
 DIGEST = "d" * 64
-LASTING = ProductionFacts(is_valid_anywhere=True, is_checkable=True, seconds=1.0, lifetime=600.0)
+LASTING = ProductionFacts(is_checkable=True, seconds=1.0, lifetime=600.0)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
                 lambda kept: None,
                 lambda paths: None,
                 lambda digest: True,
-                has_common_key=lambda: has_key,
+                why_own_seal=lambda: None if has_key else "no key",
             )
             place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / SHARED))
             book = SharedResults(
@@ -106,6 +107,7 @@ def test_whoever_has_another_key_neither_reads_nor_offers_any(start: Start) -> N
     other.produce([1, 400])
     (offered, own) = other.catalog.search.all()
     assert (offered.audience, own.audience) == (Audience.USER, Audience.NOBODY)
+    assert (offered.reasons, own.reasons) == ((), (Why.OWN_SEAL.of("no key"),))
     # What it can't read is not damaged, and stays for those who can; it was used by nobody.
     assert offered.uses == 0 and start().finds()
 
@@ -127,4 +129,5 @@ def test_those_whose_records_bring_classes_along_are_for_their_program(
     assert program.finds() and not start().finds()
     (result,) = program.catalog.search.all()
     assert result.audience is Audience.NOBODY and result.lifetime is None
+    assert result.reasons == (Why.OWN_CLASSES.of(),)
     assert "Define them in a module" in caplog.text

@@ -30,6 +30,7 @@ from holdfast.catalog.schema import HOLDERS, MANIFESTS, RESULTS, USES
 from holdfast.errors import CatalogError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import Why
 from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
@@ -43,9 +44,7 @@ from tests.catalog.results import DATASET, OTHER, STORAGE, pass_time
 
 DIGEST = "d" * 64
 SOURCE = FileVersion("file:/orders.parquet", 1, 2)
-FACTS = ProductionFacts(
-    is_valid_anywhere=True, is_checkable=True, seconds=12.0, made_from=MadeFrom((SOURCE,))
-)
+FACTS = ProductionFacts(is_checkable=True, seconds=12.0, made_from=MadeFrom((SOURCE,)))
 FOR_LONG = replace(FACTS, lifetime=600.0)
 
 
@@ -261,10 +260,11 @@ def test_what_has_just_been_read_is_at_hand_for_the_next_job(start: Start) -> No
 
 def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
     ana, other = start(), start()
-    ana.produce(facts=replace(FACTS, is_valid_anywhere=False))
+    ana.produce(facts=replace(FACTS, reasons=(Why.RDD.of(),)))
     assert other.read() is None
     (recorded,) = other.catalog.search.all()
     assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
+    assert recorded.reasons == (Why.RDD.of(),)
 
 
 def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None:
@@ -418,8 +418,9 @@ def test_a_producer_that_comes_back_is_fenced_and_leaves_no_garbage(start: Start
     other.produce((3,), FOR_LONG)
     late = paused.write((9,), DATASET)
     result = paused.book.commit(claim, late, wanted=True, facts=FOR_LONG)
-    # It has its own rows, which are right, and nobody else gets them.
+    # It has its own rows, which are right, and no other program gets them.
     assert rows(result.kept) == [9, 9, 9]
+    assert [each.kind for each in result.reasons] == [Why.OVERTAKEN.name]
     paused.book.release([result])
     assert start().read() == [3, 3, 3]
     assert len(shared_names(other)) == 1
@@ -471,13 +472,24 @@ def test_what_only_this_program_gives_up_stays_for_others(start: Start) -> None:
     assert bo.read(OTHER) is None
 
 
+def test_what_is_made_of_a_catalog_s_table_is_its_user_s_and_says_so(start: Start) -> None:
+    ana = start("ana", Audience.ALL)
+    result = ana.produce(facts=replace(FOR_LONG, is_checkable=False))
+    assert result.reasons == (Why.UNCHECKABLE.of(),)
+    (recorded,) = ana.catalog.search.all()
+    assert (recorded.audience, recorded.reasons) == (Audience.USER, result.reasons)
+    (kept,) = ana.book.find().values()
+    assert kept.reasons == result.reasons
+    assert start("bob", Audience.ALL).read() is None and start("ana", Audience.ALL).read()
+
+
 def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> None:
     ana = start()
     ana.limit = 10
     claim = ana.book.claim(DATASET, DIGEST, alone=False)
     assert isinstance(claim, Claim)
     result = ana.book.commit(claim, ana.write((1,), DATASET), wanted=True, facts=FOR_LONG)
-    assert result.refusal is not None and "no room" in result.refusal
+    assert result.refusal is not None and "no room" in str(result.refusal)
     assert rows(result.kept) == [1, 1, 1]
     ana.book.release([result])
     assert not result.kept.directory.exists()

@@ -99,11 +99,10 @@ def _keep(
     lifetime: float | None,
 ) -> str | None:
     dataset_id = IntermediateDataSetID(digit * 64)
-    facts = ProductionFacts(
-        is_valid_anywhere=True, is_checkable=True, lifetime=lifetime, seconds=10.0
-    )
+    facts = ProductionFacts(is_checkable=True, lifetime=lifetime, seconds=10.0)
     write = partial(written, storage, dataset_id, [values])
-    return keep(book, dataset_id, f"d{digit}", write, facts).refusal
+    refusal = keep(book, dataset_id, f"d{digit}", write, facts).refusal
+    return None if refusal is None else str(refusal)
 
 
 def _may_find(book: ResultBook, storage: TaskExecutorStorage) -> bool:

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_runner import NotKeptError
 
 LEFT = list(range(3, 10))
@@ -62,7 +63,7 @@ def test_what_is_not_kept_is_not_overwritten(
     hot = table.cache()
 
     def produce(*arguments: object) -> None:
-        raise NotKeptError("the disk is full")
+        raise NotKeptError(Why.FAILED.of("the disk is full"))
 
     monkeypatch.setattr(env._master._runner, "produce", produce)
     with pytest.raises(AnalysisException, match="UNSUPPORTED_OVERWRITE"):

@@ -307,7 +307,7 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "random": (
         lambda sales: sales.select("v", F.rand().alias("r")).groupBy("v").agg(F.max("r")),
         "Aggregate over sales\n"
-        "  in doubt: the rows of Project depend on how rows are dealt to tasks",
+        "  in doubt: there is Rand, which depends on how rows are partitioned among tasks",
     ),
     "time": (
         lambda sales: sales.select("v", F.current_timestamp().alias("t")).distinct(),
@@ -322,7 +322,7 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
         lambda sales: sales.join(
             sales.sparkSession.sparkContext.parallelize([(1,)]).toDF(["v"]), "v"
         ),
-        "Join over sales, rows in memory\n  in doubt: LogicalRDD is known in this session alone",
+        "Join over sales, rows in memory\n  in doubt: there is an RDD, which no other program has",
     ),
     "pairs": (
         lambda sales: sales.alias("a").join(
@@ -333,7 +333,7 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "first": (
         lambda sales: sales.groupBy("v").agg(F.first("id")),
         "Aggregate over sales\n"
-        "  in doubt: the rows of Aggregate depend on how rows are dealt to tasks",
+        "  in doubt: there is First, which depends on how rows are partitioned among tasks",
     ),
 }
 

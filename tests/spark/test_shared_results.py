@@ -162,15 +162,15 @@ def test_other_settings_are_another_result(start: Start, orders: Path, spark: Sp
     asked(by_key(first, orders).cache(lifetime="1 h"))
     first.close()
     later = start()
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
     try:
         asked(by_key(later, orders).cache())
         assert outcomes(later) == PRODUCED
-        setting = "under other settings: spark.sql.session.timeZone is 'Asia/Tokyo' and was "
+        setting = "under other settings: spark.sql.mapKeyDedupPolicy is 'LAST_WIN' and was not set"
         assert setting in shown(later)
         later.invalidate_all()
     finally:
-        spark.conf.unset("spark.sql.session.timeZone")
+        spark.conf.unset("spark.sql.mapKeyDedupPolicy")
     asked(by_key(later, orders))
     assert outcomes(later) == READ
 
@@ -224,24 +224,6 @@ def test_programs_with_another_java_or_other_classes_share_nothing(
     later = start()
     assert asked(by_key(later, orders)) == rows
     assert outcomes(later) == READ
-
-
-@pytest.mark.parametrize(
-    "options", ["-Duser.language=tr", "-Duser.timezone=Asia/Tokyo", "-Dfile.encoding=ISO-8859-1"]
-)
-def test_the_environment_is_another_one_with_other_options_of_java(
-    spark: SparkSession, options: str
-) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    properties = jvm.java.lang.System.getProperties()
-    name, value = options.removeprefix("-D").split("=")
-    before, known = properties.getProperty(name), program_environment(spark)
-    properties.setProperty(name, value)
-    try:
-        assert program_environment(spark) != known
-    finally:
-        properties.setProperty(name, before)
-    assert program_environment(spark) == known
 
 
 def test_an_rdd_is_its_session_s_alone(start: Start, spark: SparkSession) -> None:

@@ -199,6 +199,8 @@ def test_a_catalog_s_table_over_a_file_that_changed_without_a_refresh(
             [record] = caplog.records
             assert str(source) in record.getMessage()
             assert "REFRESH TABLE" in record.getMessage()
+    (listed,) = env.list_cached()
+    assert "REFRESH TABLE" in (listed.not_kept_by_holdfast or "")
     env.spark.sql(f"REFRESH TABLE {csv_table}")
     caplog.clear()
     refreshed = env.table(csv_table).cache()

@@ -21,6 +21,7 @@ from holdfast import Environment
 from holdfast.graph.plan_cuts import MIB
 from holdfast.graph.task_sizes import PlanEffort
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.spark.recovery.task_dealing import TaskDealing, task_dealing
 from holdfast.spark.session_settings import session_inputs
 
@@ -190,6 +191,6 @@ def test_what_is_seen_of_the_tasks_stays() -> None:
     assert dealing.of_vertex(node()) == dealing.settings
     assert dealing.of_kept(node()) == dealing.of_answer(node(), written=True) == files
     assert replace(dealing, shows=True).of_answer(node(), written=True) == {}
-    for told in (node(layout_sensitive=True), node(doubts=("rand",))):
+    for told in (node(layout_sensitive=True), node(doubts=(Why.RANDOM.of("Uuid"),))):
         assert not dealing.of_vertex(told) and not dealing.of_kept(told)
         assert not dealing.of_answer(told, written=False)

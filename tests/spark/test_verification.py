@@ -263,6 +263,8 @@ def test_other_rows_are_dropped_and_the_user_gets_those_that_are_computed(
     assert hot.cache().collect() == expected
     assert outcomes(env) == COMPUTED
     assert (warnings(log), losses(env)) == ([], ())
+    (listed,) = env.list_cached()
+    assert "had other rows than its plan" in (listed.not_kept_by_holdfast or "")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,6 @@ DATASET = IntermediateDataSetID("1" * 64)
 DIGEST = "d" * 64
 LIFETIME = 600.0
 FACTS = ProductionFacts(
-    is_valid_anywhere=True,
     is_checkable=True,
     seconds=12.0,
     made_from=MadeFrom((FileVersion("file:/orders.parquet", 1, 2),)),

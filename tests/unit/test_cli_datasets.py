@@ -174,6 +174,7 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
         "last_used": None,
         "uses": None,
         "saved_seconds": None,
+        "reasons": None,
         "places": [place],
     }
     # Spark leaves no file of a partition without rows.

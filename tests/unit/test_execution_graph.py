@@ -8,6 +8,7 @@ from holdfast.eventstore.events import ExecutionJobVertexInitialized
 from holdfast.graph.job_graph import JobGraph, JobVertex, ResultPartitionType
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.runtime.execution_events import (
     DataSetLost,
     ExecutionEvent,
@@ -209,7 +210,7 @@ def test_what_was_not_lost_stays_as_it_is_over_a_resubmission(execution: Executi
     told(
         execution,
         VertexRecovered(ONE, kept(ONE)),
-        VertexEnded(TWO, VertexOutcome.NOT_KEPT, "the disk is full"),
+        VertexEnded(TWO, VertexOutcome.NOT_KEPT, Why.FAILED.of("the disk is full")),
     )
     again = job(ONE, TWO)
     execution.attach(again)
@@ -224,7 +225,7 @@ def test_a_vertex_that_ended_tells_why(execution: ExecutionGraph) -> None:
     told(
         execution,
         VertexProduced(ONE, kept(ONE)),
-        VertexEnded(ONE, VertexOutcome.NOT_KEPT, "the disk is full"),
+        VertexEnded(ONE, VertexOutcome.NOT_KEPT, Why.FAILED.of("the disk is full")),
     )
     vertex = vertex_of(execution, ONE)
     assert (vertex.outcome, vertex.reason) == (VertexOutcome.NOT_KEPT, "the disk is full")

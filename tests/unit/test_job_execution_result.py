@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.api.job_execution_result import JobExecutionResult
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.plan.reasons import Why
 from holdfast.runtime.execution_graph import ArchivedExecutionGraph, ExecutionVertex
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
@@ -87,11 +88,14 @@ def test_losses_reasons_and_incomplete_datasets_are_told() -> None:
         RESULT,
         losses=("1a1a: partition 2 is gone",),
         persistent_result_partitions=BlockingPersistentResultPartitionMeta({}, frozenset({ONE})),
-        vertices=(replace(vertex("Sort", ONE), reason="the disk is full"), vertex("count")),
+        vertices=(
+            replace(vertex("Sort", ONE), reasons=(Why.FAILED.of("the disk is full"),)),
+            vertex("count"),
+        ),
     )
     for text in (repr(result), " ".join(Cells(result._repr_html_()).texts)):
         assert "lost and recomputed: 1a1a: partition 2 is gone" in text
-        assert "Sort: the disk is full" in text
+        assert "Sort: not kept: the disk is full" in text
         assert "locations incomplete: 1a1a1a1a1a1a" in text
 
 
@@ -101,7 +105,7 @@ def test_no_text_gets_out_of_its_cell(text: str) -> None:
         RESULT,
         name=text,
         losses=(text,),
-        vertices=(replace(vertex(text, ONE), reason=text), vertex(text)),
+        vertices=(replace(vertex(text, ONE), reasons=(Why.FAILED.of(text),)), vertex(text)),
     )
     shown = result._repr_html_()
     assert EVIL not in shown

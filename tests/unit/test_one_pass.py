@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.graph.one_pass import one_pass_node
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.traits import Trait
 
 _handles = itertools.count()
@@ -23,7 +24,7 @@ def node(
     ordered: bool = False,
     layout_sensitive: bool = False,
     replaceable: bool = True,
-    doubts: tuple[str, ...] = (),
+    doubts: tuple[Reason, ...] = (),
     traits: frozenset[Trait] = frozenset(),
 ) -> CanonicalNode:
     handle = next(_handles)
@@ -98,7 +99,9 @@ def test_what_is_part_of_another_kept_node_is_not_looked_for() -> None:
     assert found(node("Filter", outer), "outer") is None
 
 
-@pytest.mark.parametrize("below", [kept(layout_sensitive=True), kept(doubts=("it draws",))])
+@pytest.mark.parametrize(
+    "below", [kept(layout_sensitive=True), kept(doubts=(Why.RANDOM.of("Uuid"),))]
+)
 def test_rows_that_another_run_has_otherwise_are_kept_first(below: CanonicalNode) -> None:
     assert found(node("Aggregate", below)) is None
 

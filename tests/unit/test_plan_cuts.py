@@ -16,6 +16,7 @@ from holdfast.graph.plan_cuts import (
     is_worth_retaining,
 )
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.validity import Validity
 
 
@@ -82,7 +83,9 @@ def test_a_plan_that_does_little_is_not_cut() -> None:
     assert plan.cuts(plan.node("answer", join)) == []
 
 
-def below_a_shuffle(operator: str, *, doubts: tuple[str, ...] = ()) -> tuple[Plan, CanonicalNode]:
+def below_a_shuffle(
+    operator: str, *, doubts: tuple[Reason, ...] = ()
+) -> tuple[Plan, CanonicalNode]:
     """A plan that leaves little of its files before it shuffles them."""
     plan = Plan()
     some = plan.node("filter", plan.node("files", size=1000, work=1000), size=2)
@@ -107,7 +110,7 @@ def test_a_reader_that_gives_what_it_is_asked_for_stays_below_what_asks_it() -> 
 def test_what_the_files_of_a_kept_shuffle_hold_is_not_kept_beside_them() -> None:
     plan, root = below_a_shuffle("join")
     assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == []
-    plan, root = below_a_shuffle("join", doubts=("so that no shuffle is kept",))
+    plan, root = below_a_shuffle("join", doubts=(Why.RANDOM.of("Uuid"),))
     assert plan.cuts(root, CutLimits(keeps_shuffles=True)) == ["filter"]
     little = CutLimits(keeps_shuffles=True, least_retained=10_000 * MIB)
     plan, root = below_a_shuffle("join")
@@ -156,7 +159,7 @@ def test_a_part_that_stands_twice_is_one_cut() -> None:
         {"replaceable": False},
         {"reach": 1},
         {"layout_sensitive": True},
-        {"doubts": ("who knows",)},
+        {"doubts": (Why.RANDOM.of("Uuid"),)},
     ],
     ids=lambda why: next(iter(why)),
 )
@@ -168,7 +171,7 @@ def test_what_can_not_be_read_instead_is_not_kept(why: dict[str, object]) -> Non
 
 def test_what_lasts_no_longer_than_the_application_is_not_kept() -> None:
     plan = Plan()
-    rdd = replace(plan.node("rdd", size=1000, work=1000), of_session=True)
+    rdd = replace(plan.node("rdd", size=1000, work=1000), of_session=(Why.RDD.of(),))
     group = plan.node("group", rdd, work=1000, shuffles=True)
     assert plan.cuts(finished(plan, group)) == []
 
@@ -187,9 +190,9 @@ def plans(draw: st.DrawFn) -> tuple[Plan, CanonicalNode]:
             shuffles=draw(st.booleans()),
         )
         if draw(st.booleans()):
-            made = replace(made, doubts=("a doubt",))
+            made = replace(made, doubts=(Why.RANDOM.of("Uuid"),))
         if draw(st.sampled_from([True, False, False, False])):
-            made = replace(made, of_session=True)
+            made = replace(made, of_session=(Why.RDD.of(),))
         trees.append(made)
     return plan, trees[-1]
 

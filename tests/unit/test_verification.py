@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.runtime.verification import Comparison, Verification, adds_up, why_unverifiable
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, Manifest
 
@@ -54,7 +55,7 @@ def test_a_comparison_differs_where_rows_are_on_one_side_alone() -> None:
 def test_plans_that_give_other_rows_by_right_are_not_verified() -> None:
     leaf = node("Range")
     assert why_unverifiable(node("Filter", leaf), kept()) is None
-    doubtful = node("Filter", node("Project", leaf, doubts=("Uuid",)))
+    doubtful = node("Filter", node("Project", leaf, doubts=(Why.RANDOM.of("Uuid"),)))
     assert "doubts" in (why_unverifiable(doubtful, kept()) or "")
     limited = node("GlobalLimit", leaf, layout_sensitive=True)
     assert "partitioned" in (why_unverifiable(limited, kept()) or "")

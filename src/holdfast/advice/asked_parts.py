@@ -11,6 +11,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import LOGICAL, OperatorDocument
 from holdfast.plan.file_sources import all_operators
 from holdfast.plan.needed_columns import NeededColumns, joins_by_equality
+from holdfast.plan.observed import EVERYTHING
 from holdfast.plan.own_code import runs_others_code
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.size_guess import kept_part
@@ -173,7 +174,9 @@ class _Search:
         )
 
     def _of_rows(self, node: CanonicalNode) -> str:
-        return self._inputs.dataset_digest(replace(node, digest=node.rows.digest))
+        # The same rows with other columns, which may depend on more, are the same part.
+        rows = replace(node, digest=node.rows.digest, observes=EVERYTHING)
+        return self._inputs.dataset_digest(rows)
 
     def _as_template(self, node: CanonicalNode) -> CanonicalNode:
         if not self._templates:

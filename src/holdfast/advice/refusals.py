@@ -18,17 +18,10 @@ def refusal(node: CanonicalNode, runs_others_code: Callable[[int], bool]) -> str
         return "it is in a subquery for each row of what is around it"
     if not node.replaceable:
         return "the plan defines it for other parts of its own"
-    doubts = node.all_doubts()
-    if doubts:
-        return f"in doubt: there is {'; '.join(doubts)}"
-    if node.layout_sensitive:
-        *_, lowest = (each for each in node.walk() if each.layout_sensitive)
-        return f"in doubt: the rows of {lowest.operator} depend on how rows are dealt to tasks"
+    if reasons := node.reasons():
+        return f"in doubt: there is {'; '.join(map(str, reasons))}"
     if node.ordered:
         return "its rows have an order"
-    for each in node.walk():
-        if each.of_session:
-            return f"in doubt: {each.operator} is known in this session alone"
     for each in node.walk():
         if runs_others_code(each.handle):
             return f"in doubt: {each.operator} runs functions that aren't Spark's"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.text_table import as_html, as_text
+from holdfast.plan.reasons import Reason, sentences
+from holdfast.plan.validity import Validity
 
 if TYPE_CHECKING:
     from holdfast.ids import IntermediateDataSetID
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.wanted import CachedComputation
 
 _NOTHING = "Nothing is cached"
+_ALONE = (Validity.NODE, Validity.SESSION)
 _HEADINGS = (
     "cached",
     "dataset",
@@ -45,10 +48,8 @@ class CachedDataSet:
         since: when they were kept.
         hits: how many jobs have read them, the one that has produced them included.
         saved_seconds: about how much longer all but that one would have taken without.
-        matches_only_itself: the reasons why the same query written again would be another
-            computation, if any.
-        not_kept_by_holdfast: why Spark's own cache has it, or nothing has, as after a failed
-            attempt to keep it; None where Holdfast keeps it, or is going to.
+        reasons: why it is not found everywhere, or not kept, if so: each says where it is found all
+            the same, and why; its `sentence` is what is shown of it everywhere.
     """
 
     computes: str
@@ -62,8 +63,21 @@ class CachedDataSet:
     since: datetime | None
     hits: int
     saved_seconds: float
-    matches_only_itself: tuple[str, ...]
-    not_kept_by_holdfast: str | None = None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def matches_only_itself(self) -> tuple[Reason, ...]:
+        """Why no other program finds it, or not even the same query written again, if so."""
+        return tuple(each for each in self.reasons if each.where in _ALONE)
+
+    @property
+    def not_kept_by_holdfast(self) -> str | None:
+        """Why Spark's own cache has it, or nothing has, as after a failed attempt to keep it.
+
+        None where Holdfast keeps it, or is going to.
+        """
+        found = (each.text for each in self.reasons if each.where is Validity.NOWHERE)
+        return next(found, None)
 
 
 class CachedDataSets(list[CachedDataSet]):
@@ -98,15 +112,7 @@ class CachedDataSets(list[CachedDataSet]):
         return f"{len(self)} cached, {len(kept)} kept: {size:,} bytes{shown}"
 
     def _shown(self) -> tuple[str, Sequence[str], list[tuple[str, ...]], list[str]]:
-        notes = [
-            f"{each.computes}: only this very table reads it: {why}"
-            for each in self
-            for why in each.matches_only_itself
-        ] + [
-            f"{each.computes}: {each.not_kept_by_holdfast}"
-            for each in self
-            if each.not_kept_by_holdfast is not None
-        ]
+        notes = [f"{each.computes}: {said}" for each in self for said in sentences(each.reasons)]
         return self.summary(), _HEADINGS, [_cells(each) for each in self], notes
 
 
@@ -114,8 +120,7 @@ def cached_data_set(
     computation: CachedComputation[Any],
     dataset_id: IntermediateDataSetID | None,
     entry: KeptResult | None,
-    doubts: tuple[str, ...],
-    why_not: str | None = None,
+    reasons: tuple[Reason, ...],
 ) -> CachedDataSet:
     """What is listed of a computation.
 
@@ -123,12 +128,11 @@ def cached_data_set(
         computation: what is to be kept.
         dataset_id: of what is kept; None where nothing is.
         entry: the same in the book of results.
-        doubts: why the computation matches only itself, if it does.
-        why_not: why Holdfast doesn't keep it, if that is so.
+        reasons: why it is not found everywhere, or not kept, if so.
     """
     if entry is None:
         name, digest = computation.name, computation.digest
-        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, 0.0, doubts, why_not)
+        return CachedDataSet(name, digest, None, 0, 0, 0, None, (), None, 0, 0.0, reasons)
     return CachedDataSet(
         computation.name,
         computation.digest,
@@ -141,7 +145,7 @@ def cached_data_set(
         datetime.fromtimestamp(entry.since, timezone.utc),
         entry.hits,
         entry.saved_seconds,
-        doubts,
+        reasons,
     )
 
 

@@ -73,10 +73,11 @@ from holdfast.errors import (
     UnsupportedTypeError,
 )
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
-from holdfast.ids import JobID, JobVertexID
+from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.lazy_module import LazyModule
 from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Reason, Why, sentences
 from holdfast.plan.result_label import result_label
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import examine, find_matches
@@ -134,7 +135,6 @@ T = TypeVar("T")
 _NEEDED_TO_KEEP = ("holdfast.catalog.catalog", "alembic.command", "pyarrow.parquet")
 # Of past queries, what recurs is looked for in the last ones.
 _MOST_PAST = 1_000
-_NOWHERE = "a column's type can neither be kept nor be held by Spark's own cache: it is computed"
 # Queries that read the same again are measured once.
 _MOST_NEEDED = 100
 # More that is cached is not named where a plan reads nothing.
@@ -208,7 +208,7 @@ class Environment(StreamEnvironment):
         self._stream_lock = threading.RLock()
         self._made_sealing: stream_sealing.StreamSealing | None = None
         self._levels: dict[str, StorageLevel] = {}
-        self._not_kept: dict[str, tuple[CachedComputation[Query], str]] = {}
+        self._not_kept: dict[str, tuple[CachedComputation[Query], Reason]] = {}
         self._manager: CacheServiceManager[Query] = CacheServiceManager(
             lambda wanted: result_book(
                 self.configuration,
@@ -216,7 +216,7 @@ class Environment(StreamEnvironment):
                 access,
                 lambda: program_environment(plain),
                 lambda digest: wanted.find(digest) is not None,
-                lambda: self._sealing.why_not_common is None,
+                lambda: self._sealing.why_not_common,
                 wanted.is_unasked,
             )
         )
@@ -468,16 +468,30 @@ class Environment(StreamEnvironment):
         entries = self._manager.results.find()
         listed = CachedDataSets()
         for computation in self._manager.wanted.all():
-            doubts = computation.query.root.all_doubts()
             kept = [each for each in entries.items() if each[1].digest == computation.digest]
-            listed += [cached_data_set(computation, *each, doubts) for each in kept]
+            listed += [
+                cached_data_set(computation, *each, self._reasons(computation.query.root, each[1]))
+                for each in kept
+            ]
             if not kept:
-                listed.append(cached_data_set(computation, None, None, doubts, computation.why_not))
+                reasons = self._reasons(computation.query.root)
+                listed.append(cached_data_set(computation, None, None, reasons))
         for computation, why in list(self._not_kept.values()):
             # Spark's own cache may have been emptied since.
-            if why == _NOWHERE or self._stored_by_spark.has(computation.query):
-                listed.append(cached_data_set(computation, None, None, (), why))
+            if why.kind != Why.OF_SPARK.name or self._stored_by_spark.has(computation.query):
+                listed.append(cached_data_set(computation, None, None, (why,)))
         return listed
+
+    def _reasons(self, node: CanonicalNode, entry: KeptResult | None = None) -> tuple[Reason, ...]:
+        """Why a computation is not found everywhere, or not kept."""
+        found = self._master.reasons(node)
+        if (changed := self._master.outdated(node)) is not None:
+            found += (Why.OUTDATED.of(changed),)
+        if entry is not None:
+            found += entry.reasons
+        elif (wanted := self._manager.wanted.find(node.digest)) and wanted.why_not is not None:
+            found += (wanted.why_not,)
+        return tuple(dict.fromkeys(found))
 
     def ui(self, *, port: int = 0, read_only: bool = False) -> page.Page:
         """Shows what is kept, what that has saved and what jobs have recovered, as a page.
@@ -835,6 +849,8 @@ class Environment(StreamEnvironment):
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(computation, table)
+        if self._manager.wanted.find(computation.digest) is None:
+            self._not_kept[computation.digest] = (computation, Why.DISTRUSTED.of())
         self._levels.setdefault(query.root.digest, StorageLevel.MEMORY_AND_DISK_DESER)
         return cast(CachedTable, table)
 
@@ -844,7 +860,7 @@ class Environment(StreamEnvironment):
         try:
             cached = self.cache(table, name=name)
         except UnsupportedTypeError as error:
-            return self._left_to_spark(table, level, name, f"held by Spark's own cache: {error}")
+            return self._left_to_spark(table, level, name, Why.OF_SPARK.of(error))
         except (EnvironmentClosedError, UnsupportedPlanError, UnsupportedSparkError) as error:
             if not self.is_attached:
                 raise
@@ -856,7 +872,7 @@ class Environment(StreamEnvironment):
         return cached
 
     def _left_to_spark(
-        self, table: Table, level: StorageLevel, name: str | None, why: str
+        self, table: Table, level: StorageLevel, name: str | None, why: Reason
     ) -> CachedTable:
         """Has Spark's own cache hold what can't be kept, if that can."""
         try:
@@ -867,9 +883,12 @@ class Environment(StreamEnvironment):
         if is_storable_by_spark(self._plain, table):
             table._holdfast_persisted(level)
         else:
-            why = _NOWHERE
+            why = Why.UNKEEPABLE.of()
         computation = CachedComputation(query.root.digest, query, _label(query, name))
         self._not_kept[query.root.digest] = (computation, why)
+        digest = session_inputs(self._plain).dataset_digest(query.root)
+        dataset_id = IntermediateDataSetID.from_digest(digest)
+        self._manager.results.refused(dataset_id, computation.digest, computation.name, why)
         return cast(CachedTable, table)
 
     @releasing
@@ -983,14 +1002,28 @@ class Environment(StreamEnvironment):
                     )
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
+                reasons = self._reasons(match.node, entry)
+                lines += [f"  {each}" for each in sentences(reasons)]
             lines += self._near_misses(request, found)
         lines += self._implicit.explained(
             asked,
             lambda: self.plain(table) if request is None else self._master.substituted(request),
         )
+        lines += self._not_kept_of(table)
         if len(lines) == 1:
             lines += self._why_nothing()
         return "\n".join(lines) + "\n"
+
+    def _not_kept_of(self, table: Table) -> Iterator[str]:
+        """What of a table's plan is cached, and not by Holdfast."""
+        if not self._not_kept:
+            return
+        with suppress(UnsupportedPlanError, UnsupportedSparkError):
+            nodes = self._known_plans.query(table).root.walk()
+            for digest in dict.fromkeys(node.digest for node in nodes):
+                if digest in self._not_kept:
+                    computation, why = self._not_kept[digest]
+                    yield f"not Holdfast's: {computation.name}\n  {why.sentence}"
 
     def _why_nothing(self) -> Iterator[str]:
         """Why a plan reads and keeps nothing."""

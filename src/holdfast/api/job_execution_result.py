@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.api.text_table import as_html, as_text
 from holdfast.ids import JobID
+from holdfast.plan.reasons import sentences
 from holdfast.runtime.execution_graph import ExecutionVertex
 from holdfast.runtime.job_result import JobResult
 from holdfast.runtime.partitions import BlockingPersistentResultPartitionMeta
@@ -110,8 +111,7 @@ class JobExecutionResult:
         if self.reused_exchanges:
             yield f"{self.reused_exchanges} shuffles and broadcasts of earlier queries were reused"
         for vertex in self.vertices:
-            if vertex.reason is not None:
-                yield f"{vertex.name}: {vertex.reason}"
+            yield from (f"{vertex.name}: {each}" for each in sentences(vertex.reasons))
             if vertex.kept_by is not None:
                 yield f"{vertex.name}: kept by {vertex.kept_by}"
             if vertex.taken_over is not None and vertex.partitions is not None:

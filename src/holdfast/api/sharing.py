@@ -52,7 +52,7 @@ def result_book(
     access: SourceAccess,
     environment: Callable[[], str],
     is_wanted: Callable[[str], bool],
-    has_common_key: Callable[[], bool],
+    why_own_seal: Callable[[], str | None],
     is_unasked: Callable[[str], bool] = lambda digest: False,
 ) -> ResultBook:
     """The book of what an environment keeps, shared with other programs as configured.
@@ -63,7 +63,7 @@ def result_book(
         access: which sources the user may read.
         environment: gives what digests take for granted.
         is_wanted: whether a computation is to be kept in this program.
-        has_common_key: whether the environment's streams are sealed as those of other programs.
+        why_own_seal: why the environment's streams aren't sealed as those of other programs, if so.
         is_unasked: whether nobody has asked for a computation to be kept that is kept.
     """
     url = configuration.get(CATALOG_URL)
@@ -114,7 +114,7 @@ def result_book(
         limit,
         access.unreadable,
         is_wanted,
-        has_common_key,
+        why_own_seal,
         is_unasked,
         retention,
         program.user,

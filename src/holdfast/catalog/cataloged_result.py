@@ -10,6 +10,7 @@ from holdfast.catalog.audience import Audience
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.outline import PlanStep
+from holdfast.plan.reasons import Reason
 from holdfast.storage.kept_dataset import KeptDataSet
 
 
@@ -22,6 +23,8 @@ class ResultState(Enum):
     GOING = "going"
     """Nobody finds it any more; its files are being removed."""
     GONE = "gone"
+    NOT_KEPT = "not kept"
+    """A program has tried to keep it, and failed; why is among the reasons of its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class ProducedResult:
         made_from: see there.
         retention: how long it stays, in seconds, for the next start of a program that was killed,
             and not after the end of one; None: not at all.
+        reasons: why it is not read everywhere, if it isn't.
     """
 
     dataset_id: IntermediateDataSetID
@@ -92,6 +96,7 @@ class ProducedResult:
     inputs: tuple[IntermediateDataSetID, ...] = ()
     made_from: MadeFrom = MadeFrom()
     retention: float | None = None
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def outlives(self) -> float | None:
@@ -129,6 +134,7 @@ class CatalogedResult:
         saved_seconds: what that has saved.
         last_used: when it was read last, or else published.
         why_gone: why it is not kept any more.
+        reasons: why it is, or was, not read everywhere, if so.
     """
 
     number: int
@@ -156,6 +162,7 @@ class CatalogedResult:
     saved_seconds: float
     last_used: float
     why_gone: str | None
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,11 @@ def _gone(
     """Of datasets that aren't kept any more the last result of each."""
     rows = connection.execute(
         select(RESULTS)
-        .where(RESULTS.c.dataset_id.in_(dataset_ids), RESULTS.c.storage == scope.storage)
+        .where(
+            RESULTS.c.dataset_id.in_(dataset_ids),
+            RESULTS.c.storage == scope.storage,
+            RESULTS.c.state != ResultState.NOT_KEPT.value,
+        )
         # The last one counts: one that is kept, where there is one.
         .order_by(RESULTS.c.state == ResultState.KEPT.value, RESULTS.c.number)
     )

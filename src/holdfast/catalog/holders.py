@@ -279,7 +279,7 @@ def _forget(connection: Connection, now: float) -> None:
     """Forgets what was long ago."""
     connection.execute(
         delete(RESULTS).where(
-            RESULTS.c.state == ResultState.GONE.value,
+            RESULTS.c.state.in_((ResultState.GONE.value, ResultState.NOT_KEPT.value)),
             RESULTS.c.created < now - _HISTORY_SECONDS,
         )
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, delete, select, update
 
+from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog_scope import THE_CATALOG, CatalogScope
 from holdfast.catalog.cataloged_result import (
     CatalogClaim,
@@ -20,7 +21,10 @@ from holdfast.catalog.days import Counts, count
 from holdfast.catalog.eviction import room_for
 from holdfast.catalog.recording import EVICTED, add_holder, describe, going, insert
 from holdfast.catalog.schema import RESULTS
+from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.reasons import Reason
 from holdfast.storage.column_statistics import ColumnStatistics
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, Manifest
 
 
 class CatalogPublications:
@@ -106,12 +110,55 @@ class CatalogPublications:
                     )
                 )
             describe(connection, number, produced, statistics or {})
+            self._forget_refusal(connection, produced.dataset_id)
             add_holder(connection, number, self._scope.me, None)
             if produced.outlives is not None:
                 add_holder(connection, number, THE_CATALOG, now + produced.outlives)
             kept = Counts(kept=1, kept_bytes=produced.kept.bytes, produced_seconds=produced.seconds)
             count(connection, self._scope.program.user, now, kept)
             return Published(number, evicted, produced.is_shared)
+
+    def refuse(
+        self, dataset_id: IntermediateDataSetID, digest: str, computes: str, reason: Reason
+    ) -> None:
+        """Records that a result is not kept, until it is.
+
+        Args:
+            dataset_id: the dataset.
+            digest: of the computation, without the settings it ran under.
+            computes: the computation in a few words.
+            reason: why it is not kept.
+        """
+        described = DataSetDescription(
+            dataset_id=dataset_id.hex, computes=computes, columns=(), spark_version=""
+        )
+        nothing = KeptDataSet(
+            directories=(), manifest=Manifest(created="", dataset=described, partitions=())
+        )
+        refused = ProducedResult(
+            dataset_id,
+            digest,
+            shape=digest,
+            kept=nothing,
+            is_shared=False,
+            audience=Audience.NOBODY,
+            lifetime=None,
+            seconds=0.0,
+            reasons=(reason,),
+        )
+        with self._scope.database.writing() as connection:
+            self._forget_refusal(connection, dataset_id)
+            now = self._scope.database.now(connection)
+            insert(connection, self._scope, refused, ResultState.NOT_KEPT, now)
+
+    def _forget_refusal(self, connection: Connection, dataset_id: IntermediateDataSetID) -> None:
+        connection.execute(
+            delete(RESULTS).where(
+                RESULTS.c.dataset_id == dataset_id.hex,
+                RESULTS.c.application == self._scope.me,
+                RESULTS.c.state == ResultState.NOT_KEPT.value,
+            )
+        )
 
     def restore(self, produced: ProducedResult, program: ProgramIdentity, environment: str) -> bool:
         """Records a result whose files are there, and that the catalog has lost.

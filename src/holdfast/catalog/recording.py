@@ -23,6 +23,7 @@ from holdfast.catalog.records import (
     result_in,
 )
 from holdfast.catalog.schema import HOLDERS, INPUTS, MANIFESTS, RESULTS
+from holdfast.plan.reasons import Reason
 from holdfast.storage.column_statistics import ColumnStatistics
 
 EVICTED = "evicted to make room"
@@ -106,11 +107,16 @@ def insert(
             saved_seconds=0.0,
             used=json.dumps(references(connection, produced, now)),
             last_used=now,
+            reasons=_recorded(produced.reasons),
         )
     )
     key = inserted.inserted_primary_key
     assert key is not None
     return int(key[0])
+
+
+def _recorded(reasons: Sequence[Reason]) -> str | None:
+    return json.dumps([each.recorded() for each in reasons]) if reasons else None
 
 
 def describe(

@@ -21,6 +21,7 @@ from holdfast.catalog.cataloged_result import (
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.outline import PlanStep
+from holdfast.plan.reasons import Reason
 from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -54,6 +55,7 @@ def result_in(row: Row[Any]) -> CatalogedResult:
         saved_seconds=row.saved_seconds,
         last_used=used[-1] if used else row.created,
         why_gone=row.why_gone,
+        reasons=tuple(map(Reason.read, json.loads(row.reasons or "[]"))),
     )
 
 

@@ -80,6 +80,7 @@ RESULTS = Table(
     Column("shape", String(_DIGEST), nullable=False),
     Column("last_used", Float),
     Column("gone", Float),
+    Column("reasons", Text),
     Index("results_of_dataset", "dataset_id"),
     Index("results_of_shape", "shape"),
     Index("results_in_state", "state"),
@@ -94,6 +95,7 @@ RESULTS = Table(
 be read. `environment`: what a digest takes for granted, such as the version of Java: programs that
 have another one don't find the result. `shape`: what it computes, whatever versions its files have.
 `used`: when it was used, the last few times, as a JSON list. `gone`: when it was withdrawn.
+`reasons`: why it is not read everywhere, as a JSON list; null where it is.
 """
 
 MANIFESTS = Table(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.observed import EVERYTHING, Observed
+from holdfast.plan.reasons import Reason
 from holdfast.plan.rows import UNKNOWN_ROWS, Rows
 from holdfast.plan.terms import Term
 from holdfast.plan.traits import Trait
@@ -28,10 +30,11 @@ class CanonicalNode:
         ordered: the plan fixes the order of the rows.
         reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
             be run by itself.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
-        of_session: what it reads itself is known in this session alone.
+        of_session: why what it reads itself is known in this session alone, if it is.
+        partitioned: why its own rows depend on how rows are partitioned among tasks, if they do.
         files: the listed versions of the files that this node reads itself.
         of_catalog: a catalog lists them for every plan that names the table, and goes on to after
             the files have changed.
@@ -41,6 +44,7 @@ class CanonicalNode:
         scan_sensitive: which rows come out depends on which columns and conditions reach readers
             of what it is made of, and so on all that is above. What is kept of it are the rows that
             it has when it is run alone: only a `cache()` of the program asks for these.
+        observes: what of the process around it the rows may depend on; in doubt they do.
     """
 
     operator: str
@@ -53,14 +57,16 @@ class CanonicalNode:
     reach: int
     layout_sensitive: bool
     replaceable: bool = True
-    doubts: tuple[str, ...] = ()
-    of_session: bool = False
+    doubts: tuple[Reason, ...] = ()
+    of_session: tuple[Reason, ...] = ()
+    partitioned: tuple[Reason, ...] = ()
     files: tuple[FileVersion, ...] = ()
     of_catalog: bool = False
     rows: Rows = UNKNOWN_ROWS
     columns: tuple[Term, ...] = ()
     traits: frozenset[Trait] = frozenset()
     scan_sensitive: bool = False
+    observes: frozenset[Observed] = EVERYTHING
 
     def walk(self) -> Iterator[CanonicalNode]:
         """This node and everything below it, subqueries included, in pre-order."""
@@ -79,9 +85,20 @@ class CanonicalNode:
         """Every file version that the plan reads by the listing of a catalog's table."""
         return frozenset(file for node in self.walk() if node.of_catalog for file in node.files)
 
-    def all_doubts(self) -> tuple[str, ...]:
+    def all_doubts(self) -> tuple[Reason, ...]:
         """Why the plan matches only itself, if it does: each reason once."""
         return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
+
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why other programs don't have the same rows for the plan's digest, each reason once.
+
+        Empty for those alone that have the same rows anywhere.
+        """
+        nodes = list(self.walk())
+        found = [*self.all_doubts(), *(each for node in nodes for each in node.of_session)]
+        if self.layout_sensitive:
+            found += [each for node in nodes for each in node.partitioned]
+        return tuple(dict.fromkeys(found))
 
     def validity(self) -> Validity:
         """Where the plan's digest stands for the same rows."""

@@ -27,6 +27,8 @@ from holdfast.plan.expressions import (
     short,
 )
 from holdfast.plan.hashing import hash_parts
+from holdfast.plan.observed import EVERYTHING, Observed
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.rows import (
     Rows,
     as_dealt,
@@ -43,7 +45,6 @@ from holdfast.plan.rows import (
 from holdfast.plan.sources import SourceContext, canonical_source
 from holdfast.plan.terms import Canonical, Term, digests, embedded, term
 from holdfast.plan.traits import traits_of
-from holdfast.plan.validity import Validity
 
 _AGGREGATE = LOGICAL + "Aggregate"
 _DEDUPLICATE = LOGICAL + "Deduplicate"
@@ -60,7 +61,7 @@ _SOURCES = frozenset(
         EXECUTION + "datasources.LogicalRelation",
     }
 )
-_UNKNOWN = OperatorRule(output=OutputKind.DESCRIBED)
+_UNKNOWN = OperatorRule(output=OutputKind.DESCRIBED, observes=EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +178,14 @@ class _PlanPass:
             depth, definition = self.definitions[operator["f"][0]]
             node = _standing_for(definition, operator["i"], (), tuple(operator["out"]))
             # What is read, and doubted, stands with the definition, which isn't below.
+            below = list(definition.walk())
             node = replace(
                 node,
                 files=tuple(sorted(definition.source_files())),
                 of_catalog=bool(definition.catalog_files()),
                 doubts=definition.all_doubts(),
-                of_session=definition.validity() is not Validity.ANYWHERE,
+                of_session=tuple(each for one in below for each in one.of_session),
+                partitioned=tuple(each for one in below for each in one.partitioned),
             )
             return self._seen_from(node, len(self.outer) - depth)
         rule = OPERATOR_RULES.get(name, _UNKNOWN)
@@ -209,12 +212,14 @@ class _PlanPass:
             columns=columns,
             ordered=False,
             reach=0,
-            layout_sensitive=source.layout_sensitive,
+            layout_sensitive=bool(source.partitioned),
+            partitioned=source.partitioned,
             scan_sensitive=source.scan_sensitive,
             doubts=source.doubts,
             of_session=source.of_session,
             files=source.files,
             of_catalog=source.of_catalog,
+            observes=source.observes,
         )
 
     def _seen_from(self, definition: CanonicalNode, deeper: int) -> CanonicalNode:
@@ -263,7 +268,7 @@ class _OperatorPass:
         self._expressions = ExpressionCanonicalizer(
             self._scope, plan.outer, plan.nested, plan.with_.python_digest
         )
-        self._doubts: list[str] = []
+        self._doubts: list[Reason] = []
 
     def run(self) -> CanonicalNode:
         known = self._known_form()
@@ -363,7 +368,7 @@ class _OperatorPass:
 
     def _is_exact(self) -> bool:
         """Whether each value is the same however and how often the operator is run."""
-        return not self._expressions.doubts and not self._expressions.layout_sensitive
+        return not self._expressions.doubts and not self._expressions.partitioned
 
     # -- the form of all others -----------------------------------------------------------------
 
@@ -371,12 +376,12 @@ class _OperatorPass:
         content = self._arguments()
         rule, operator = self._rule, self._operator
         if rule.seed is not None and operator["f"][rule.seed] is None:
-            self._doubts.append(f"a {short(self._name)} without a seed")
+            self._doubts.append(Why.UNSEEDED.of(short(self._name)))
         if rule is _UNKNOWN:
-            self._doubts.append(f"the operator {short(self._name)}, which Holdfast doesn't know")
+            self._doubts.append(Why.UNKNOWN_OPERATOR.of(short(self._name)))
         output = self._output()
         if output is None:
-            self._doubts.append(f"the output of {short(self._name)}")
+            self._doubts.append(Why.UNREADABLE.of(f"the output of {short(self._name)}"))
             output = ()
         salt = None
         if self._doubts or self._expressions.doubts:
@@ -384,7 +389,7 @@ class _OperatorPass:
         rows = rows_over(
             [(child.rows, child.columns) for child in self._children], self._name, content, salt
         )
-        if self._is_layout_sensitive():
+        if self._partitioned():
             rows = as_dealt(rows)
         if rule.output is OutputKind.FIRST_CHILD and len(self._children) == 1:
             return rows, self._children[0].columns, output
@@ -442,15 +447,24 @@ class _OperatorPass:
         inputs = (*self._children, *self._expressions.subqueries)
         return any(node.scan_sensitive for node in inputs)
 
-    def _is_layout_sensitive(self) -> bool:
-        return self._rule.layout_sensitive or self._expressions.layout_sensitive
+    def _observes(self) -> frozenset[Observed]:
+        inputs = (*self._children, *self._expressions.subqueries)
+        own = self._rule.observes | self._expressions.observes
+        return own.union(*(node.observes for node in inputs))
+
+    def _partitioned(self) -> tuple[Reason, ...]:
+        """Why its own rows depend on how rows are partitioned among tasks, if they do."""
+        of_operator = (
+            (Why.PARTITIONED.of(short(self._name)),) if self._rule.layout_sensitive else ()
+        )
+        return (*of_operator, *self._expressions.partitioned)
 
     def _sees_partitions(self) -> bool:
         if self._doubts:
             return True
         # A limit over rows in order is of the first ones.
         ordered = self._rule.keeps_order and any(child.ordered for child in self._children)
-        return self._expressions.layout_sensitive or (self._rule.layout_sensitive and not ordered)
+        return bool(self._expressions.partitioned) or (self._rule.layout_sensitive and not ordered)
 
     def _node(
         self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
@@ -459,6 +473,7 @@ class _OperatorPass:
         subqueries = tuple(expressions.subqueries)
         is_sorted = self._name == _SORT and self._operator["f"][1] is True
         keeps_order = self._rule.keeps_order and bool(children) and children[0].ordered
+        partitioned = self._partitioned()
         return CanonicalNode(
             operator=short(self._name),
             digest=self._plan.with_.digest(rows, columns),
@@ -470,9 +485,11 @@ class _OperatorPass:
             columns=columns,
             ordered=is_sorted or keeps_order,
             reach=max([expressions.reach, *(child.reach for child in children)]),
-            layout_sensitive=self._is_layout_sensitive()
+            partitioned=partitioned,
+            layout_sensitive=bool(partitioned)
             or any(node.layout_sensitive for node in (*children, *subqueries)),
             scan_sensitive=self._is_scan_sensitive(),
+            observes=self._observes(),
             traits=traits_of(
                 self._operator,
                 observes_scan=expressions.observes_scan,
@@ -502,6 +519,7 @@ def _standing_for(
         reach=node.reach,
         layout_sensitive=node.layout_sensitive,
         scan_sensitive=node.scan_sensitive,
+        observes=node.observes,
     )
 
 

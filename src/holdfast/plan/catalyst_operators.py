@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from holdfast.plan.document import CATALYST, EXECUTION, EXPRESSIONS, LOGICAL
+from holdfast.plan.observed import Observed
 
 
 class OutputKind(Enum):
@@ -30,9 +31,10 @@ class OperatorRule:
             counts of these is in the described schema.
         transparent: the rows are the first child's, unchanged.
         keeps_order: an order that the first child's plan fixes is still there.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
         seed: the position of the argument without which every run gives other rows.
         names_unseen: what the output's columns are called is nobody's concern.
+        observes: what it sees of the process around it, beside what its expressions see.
     """
 
     output: OutputKind = OutputKind.FIRST_CHILD
@@ -44,6 +46,7 @@ class OperatorRule:
     layout_sensitive: bool = False
     seed: int | None = None
     names_unseen: bool = False
+    observes: frozenset[Observed] = frozenset()
 
 
 _TRANSPARENT = OperatorRule(transparent=True, keeps_order=True)
@@ -98,7 +101,13 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "Tail": _LIMIT,
         "Union": OperatorRule(),
         "View": _TRANSPARENT,
-        "Window": OperatorRule(OutputKind.CHILD_AND_NAMED, named=0, ignored=frozenset({4})),
+        # A frame of months or days is one in the session's time zone.
+        "Window": OperatorRule(
+            OutputKind.CHILD_AND_NAMED,
+            named=0,
+            ignored=frozenset({4}),
+            observes=frozenset({Observed.ZONE}),
+        ),
     }.items()
 } | {
     CATALYST + "analysis.SQLFunctionNode": _TRANSPARENT,

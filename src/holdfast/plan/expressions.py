@@ -21,8 +21,11 @@ from holdfast.plan.determinism import (
     never_throws,
 )
 from holdfast.plan.document import CATALYST, EXPRESSIONS, Value
+from holdfast.plan.observed import Observed, of_class, of_expression, of_type
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.terms import Canonical, Term, chained, digests, embedded, term
 from holdfast.plan.traits import OBSERVES_SCAN
+from holdfast.plan.value_digest import Undigestible
 
 if TYPE_CHECKING:
     from holdfast.plan.canonical_plan import CanonicalNode
@@ -71,6 +74,7 @@ _ALIASED_LAMBDA = EXPRESSIONS + "NamedLambdaVariable"
 _LAMBDA = EXPRESSIONS + "LambdaFunction"
 _OUTER = EXPRESSIONS + "OuterReference"
 _CAST = EXPRESSIONS + "Cast"
+_ZONE_OF_CAST = 2
 _LITERAL = EXPRESSIONS + "Literal"
 _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
@@ -96,8 +100,8 @@ _CALLED_BY_ROW = frozenset({100, 101})
 _PYTHON_FUNCTION = EXPRESSIONS + "PythonUDF"
 _KIND_OF_FUNCTION = 4
 
-PythonFunctionDigest = Callable[[str], str | None]
-"""The digest of a Python function from its base64 pickle; None where its content can't be known."""
+PythonFunctionDigest = Callable[[str], str]
+"""The digest of a Python function from its base64 pickle; `Undigestible` where none can be."""
 
 SubqueryCanonicalizer = Callable[[list[Any], tuple["Scope", ...]], "CanonicalNode"]
 
@@ -140,10 +144,11 @@ class ExpressionCanonicalizer:
     Attributes:
         doubts: why the operator's rows can't be known from its arguments, if they can't.
         subqueries: the plans inside the expressions.
-        layout_sensitive: a value depends on how rows are dealt to tasks.
+        partitioned: why a value depends on how rows are partitioned among tasks, if one does.
         reach: how many enclosing plans outwards the farthest reference leads; 0 for none.
         observes_scan: a value tells which file is being read.
         scan_sensitive: a value depends on which parts of it are used.
+        observes: what of the process around it a value may depend on.
     """
 
     def __init__(
@@ -163,12 +168,13 @@ class ExpressionCanonicalizer:
         self._volatile_seen = 0
         self._attributes_seen = 0
         self._throwing_seen = 0
-        self.doubts: list[str] = []
+        self.doubts: list[Reason] = []
         self.subqueries: list[CanonicalNode] = []
-        self.layout_sensitive = False
+        self.partitioned: list[Reason] = []
         self.reach = 0
         self.observes_scan = False
         self.scan_sensitive = False
+        self.observes: frozenset[Observed] = frozenset()
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
@@ -197,7 +203,7 @@ class ExpressionCanonicalizer:
             return (yield self._product(value))
         return self._atom(value)
 
-    def _doubt(self, reason: str) -> Term:
+    def _doubt(self, reason: Reason) -> Term:
         self.doubts.append(reason)
         return term("doubt")
 
@@ -213,17 +219,20 @@ class ExpressionCanonicalizer:
             if found is not None:
                 self.reach = max(self.reach, distance + 1)
                 return term("outer column", distance, found)
-        return self._doubt("a reference to an attribute that no input has")
+        return self._doubt(Why.UNREADABLE.of("a reference to an attribute that no input has"))
 
     def _atom(self, value: dict[str, Any]) -> Canonical:
         match value:
             case {"type": data_type}:
-                return ("type", freeze_json(data_type), value.get("collations"))
+                collations = value.get("collations")
+                self.observes |= of_type(f"{data_type} {collations}")
+                return ("type", freeze_json(data_type), collations)
             case {"number": kind, "v": text}:
                 return ("number", kind, text)
             case {"enum": kind, "v": name}:
                 return ("enum", kind, name)
             case {"class": name}:
+                self.observes |= of_class(name)
                 return ("class", name)
             case {"bytes": base64}:
                 return ("bytes", base64)
@@ -232,18 +241,21 @@ class ExpressionCanonicalizer:
             case {"metadata": metadata}:
                 return ("metadata", freeze_json(metadata))
             case {"python": pickled, "version": version}:
-                digest = self._python_digest(pickled)
-                if digest is None:
-                    return self._doubt("a Python function whose content can't be known")
+                try:
+                    digest = self._python_digest(pickled)
+                except Undigestible as error:
+                    return self._doubt(Why.PYTHON.of(error))
                 return ("python", version, digest)
             case {"plan": operators}:
                 return self._nested(operators)
             case {"id": _}:
-                return self._doubt("an expression id that something may refer to")
+                return self._doubt(
+                    Why.UNREADABLE.of("an expression id that something may refer to")
+                )
             case {"opaque": name}:
-                return self._doubt(f"a {short(name)}, whose content can't be known")
+                return self._doubt(Why.OPAQUE.of(short(name)))
             case _:
-                return self._doubt(f"an argument of the form {sorted(value)}")
+                return self._doubt(Why.UNREADABLE.of(f"an argument of the form {sorted(value)}"))
 
     def _nested(self, operators: list[Any]) -> Canonical:
         node = self._subquery(operators, (self._scope, *self._outer))
@@ -260,8 +272,9 @@ class ExpressionCanonicalizer:
             self._volatile_seen += bool(value.get("volatile"))
             return (yield self._walk(value["f"][_BODY]))
         if not name.startswith(EXPRESSIONS):
-            return self._doubt(f"the expression {short(name)}, which Holdfast doesn't know")
+            return self._doubt(Why.UNKNOWN_EXPRESSION.of(short(name)))
         self._check_name(name)
+        self.observes |= of_expression(name, zoned="zoned" in value, worded="worded" in value)
         if name in _READ_WHAT_IS_USED and not value["f"][_OPTIONS]:
             self.scan_sensitive = True
         volatile_before, attributes_before = self._volatile_seen, self._attributes_seen
@@ -282,27 +295,27 @@ class ExpressionCanonicalizer:
             self._note_volatile(name)
         self._volatile_seen += volatile
         if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
-            self.layout_sensitive = True
+            self.partitioned.append(Why.PARTITIONED.of(short(name)))
         return canonical
 
     def _check_name(self, name: str) -> None:
         if _READS_THE_MOMENT.fullmatch(short(name)):
-            self._doubt(f"{short(name)}, which depends on when or where it is computed")
+            self._doubt(Why.MOMENT.of(short(name)))
         if not is_known_aggregate(name):
-            self._doubt(f"the aggregate function {short(name)}, which Holdfast doesn't know")
+            self._doubt(Why.UNKNOWN_AGGREGATE.of(short(name)))
         if name in OBSERVES_SCAN:
             self.observes_scan = True
 
     def _note_volatile(self, name: str) -> None:
         # A seed that stands in the plan fixes the values, as far as the layout does.
         if name in _SEEDED:
-            self.layout_sensitive = True
+            self.partitioned.append(Why.PARTITIONED.of(short(name)))
         else:
-            self._doubt(f"{short(name)}, which is not deterministic")
+            self._doubt(Why.RANDOM.of(short(name)))
 
     def _plain_product(self, name: str, fields: list[Value]) -> Walk[Canonical]:
         if fields and not name.startswith(_PRODUCTS):
-            return self._doubt(f"a {short(name)}, which Holdfast doesn't know")
+            return self._doubt(Why.OPAQUE.of(short(name)))
         parts = []
         for each in fields:
             parts.append(embedded((yield self._walk(each))))
@@ -327,6 +340,8 @@ class ExpressionCanonicalizer:
         if name == _BETWEEN:
             # Its other arguments are what the query says; the last one is what Spark computes.
             return self._as_term((yield self._walk(fields[3])))
+        if name == _CAST and not value.get("zoned"):
+            fields = [*fields[:_ZONE_OF_CAST], *fields[_ZONE_OF_CAST + 1 :]]
         if name in _PYTHON_CALLS:
             fields = fields[1:]  # The name of the function is not observable.
         if name in _OWN_IDS:
@@ -349,7 +364,9 @@ class ExpressionCanonicalizer:
             found = self._outer_attribute(reference["a"])
             self._throwing_seen += found.throws
             return found
-        return self._doubt("an outer reference to something other than an attribute")
+        return self._doubt(
+            Why.UNREADABLE.of("an outer reference to something other than an attribute")
+        )
 
     def _lambda(self, fields: list[Value]) -> Walk[Term]:
         function, variables, hidden = fields
@@ -357,7 +374,9 @@ class ExpressionCanonicalizer:
             variable["f"][3]["id"] for variable in variables if variable.get("c") == _ALIASED_LAMBDA
         ]
         if len(bound) != len(variables):
-            return self._doubt("a lambda function over something other than variables")
+            return self._doubt(
+                Why.UNREADABLE.of("a lambda function over something other than variables")
+            )
         self._lambda_variables.extend(bound)
         body = yield self._walk(function)
         parameters = yield self._walk(variables)
@@ -367,7 +386,7 @@ class ExpressionCanonicalizer:
     def _lambda_variable(self, variable: int, data_type: Value, nullable: Value) -> Walk[Term]:
         self._attributes_seen += 1
         if variable not in self._lambda_variables:
-            return self._doubt("a lambda variable that nothing binds")
+            return self._doubt(Why.UNREADABLE.of("a lambda variable that nothing binds"))
         place = self._lambda_variables[::-1].index(variable)
         return term("lambda variable", place, (yield self._walk(data_type)), nullable)
 
@@ -375,7 +394,9 @@ class ExpressionCanonicalizer:
         child, definitions = fields
         ids = [_common_id(each["f"][1]) for each in definitions if each["c"] == _COMMON_DEFINITION]
         if len(ids) != len(definitions):
-            return self._doubt("common expressions of a form that Holdfast doesn't know")
+            return self._doubt(
+                Why.UNREADABLE.of("common expressions of a form that Holdfast doesn't know")
+            )
         values = []
         for definition in definitions:
             values.append(self._as_term((yield self._walk(definition["f"][0]))))
@@ -396,10 +417,14 @@ class ExpressionCanonicalizer:
             found, depth = self._common_terms[common]
             self._throwing_seen += found.throws
             if depth != len(self._lambda_variables):
-                return self._doubt("a common expression that is named in another lambda function")
+                return self._doubt(
+                    Why.UNREADABLE.of(
+                        "a common expression that is named in another lambda function"
+                    )
+                )
             return found
         if common not in self._common_expressions:
-            return self._doubt("a common expression that nothing defines")
+            return self._doubt(Why.UNREADABLE.of("a common expression that nothing defines"))
         place = self._common_expressions[::-1].index(common)
         data_type = yield self._walk(fields[1])
         return term("common expression", place, data_type, fields[2])
@@ -419,7 +444,7 @@ class ExpressionCanonicalizer:
                 return
             if not (isinstance(literal, str) and _NAMES_THE_MOMENT.fullmatch(literal)):
                 return
-        self._doubt("a cast of a text that may name the current day or time")
+        self._doubt(Why.MOMENT_IN_TEXT.of())
 
 
 def _combined(name: str, arguments: list[Canonical], *, order_counts: bool) -> Term:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
+from holdfast.plan.observed import Observed
 
 # Bumped whenever the same plan gets another digest.
-_DIGEST_VERSION = 3
+_DIGEST_VERSION = 4
 
 _SQL = "spark.sql."
+_OF_ZONE = frozenset({"time zone", _SQL + "session.timeZone"})
+_OF_JAVA = "Java's "
+_SEEN_BY = {"locale": Observed.LOCALE, "zone": Observed.ZONE, "classes": Observed.CLASSES}
 
 # Settings that no row depends on, however rows are dealt to tasks: what is shown, and a directory
 # that is another one wherever a program is started.
@@ -73,11 +77,16 @@ class SessionInputs:
         settings: everything that is set under `spark.sql.` or outside of `spark.`, and the
             settings in effect that matter most (ANSI mode, time zone, case sensitivity) whether
             set or not.
+        process: what Java has by default, "locale" and "zone", and which "classes" were added to
+            Spark's own.
+        classes: gives a digest of these, of that text; it may take long.
     """
 
     spark_version: str
     settings: Mapping[str, str]
-    _counted: dict[bool, tuple[tuple[str, str], ...]] = field(
+    process: Mapping[str, str] = field(default_factory=dict)
+    classes: Callable[[str], str] = field(default=str, repr=False, compare=False)
+    _counted: dict[object, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -85,7 +94,8 @@ class SessionInputs:
         """The identity of `node`'s rows in a session like this one.
 
         Where the rows depend on how they are dealt to tasks, every setting counts that any row can
-        depend on; elsewhere those that change results.
+        depend on; elsewhere those that change results. What else there is around them counts where
+        they may depend on it.
 
         Returns:
             64 hexadecimal digits.
@@ -98,14 +108,20 @@ class SessionInputs:
 
     def _counted_for(self, node: CanonicalNode) -> tuple[tuple[str, str], ...]:
         # A job asks for each node of its plan.
-        counted = self._counted.get(node.layout_sensitive)
+        key = node.layout_sensitive, node.observes
+        counted = self._counted.get(key)
         if counted is None:
-            counted = self._counted[node.layout_sensitive] = tuple(
-                sorted(
-                    (key, value)
-                    for key, value in self.settings.items()
-                    if not key.startswith(_OF_NO_ROW)
-                    and (node.layout_sensitive or not key.startswith(_NEUTRAL))
-                )
-            )
+            counted = self._counted[key] = tuple(sorted(self._of(*key)))
         return counted
+
+    def _of(
+        self, layout_sensitive: bool, observed: frozenset[Observed]
+    ) -> Iterator[tuple[str, str]]:
+        for key, value in self.settings.items():
+            if key.startswith(_OF_NO_ROW) or (not layout_sensitive and key.startswith(_NEUTRAL)):
+                continue
+            if key not in _OF_ZONE or Observed.ZONE in observed:
+                yield key, value
+        for key, value in self.process.items():
+            if _SEEN_BY[key] in observed:
+                yield _OF_JAVA + key, self.classes(value) if key == "classes" else value

@@ -10,6 +10,8 @@ from typing import Any
 from holdfast.plan.document import EXECUTION, OperatorDocument, Value
 from holdfast.plan.expressions import freeze_json, short
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.observed import EVERYTHING, Observed, of_reader, of_schema
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.terms import Canonical
 
 # Where files lie is in their listing; the same files may be named in several ways.
@@ -59,19 +61,21 @@ class CanonicalSource:
         content: what its rows are determined by.
         doubts: why they are not determined by `content`, if they are not.
         files: the files that are read, as they were listed.
-        layout_sensitive: the rows depend on how the files are split among tasks.
+        partitioned: why the rows depend on how the files are split among tasks, if they do.
         scan_sensitive: they depend on which columns and conditions reach the reader.
         of_catalog: they were listed for a catalog's table.
-        of_session: `content` is known in this session alone.
+        observes: what of the process around them the rows may depend on.
+        of_session: why `content` is known in this session alone, if it is.
     """
 
     content: Canonical
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Reason, ...] = ()
     files: tuple[FileVersion, ...] = ()
-    layout_sensitive: bool = False
+    partitioned: tuple[Reason, ...] = ()
     scan_sensitive: bool = False
     of_catalog: bool = False
-    of_session: bool = False
+    of_session: tuple[Reason, ...] = ()
+    observes: frozenset[Observed] = EVERYTHING
 
 
 def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
@@ -87,14 +91,14 @@ def canonical_source(operator: OperatorDocument, context: SourceContext) -> Cano
             return _inline_table(operator)
         case "LogicalRDD":
             return _rdd(operator, context.session)
-    return CanonicalSource((), (f"the source {short(operator['c'])}",))
+    return CanonicalSource((), (Why.UNREADABLE.of(f"the source {short(operator['c'])}"),))
 
 
 def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
     relation = operator["f"][0]
     if short(relation.get("c", "")) != "HadoopFsRelation":
         name = relation.get("c") or relation.get("opaque") or "relation"
-        doubt = f"a {short(name)}, whose content has no version"
+        doubt = Why.UNVERSIONED.of(short(name))
         return CanonicalSource((), (doubt,), scan_sensitive=True)
     listing, partition_schema, data_schema, buckets, file_format, options = relation["f"]
     reader = _OURS.sub("", file_format.get("opaque") or file_format.get("c"))
@@ -116,7 +120,7 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     )
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
-        doubt = f"files listed by a {short(name)}"
+        doubt = Why.LISTED_LATER.of(short(name))
         # A catalog's table of one name may be read in several ways, from before it was replaced.
         return CanonicalSource(how, (doubt,), scan_sensitive=scan_sensitive)
     files = listed_files(listing, context)
@@ -129,10 +133,20 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     return CanonicalSource(
         content,
         files=files,
-        # Of a file that can't be read to its end, what was read until then is there.
-        layout_sensitive=leaves_out or _tells_splits(operator["s"]),
+        partitioned=_of_splits(operator["s"], leaves_out=leaves_out),
         scan_sensitive=scan_sensitive,
         of_catalog=operator["f"][2] is not None,
+        observes=of_reader(reader, repr(how)),
+    )
+
+
+def _of_splits(schema: dict[str, Any], *, leaves_out: bool) -> tuple[Reason, ...]:
+    """Why rows depend on how files are split among tasks."""
+    if leaves_out:
+        # Of a file that can't be read to its end, what was read until then is there.
+        return (Why.PARTITIONED.of("what is read of corrupt files"),)
+    return (
+        (Why.PARTITIONED.of("the place of a block in its file"),) if _tells_splits(schema) else ()
     )
 
 
@@ -202,13 +216,13 @@ def _inline_table(operator: OperatorDocument) -> CanonicalSource:
     shape = ("rows", *map(freeze_json, columns))
     content = operator.get("rows")
     if content is None:
-        return CanonicalSource(shape, ("rows of types that can't be compared by value",))
-    return CanonicalSource((*shape, content))
+        return CanonicalSource(shape, (Why.INCOMPARABLE_ROWS.of(),))
+    return CanonicalSource((*shape, content), observes=of_schema(repr(shape)))
 
 
 def _rdd(operator: OperatorDocument, session: str) -> CanonicalSource:
     rdd = operator["f"][1]
     if "rdd" not in rdd:
-        return CanonicalSource((), ("an RDD without an id",))
+        return CanonicalSource((), (Why.UNREADABLE.of("an RDD without an id"),))
     content = ("rdd", session, rdd["rdd"], freeze_json(operator["s"]))
-    return CanonicalSource(content, of_session=True)
+    return CanonicalSource(content, of_session=(Why.RDD.of(),))

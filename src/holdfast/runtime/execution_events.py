@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from holdfast.eventstore.events import ExecutionJobVertexInitialized
 from holdfast.ids import IntermediateDataSetID, JobVertexID
+from holdfast.plan.reasons import Reason
 from holdfast.runtime.partitions import ResultPartitionDescriptor
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -115,7 +116,7 @@ class VertexEnded:
 
     dataset_id: IntermediateDataSetID | None
     outcome: VertexOutcome
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,12 @@ class PartitionsAvailable:
     Attributes:
         dataset_id: the dataset.
         descriptors: its partitions, by index.
+        reasons: why it is not read everywhere, if it isn't.
     """
 
     dataset_id: IntermediateDataSetID
     descriptors: tuple[ResultPartitionDescriptor, ...]
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.graph.job_graph import JobGraph
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.plan.reasons import Reason
+from holdfast.plan.validity import Validity
 from holdfast.runtime.execution_events import (
     DataSetLost,
     ExecutionEvent,
@@ -43,7 +45,7 @@ class ExecutionVertex:
         bytes: their size; None where none are kept.
         rows: how many rows they hold; None where none are kept.
         attempts: how often it was started in this job.
-        reason: why, where the outcome needs one.
+        reasons: why its result is not kept, or not read everywhere.
         kept_by: who has kept what was read, and when, where that was another program.
         missed: what other programs have kept that is like it, and why it was not read.
         recovered: how many of its partitions an earlier start of this job had finished; None where
@@ -65,7 +67,7 @@ class ExecutionVertex:
     bytes: int | None = None
     rows: int | None = None
     attempts: int = 0
-    reason: str | None = None
+    reasons: tuple[Reason, ...] = ()
     kept_by: str | None = None
     missed: str | None = None
     recovered: int | None = None
@@ -73,6 +75,12 @@ class ExecutionVertex:
     cpu_seconds: float | None = None
     taken_over: int | None = None
     saved_seconds: float | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why its result is not kept; None where it is, or there is nothing to keep."""
+        found = (each.text for each in self.reasons if each.where is Validity.NOWHERE)
+        return next(found, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +175,15 @@ class ExecutionGraph:
                 )
             case VertexEnded(dataset_id, outcome, reason):
                 known = _without_partitions(self._vertex(dataset_id, self.name))
-                self._vertices[dataset_id] = replace(known, outcome=outcome, reason=reason)
+                reasons = () if reason is None else (reason,)
+                self._vertices[dataset_id] = replace(known, outcome=outcome, reasons=reasons)
             case VertexReset(dataset_id):
                 self._reset(dataset_id)
             case TasksRecovered(tasks):
                 known = self._vertex(None, self.name)
                 self._vertices[None] = replace(known, recovered_tasks=tasks)
-            case PartitionsAvailable(dataset_id, descriptors):
-                self._available(dataset_id, descriptors)
+            case PartitionsAvailable(dataset_id, descriptors, reasons):
+                self._available(dataset_id, descriptors, reasons)
             case LocationsIncomplete(dataset_id):
                 self._incomplete.add(dataset_id)
                 self._descriptors.pop(dataset_id, None)
@@ -226,7 +235,7 @@ class ExecutionGraph:
             partitions=len(kept.manifest.partitions),
             bytes=kept.bytes,
             rows=kept.rows,
-            reason=None,
+            reasons=(),
             recovered=recovered,
             recovered_tasks=recovered_tasks,
         )
@@ -235,12 +244,14 @@ class ExecutionGraph:
         self,
         dataset_id: IntermediateDataSetID,
         descriptors: tuple[ResultPartitionDescriptor, ...],
+        reasons: tuple[Reason, ...],
     ) -> None:
         self._vertices[dataset_id] = replace(
             self._vertices[dataset_id],
             partitions=len(descriptors),
             bytes=sum(each.bytes for each in descriptors),
             rows=sum(each.rows for each in descriptors),
+            reasons=reasons,
         )
         self._descriptors[dataset_id] = descriptors
         self._incomplete.discard(dataset_id)

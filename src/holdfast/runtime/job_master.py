@@ -20,9 +20,10 @@ from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.outline import outline
+from holdfast.plan.reasons import Reason, Why, sentences
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import find_matches
-from holdfast.plan.validity import Validity
+from holdfast.plan.summary import summarize
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.execution_events import (
     DataSetLost,
@@ -379,6 +380,16 @@ class JobMaster(Generic[Q, D]):
             [asked_for(node, shapes, request.inputs) for node in parts]
         )
 
+    def reasons(self, plan: CanonicalNode) -> tuple[Reason, ...]:
+        """Why no other program finds what is kept of a plan; none where others do."""
+        wanted = self._manager.wanted.find(plan.digest)
+        return reasons_of(plan, tells_layout=wanted is not None and wanted.tells_layout)
+
+    def outdated(self, plan: CanonicalNode) -> str | None:
+        """What has changed since a catalog listed it, of what a plan reads: then it isn't kept."""
+        files = plan.catalog_files()
+        return self._changed_source(files) if files else None
+
     def reads_of(
         self, known: Mapping[str, KeptResult]
     ) -> Callable[[CanonicalNode], KeptDataSet | None]:
@@ -390,7 +401,7 @@ class JobMaster(Generic[Q, D]):
 
         def reads(node: CanonicalNode) -> KeptDataSet | None:
             entry = known.get(node.digest)
-            if entry is None or self._changed_source(node.catalog_files()) is not None:
+            if entry is None or self.outdated(node) is not None:
                 return None
             return None if self._damage(entry) is not None else entry.kept
 
@@ -428,7 +439,7 @@ class _Job(Generic[Q, D]):
         self._started = time.monotonic()
         self._attempts = 0
         self.acted = False
-        self._failed_productions: dict[IntermediateDataSetID, tuple[str, float]] = {}
+        self._failed_productions: dict[IntermediateDataSetID, tuple[Reason, float]] = {}
         self._reported = 0
         self._refused: SubstitutionRefusedError | None = None
         self._reads_unasked = False
@@ -841,9 +852,9 @@ class _Job(Generic[Q, D]):
         book = self._manager.results
         if dataset_id in self._failed_productions:
             why, _ = self._failed_productions[dataset_id]
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+            self._ended_unkept(dataset_id, why)
             return None
-        alone = not self._means_the_same_elsewhere(vertex.plan)
+        alone = bool(self._master.reasons(vertex.plan))
         claim = lease.claim(dataset_id, vertex.plan.digest, alone=alone)
         if isinstance(claim, KeptResult):
             entry = lease.acquire(dataset_id)
@@ -851,13 +862,12 @@ class _Job(Generic[Q, D]):
                 self._read(dataset_id, entry)
             return None
         if claim is None:
-            why = "another job computes it, and takes longer than is worth waiting for"
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+            self._ended_unkept(dataset_id, Why.BUSY.of())
             return None
         if not self._master._failures.may_be_tried(dataset_id):
             book.abandon(claim)
-            why = "a recent attempt to keep it failed"
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+            why = Why.FAILED_BEFORE.of()
+            self._ended_unkept(dataset_id, why)
             return None
         return claim
 
@@ -919,9 +929,9 @@ class _Job(Generic[Q, D]):
                 self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
                 raise
             # Should the answer fail as well, its error is the one to be seen.
-            why = _first_line(error)
+            why = Why.FAILED.of(_first_line(error))
             self._failed_productions[dataset_id] = (why, time.monotonic() - started)
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+            self._ended_unkept(dataset_id, why)
         except BaseException:
             self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
             raise
@@ -942,26 +952,40 @@ class _Job(Generic[Q, D]):
         facts = self._facts(vertex.plan, dataset_id, asked, seconds, lease)
         result = lease.commit(claim, kept, wanted=wanted, facts=facts)
         self._settled.add(dataset_id)
+        if result.reasons and facts.lifetime is not None:
+            what, why = kept.manifest.dataset.computes, "; ".join(sentences(result.reasons))
+            logger.info("%s (%s) has a lifetime, but %s", dataset_id, what, why)
+        self._note_why(dataset_id, result.refusal)
         if result.refusal is not None:
-            self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, result.refusal))
+            self._ended_unkept(dataset_id, result.refusal)
             return
-        self._note_why(dataset_id, None)
-        self._publish(PartitionsAvailable(dataset_id, describe_partitions(kept)))
+        available = PartitionsAvailable(dataset_id, describe_partitions(kept), result.reasons)
+        self._publish(available)
 
     def _not_kept(self, dataset_id: IntermediateDataSetID, error: NotKeptError) -> None:
         level = logging.DEBUG if error.is_expected else logging.WARNING
         logger.log(level, "%s is not kept: %s", dataset_id, error.reason)
-        self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, error.reason))
+        self._ended_unkept(dataset_id, error.reason, is_noted=not error.is_expected)
         if error.incomplete:
             self._publish(LocationsIncomplete(dataset_id))
         if not error.is_expected:
             self._note_why(dataset_id, error.reason)
 
-    def _note_why(self, dataset_id: IntermediateDataSetID, why: str | None) -> None:
+    def _ended_unkept(
+        self, dataset_id: IntermediateDataSetID, why: Reason, *, is_noted: bool = True
+    ) -> None:
+        self._publish(VertexEnded(dataset_id, VertexOutcome.NOT_KEPT, why))
+        if is_noted:
+            root = self._master._root_of(self._queries[dataset_id])
+            wanted = self._manager.wanted.find(root.digest)
+            computes = summarize(root) if wanted is None else wanted.name
+            self._manager.results.refused(dataset_id, root.digest, computes, why)
+
+    def _note_why(self, dataset_id: IntermediateDataSetID, why: Reason | None) -> None:
         digest = self._master._root_of(self._queries[dataset_id]).digest
         wanted = self._manager.wanted.find(digest)
         if wanted is not None:
-            wanted.why_not = why and f"the last attempt to keep it failed: {why}"
+            wanted.why_not = why
 
     # -- what is kept while the answer is computed ------------------------------------------------
 
@@ -1021,7 +1045,7 @@ class _Job(Generic[Q, D]):
             # may have none of the errors that are in these.
             self._master._not_in_one_pass.add(dataset_id)
             self._failed_productions[dataset_id] = (
-                _first_line(error),
+                Why.FAILED.of(_first_line(error)),
                 time.monotonic() - started,
             )
             raise PassFailedError from error
@@ -1038,7 +1062,7 @@ class _Job(Generic[Q, D]):
             self._not_kept(claim.dataset_id, error)
         except Exception as error:
             self._master._not_in_one_pass.add(claim.dataset_id)
-            self._not_kept(claim.dataset_id, NotKeptError(_first_line(error)))
+            self._not_kept(claim.dataset_id, NotKeptError(Why.FAILED.of(_first_line(error))))
 
     def _asked_for(self, plan: CanonicalNode, dataset_id: IntermediateDataSetID) -> AskedFor | None:
         """A computation that isn't kept; None where nobody else could have kept it."""
@@ -1046,12 +1070,6 @@ class _Job(Generic[Q, D]):
             return None
         shapes = self._master._shapes_of(self._queries[dataset_id])
         return asked_for(plan, shapes, self._request.inputs)
-
-    def _means_the_same_elsewhere(self, plan: CanonicalNode) -> bool:
-        wanted = self._manager.wanted.find(plan.digest)
-        return means_the_same_elsewhere(
-            plan, tells_layout=wanted is not None and wanted.tells_layout
-        )
 
     def _facts(
         self,
@@ -1064,9 +1082,16 @@ class _Job(Generic[Q, D]):
         """What is known of a result that has taken so long to produce."""
         below = {node.digest for node in plan.walk()} - {plan.digest}
         wanted = self._manager.wanted.find(plan.digest)
+        reasons = self._master.reasons(plan)
+        if (
+            wanted is not None
+            and wanted.lifetime is not None
+            and not self._manager.results.is_shared
+        ):
+            reasons = (*reasons, Why.NO_CATALOG.of())
         return ProductionFacts(
             shape=plan.digest if asked is None else asked.shape,
-            is_valid_anywhere=self._means_the_same_elsewhere(plan),
+            reasons=reasons,
             # A catalog may let somebody read a table and not its files, or the other way round.
             is_checkable=not plan.catalog_files(),
             lifetime=None if wanted is None else wanted.lifetime,
@@ -1083,15 +1108,17 @@ class _Job(Generic[Q, D]):
             self._saved[dataset_id] = self._master._saved_by(self._request.query, entry)
             self._manager.results.saved(entry, self._saved[dataset_id])
         self._publish(VertexRead(dataset_id, computes, kept_by, self._saved[dataset_id]))
-        self._publish(PartitionsAvailable(dataset_id, describe_partitions(entry.kept)))
+        self._publish(
+            PartitionsAvailable(dataset_id, describe_partitions(entry.kept), entry.reasons)
+        )
 
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
-def means_the_same_elsewhere(plan: CanonicalNode, *, tells_layout: bool = False) -> bool:
-    """Whether another program would compute the same rows.
+def reasons_of(plan: CanonicalNode, *, tells_layout: bool = False) -> tuple[Reason, ...]:
+    """Why another program would not compute the same rows; none where it would.
 
     Where rows depend on how they are partitioned, another one may have another number of cores.
 
@@ -1100,12 +1127,12 @@ def means_the_same_elsewhere(plan: CanonicalNode, *, tells_layout: bool = False)
         tells_layout: that number is in its digest, as settings are. Then passes of streams are
             the same ones; what cuts rows off, or draws some, depends on more than that.
     """
-    if plan.validity() is not Validity.ANYWHERE:
-        return False
-    return not plan.layout_sensitive or (
-        tells_layout
-        and all(node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive)
-    )
+    found = plan.reasons()
+    if tells_layout and all(
+        node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive
+    ):
+        return tuple(each for each in found if each.kind != Why.PARTITIONED.name)
+    return found
 
 
 def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.reasons import Reason
 from holdfast.runtime.result_book import (
     CLAIM_NUMBERS,
     PATIENCE_SECONDS,
@@ -98,6 +99,7 @@ class KeptResults(ResultBook):
                 origin=origin,
                 seconds=0.0 if known is None else known.seconds,
                 files=frozenset() if known is None else known.files,
+                reasons=() if facts is None else facts.reasons,
             )
             if wanted:
                 self._current[claim.dataset_id] = number
@@ -137,6 +139,15 @@ class KeptResults(ResultBook):
                 self._entries[result.number] = replace(
                     known, saved_seconds=known.saved_seconds + seconds
                 )
+
+    def explained(self, result: KeptResult, reasons: tuple[Reason, ...]) -> KeptResult:
+        """Notes more reasons why a result is not read everywhere; returns it with all of them."""
+        with self._lock:
+            known = self._entries.get(result.number, result)
+            known = replace(known, reasons=(*known.reasons, *reasons))
+            if result.number in self._entries:
+                self._entries[result.number] = known
+        return known
 
     def evict(self, results: Iterable[KeptResult]) -> list[KeptResult]:
         with self._lock:

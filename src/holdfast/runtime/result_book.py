@@ -17,6 +17,8 @@ from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import Reason
+from holdfast.plan.validity import Validity
 from holdfast.storage.kept_dataset import KeptDataSet
 
 # Of who waits for what another job computes: then it is computed once more, and not kept.
@@ -66,7 +68,7 @@ class KeptResult:
         hits: how many jobs have read it.
         readers: how many jobs are reading it.
         origin: the program that has kept it, where that is another one.
-        refusal: why nobody but its producer gets it, where there was no room to keep it.
+        reasons: why it is not read everywhere, or not kept for anybody but its producer.
         seconds: how long it took to produce; 0 where that isn't known.
         files: the versions of the files that it was made from.
         saved_seconds: about how much longer the jobs of this program that have read it would have
@@ -81,10 +83,15 @@ class KeptResult:
     hits: int
     readers: int
     origin: Origin | None = None
-    refusal: str | None = None
+    reasons: tuple[Reason, ...] = ()
     seconds: float = 0.0
     files: frozenset[FileVersion] = frozenset()
     saved_seconds: float = 0.0
+
+    @property
+    def refusal(self) -> Reason | None:
+        """Why its producer alone gets it, where there was no room to keep it."""
+        return next((each for each in self.reasons if each.where is Validity.NOWHERE), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class ProductionFacts:
 
     Attributes:
         shape: the digest of what it computes, whatever versions its files have.
-        is_valid_anywhere: whether its digest stands for the same rows in any program.
+        reasons: why its digest doesn't stand for the same rows in any program, if so.
         is_checkable: whether it can be told who may read what it was made from.
         lifetime: how long it is to stay after its last use, in seconds; None: as long as this
             program does.
@@ -119,7 +126,7 @@ class ProductionFacts:
     """
 
     shape: str = ""
-    is_valid_anywhere: bool = False
+    reasons: tuple[Reason, ...] = ()
     is_checkable: bool = False
     lifetime: float | None = None
     seconds: float = 0.0
@@ -256,6 +263,18 @@ class ResultBook(ABC):
             a sentence for people, by the digest of what was asked for.
         """
         return {}
+
+    def refused(  # noqa: B027
+        self, dataset_id: IntermediateDataSetID, digest: str, computes: str, reason: Reason
+    ) -> None:
+        """A result is not kept: commands and the page show why.
+
+        Args:
+            dataset_id: the dataset.
+            digest: of its computation.
+            computes: the computation in a few words.
+            reason: why it is not kept.
+        """
 
     def note_query(self, content: bytes) -> bool:
         """Tells later programs of a query that has run; whether any can be told.

@@ -26,6 +26,7 @@ from holdfast.catalog.patience import is_worth_waiting
 from holdfast.catalog.result_record import RESULT_RECORD_NAME, ResultRecord
 from holdfast.errors import ClaimFencedError, StorageError
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.reasons import Reason, Why
 from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import (
@@ -59,7 +60,8 @@ class SharingPolicy:
         limit: how many bytes all results may have, of how many they have now; None: any number.
         unreadable: a source file that the user may not read, if any.
         is_wanted: whether a computation is to be kept in this program.
-        has_common_key: whether sealed results have the seal that all programs of the user give.
+        why_own_seal: why sealed results haven't the seal that all programs of the user give; None
+            where they have it.
         is_unasked: whether nobody has asked for that, so that its result is kept for as long as
             others aren't worth more.
         retention_seconds: how long what has no lifetime stays for the next start of this program,
@@ -71,7 +73,7 @@ class SharingPolicy:
     limit: Callable[[int], int | None]
     unreadable: Callable[[Collection[str]], str | None]
     is_wanted: Callable[[str], bool]
-    has_common_key: Callable[[], bool] = lambda: False
+    why_own_seal: Callable[[], str | None] = lambda: "the user has no key"
     is_unasked: Callable[[str], bool] = lambda digest: False
     retention_seconds: float | None = None
     user: str = ""
@@ -176,7 +178,7 @@ class SharedResults(ResultBook):
         # What was invalidated while it was produced is there for its producer alone.
         current = self._own.find([claim.dataset_id]).get(claim.dataset_id)
         if facts is not None and current is not None and current.number == result.number:
-            return replace(result, refusal=self._publish(result, facts, of_all))
+            return self._own.explained(result, self._publish(result, facts, of_all))
         if of_all is not None:
             self._give_up(of_all)
         return result
@@ -261,6 +263,14 @@ class SharedResults(ResultBook):
         found = self._catalog.ask(lambda catalog: catalog.search.near(asked), nothing)
         return {digest: why_not(*near, self._policy.unreadable) for digest, near in found.items()}
 
+    def refused(
+        self, dataset_id: IntermediateDataSetID, digest: str, computes: str, reason: Reason
+    ) -> None:
+        def refuse(catalog: Catalog) -> None:
+            catalog.publications.refuse(dataset_id, digest, computes, reason)
+
+        self._catalog.ask(refuse, None)
+
     def note_query(self, content: bytes) -> bool:
         def noted(catalog: Catalog) -> bool:
             catalog.queries.add(content)
@@ -341,7 +351,7 @@ class SharedResults(ResultBook):
         return self._own.commit(claim, kept, wanted=wanted, origin=_origin(offered))
 
     def _can_be_opened(self, kept: KeptDataSet) -> bool:
-        return kept.manifest.dataset.seal is None or self._policy.has_common_key()
+        return kept.manifest.dataset.seal is None or self._policy.why_own_seal() is None
 
     def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
         """Of all programs, too, one alone is to produce it."""
@@ -389,19 +399,24 @@ class SharedResults(ResultBook):
 
     def _publish(
         self, result: KeptResult, facts: ProductionFacts, claim: CatalogClaim | None
-    ) -> str | None:
-        """Tells others of a result; returns why it isn't kept, where there is no room for it."""
+    ) -> tuple[Reason, ...]:
+        """Shows a result to other programs; returns why they can't have it, if so."""
         is_sealed = result.kept.manifest.dataset.seal is not None
-        is_offered = claim is not None and facts.is_valid_anywhere
-        if is_offered and is_sealed:
-            is_offered = self._is_for_all_programs(result.kept, facts)
+        reasons: list[Reason] = []
+        if not facts.reasons and is_sealed:
+            reasons += self._why_for_this_program(result.kept, facts)
+        if not facts.reasons and not reasons and claim is None:
+            reasons.append(Why.KEPT_ALREADY.of())
+        is_offered = not facts.reasons and not reasons
         # Who opens what is sealed has the user's key, and runs what the user has written.
         with_others = facts.is_checkable and not is_sealed
+        if is_offered and self._policy.audience.is_beyond_user and not facts.is_checkable:
+            reasons.append(Why.UNCHECKABLE.of())
         audience = self._policy.audience if with_others else Audience.USER
         retention = self._policy.retention_seconds if is_offered else None
         stays = facts.lifetime is not None or retention is not None
         if is_offered and not stays and audience.is_beyond_user:
-            audience = self._opened_to(result.kept, audience)
+            audience = self._opened_to(result.kept, audience, reasons)
         produced = ProducedResult(
             dataset_id=result.dataset_id,
             digest=result.digest,
@@ -415,22 +430,23 @@ class SharedResults(ResultBook):
             inputs=facts.inputs,
             made_from=facts.made_from,
             retention=retention,
+            reasons=(*facts.reasons, *reasons),
         )
         try:
             published = self._catalog.ask(
-                lambda catalog: self._published_in(catalog, produced, claim), None
+                lambda catalog: self._published_in(catalog, produced, claim, reasons), None
             )
         except ClaimFencedError as error:
             logger.warning("%s is kept for this program alone: %s", result.dataset_id, error)
-            return None
+            return (*reasons, Why.OVERTAKEN.of(error))
         if published is None:
             if claim is not None:
                 self._give_up(claim)
-            return None
+            return () if facts.reasons else (Why.CATALOG_FAILED.of(),)
         self._gave_way(published.evicted)
         if published.number is None:
             self._own.evict([result])
-            return f"there is no room for its {result.kept.bytes:,} bytes"
+            return (Why.NO_ROOM.of(f"{result.kept.bytes:,}"),)
         if result.kept.name is not None:
             with self._lock:
                 self._published[result.kept.name] = published.number
@@ -438,7 +454,7 @@ class SharedResults(ResultBook):
                     self._staying.add(result.kept.name)
                 elif published.is_shared:
                     self._retained.add(published.number)
-        return None
+        return tuple(reasons)
 
     def _gives_way(self) -> list[int]:
         """What of this program's may be evicted, although it holds that: nobody asked for it.
@@ -461,11 +477,15 @@ class SharedResults(ResultBook):
             self._numbers([each.kept.name for each in gone])
             self._own.evict(gone)
 
-    def _is_for_all_programs(self, kept: KeptDataSet, facts: ProductionFacts) -> bool:
-        if not self._policy.has_common_key():
-            return False
+    def _why_for_this_program(
+        self, kept: KeptDataSet, facts: ProductionFacts
+    ) -> tuple[Reason, ...]:
+        """Why no other program can open what is sealed, if so."""
+        why = self._policy.why_own_seal()
+        if why is not None:
+            return (Why.OWN_SEAL.of(why),)
         if not kept.rows or not is_for_one_program(self._place.statistics(kept)):
-            return True
+            return ()
         if facts.lifetime is not None:
             logger.warning(
                 "%s will go with this program: its records are of classes that are pickled by "
@@ -473,10 +493,14 @@ class SharedResults(ResultBook):
                 "program imports, and not in the program itself",
                 kept.manifest.dataset.computes,
             )
-        return False
+        return (Why.OWN_CLASSES.of(),)
 
     def _published_in(
-        self, catalog: Catalog, produced: ProducedResult, claim: CatalogClaim | None
+        self,
+        catalog: Catalog,
+        produced: ProducedResult,
+        claim: CatalogClaim | None,
+        reasons: list[Reason],
     ) -> Published:
         # What makes room goes by them.
         self._write_uses(catalog)
@@ -492,6 +516,8 @@ class SharedResults(ResultBook):
                 level = logging.DEBUG if str(error) in self._said else logging.WARNING
                 self._said.add(str(error))
                 logger.log(level, "%s will go with this program: %s", produced.dataset_id, error)
+                reasons.append(Why.NOT_PUT.of(error))
+                produced = replace(produced, reasons=(*produced.reasons, reasons[-1]))
         try:
             published = catalog.publications.publish(
                 produced,
@@ -516,11 +542,12 @@ class SharedResults(ResultBook):
         remove_going(catalog, self._place, going)
         return published
 
-    def _opened_to(self, kept: KeptDataSet, audience: Audience) -> Audience:
+    def _opened_to(self, kept: KeptDataSet, audience: Audience, reasons: list[Reason]) -> Audience:
         try:
             self._place.open_up(kept, audience)
         except StorageError as error:
             logger.warning("a result is kept for its user alone: %s", error)
+            reasons.append(Why.UNOPENED.of(error))
             return Audience.USER
         return audience
 

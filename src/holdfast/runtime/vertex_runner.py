@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Reason
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.storage.kept_dataset import KeptDataSet
@@ -59,8 +60,10 @@ class NotKeptError(Exception):
         is_answered: the job computes its answer at the same time, so that nothing ran in vain.
     """
 
-    def __init__(self, reason: str, *, incomplete: bool = False, is_expected: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(
+        self, reason: Reason, *, incomplete: bool = False, is_expected: bool = False
+    ) -> None:
+        super().__init__(str(reason))
         self.reason = reason
         self.incomplete = incomplete
         self.is_expected = is_expected

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from holdfast.plan.reasons import Reason
+
 Q = TypeVar("Q")
 
 
@@ -21,10 +23,11 @@ class CachedComputation(Generic[Q]):
         name: what it computes, for people.
         lifetime: how long its result stays after its last use, in seconds; None: as long as the
             program runs.
-        tells_layout: its digest says how rows are dealt to tasks, where they depend on that.
+        tells_layout: its digest says how rows are partitioned among tasks, where they depend on
+            that.
         is_deferred: jobs whose answer somebody waits for read what is kept of it, and keep nothing.
         is_unasked: nobody called it: its result makes room for others that are worth more.
-        why_not: why it isn't kept, if a job has failed to keep it.
+        why_not: why the last job that should have kept it has not.
         handles: whoever holds a CachedTable of it.
     """
 
@@ -35,7 +38,7 @@ class CachedComputation(Generic[Q]):
     tells_layout: bool = False
     is_deferred: bool = False
     is_unasked: bool = False
-    why_not: str | None = None
+    why_not: Reason | None = None
     handles: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
 
 

@@ -14,6 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import LocationsIncompleteError, StorageError
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.runtime.execution_events import VertexProduced
 from holdfast.runtime.vertex_runner import NotKeptError, Production
 from holdfast.spark.catalyst_bridge import Query
@@ -184,9 +185,9 @@ class OnePass:
         except BaseException as error:
             self._storage.discard(self._staged)
             if isinstance(error, LocationsIncompleteError):
-                raise NotKeptError(str(error), incomplete=True) from error
+                raise NotKeptError(Why.FAILED.of(error), incomplete=True) from error
             if isinstance(error, (StorageError, LookupError)):
-                raise NotKeptError(str(error)) from error
+                raise NotKeptError(Why.FAILED.of(error)) from error
             raise
         self._production.listeners.publish(
             VertexProduced(self._production.dataset_id, kept, cpu_seconds=self._cpu_seconds)
@@ -204,12 +205,12 @@ class OnePass:
         partitions = int(self._sink.partitions())
         expected = range(partitions)
         if partitions < 0 or not set(indices).issuperset(expected):
-            raise NotKeptError("the answer did not take all of its rows", is_expected=True)
+            raise NotKeptError(Why.NOT_ALL_ROWS.of(), is_expected=True)
         if indices != [*expected]:
-            raise NotKeptError("not every task wrote its partition exactly once")
+            raise NotKeptError(Why.NOT_ONCE.of())
         for index, _, _, _, failure in receipts:
             if failure:
-                raise NotKeptError(f"partition {index} was not written: {failure}")
+                raise NotKeptError(Why.NOT_WRITTEN.of(index, failure))
         ended = max(int(line[3]) for line in receipts) / _MILLISECONDS
         self.seconds = max(0.0, ended - self._started)
         return tuple(written)

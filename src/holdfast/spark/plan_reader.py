@@ -128,7 +128,8 @@ class PlanReader:
 
         Returns:
             the digest of this; and unless that is known, what is set, what is in effect whether
-            set or not, and what this program has set for Hadoop, but for its file systems.
+            set or not, what this program has set for Hadoop, but for its file systems, and what
+            its process has by default.
         """
         digest, _, text = str(self._reader.inputs(session, " ".join(known))).partition(" ")
         return digest, json.loads(text) if text else []

@@ -1,7 +1,8 @@
 """What rows depend on beside plans and settings, and is the same for all that a program computes.
 
 Within one program nothing of it changes, so that no digest holds it. Another program may have
-another Java, another locale, or other classes of the same names.
+another Java, or other classes of the same names. What but some rows depend on is in their digests:
+see `holdfast.plan.observed`.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.plan.hashing import hash_parts
-from holdfast.spark.task_classes import is_of_tasks
+from holdfast.spark.session_settings import session_inputs
 
-# Java's default locale decides on upper and lower case, its time zone on dates without one.
-_PROPERTIES = (
-    "java.specification.version",
-    "java.vm.name",
-    "os.arch",
-    "file.encoding",
-    "user.language",
-    "user.country",
-    "user.variant",
-    "user.script",
-    "user.timezone",
+# With any of these, classes that were added may take the place of Spark's, or rewrite its plans.
+_INTERFERING = (
+    "spark.driver.userClassPathFirst",
+    "spark.executor.userClassPathFirst",
+    "spark.executor.extraClassPath",
+    "spark.plugins",
+    "spark.sql.extensions",
 )
+_PROPERTIES = ("java.specification.version", "java.vm.name", "os.arch")
 
 
 def program_environment(spark: SparkSession) -> str:
@@ -46,16 +44,18 @@ def program_environment(spark: SparkSession) -> str:
         jvm = cast(Any, spark.sparkContext._jvm)
         of_java = jvm.java.lang.System.getProperties()
         properties = tuple(str(of_java.getProperty(name)) for name in _PROPERTIES)
-        zone = str(jvm.java.util.TimeZone.getDefault().getID())
         revision = str(jvm.org.apache.spark.SparkBuildInfo.spark_revision())
-        added = str(spark.sparkContext._jsc.sc().listJars().mkString("\n"))
+        conf = cast(Any, spark.sparkContext._jsc).sc().getConf()
+        said = [str(conf.get(key, "")) for key in _INTERFERING]
         class_path = str(of_java.getProperty("java.class.path"))
     except Py4JError as error:
         raise OSError(f"the JVM can't be asked for its environment: {error}") from error
-    names = sorted(path.rpartition("/")[2] for path in added.splitlines())
-    names = [name for name in names if not is_of_tasks(name)]
+    # Where they can't, they count for those rows alone that depend on them.
+    if any(each not in ("", "false") for each in said):
+        inputs = session_inputs(spark)
+        said.append(inputs.classes(inputs.process["classes"]))
     return hash_parts(
-        spark.version, revision, properties, zone, tuple(names), tuple(sorted(_jars(class_path)))
+        spark.version, revision, properties, tuple(said), tuple(sorted(_jars(class_path)))
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import logging
 import os
 import pickle
 from typing import Any, NoReturn
@@ -12,14 +11,12 @@ from typing import Any, NoReturn
 from holdfast.plan.function_digest import Undigestible, digest_value
 from holdfast.plan.hashing import hash_parts
 
-logger = logging.getLogger(__name__)
-
 # Workers live on from task to task, with the modules that they have imported.
 _first_sources: dict[str, bytes] = {}
 _SPARKS_HASH_SEED = "0"
 
 
-def pickled_function_digest(command: str) -> str | None:
+def pickled_function_digest(command: str) -> str:
     """The digest of a Python function that stands in a plan.
 
     The bytes of a pickle differ from process to process, so it is the code that is digested.
@@ -29,19 +26,21 @@ def pickled_function_digest(command: str) -> str | None:
         command: what Spark sends to its Python workers, in base64.
 
     Returns:
-        64 hexadecimal digits; None where the function's content can't be known.
+        64 hexadecimal digits.
+
+    Raises:
+        Undigestible: when the function's content can't be known.
     """
     try:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
         return hash_parts("python", digest, os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
-    except Undigestible as doubt:
-        logger.debug("a Python function matches only itself: %s", doubt)
-    except Exception:
+    except Undigestible:
+        raise
+    except Exception as error:
         # The user's own classes may run any code while they are unpickled.
-        logger.debug("a Python function matches only itself: it can't be unpickled", exc_info=True)
-    return None
+        raise Undigestible(f"it can't be unpickled: {error!r}") from error
 
 
 class _Unpickler(pickle.Unpickler):

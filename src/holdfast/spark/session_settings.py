@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.last_used import put
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.spark.added_classes import classes_digest
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.plan_reader import PlanReader
 
@@ -54,10 +55,15 @@ _known_inputs = PerContext(_KnownInputs)
 
 
 def _session_inputs(
-    version: str, everything: dict[str, str], in_effect: dict[str, str], hadoop: dict[str, str]
+    version: str,
+    everything: dict[str, str],
+    in_effect: dict[str, str],
+    hadoop: dict[str, str],
+    process: dict[str, str],
 ) -> SessionInputs:
     of_hadoop = {_HADOOP + key: value for key, value in hadoop.items()}
-    return SessionInputs(version, _counted(everything) | in_effect | of_hadoop)
+    settings = _counted(everything) | in_effect | of_hadoop
+    return SessionInputs(version, settings, process, classes_digest)
 
 
 def of_hadoop(inputs: SessionInputs) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from holdfast.errors import LocationsIncompleteError, StorageError, UnsupportedSparkError
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.plan.substitution import Match, examine
 from holdfast.plan.terms import digests
@@ -209,7 +210,7 @@ class SparkVertexRunner:
             if error.incomplete:
                 # Tasks ran where no task executor is, as they would again.
                 raise
-            why = error.reason
+            why = str(error)
         except Exception as error:
             if not self.may_be_answered(error):
                 raise
@@ -244,7 +245,7 @@ class SparkVertexRunner:
             read = self._plan(query, query.root, production.reads, self._reader, below_root=True)
             detached = self._bridge.detached(read, session)
         except (PySparkException, Py4JError, UnsupportedSparkError) as error:
-            raise NotKeptError(reason(error)) from error
+            raise NotKeptError(Why.FAILED.of(reason(error))) from error
         plan = steps.prepared(detached)
         try:
             if plan is not detached:
@@ -252,7 +253,7 @@ class SparkVertexRunner:
                 plan = self._bridge.detached(plan, session)
             staged = steps.stage(plan, session, production.job_id, dataset_id, description)
         except (StorageError, PySparkException, Py4JError) as error:
-            raise NotKeptError(reason(error)) from error
+            raise NotKeptError(Why.FAILED.of(reason(error))) from error
         if isinstance(staged, KeptDataSet):
             return staged
         try:
@@ -268,14 +269,14 @@ class SparkVertexRunner:
         except BaseException as error:
             self._storage.discard(staged)
             if isinstance(error, LocationsIncompleteError):
-                raise NotKeptError(str(error), incomplete=True) from error
+                raise NotKeptError(Why.FAILED.of(error), incomplete=True) from error
             if isinstance(error, (StorageError, LookupError)):
-                raise NotKeptError(str(error)) from error
+                raise NotKeptError(Why.FAILED.of(error)) from error
             # Spark names the directory then too, as the writer is what asks for the rows.
             if is_of_stream_task(error):
                 raise
             if names_any(error, [staged.location]) or is_refusal(error):
-                raise NotKeptError(reason(error)) from error
+                raise NotKeptError(Why.FAILED.of(reason(error))) from error
             raise
         finally:
             if self._storage.spans_machines:
@@ -306,7 +307,7 @@ class SparkVertexRunner:
                 return None
             staged = self._storage.stage(production.job_id, production.dataset_id)
         except StorageError as error:
-            raise NotKeptError(reason(error)) from error
+            raise NotKeptError(Why.FAILED.of(reason(error))) from error
         except (PySparkException, Py4JError, UnsupportedSparkError) as error:
             logger.debug("%s is not kept in one pass: %s", production.dataset_id, reason(error))
             return None
@@ -358,7 +359,7 @@ class SparkVertexRunner:
         """Makes sure that what was read is what the digest stands for."""
         changed = self._sources.changed(root.source_files())
         if changed is not None:
-            raise NotKeptError(f"{changed} changed after it was listed")
+            raise NotKeptError(Why.SOURCE_CHANGED.of(changed))
         self._check_settings(session, inputs)
 
     def _written(
@@ -388,7 +389,7 @@ class SparkVertexRunner:
         shared = session == self._spark._jsparkSession
         now = session_inputs(self._spark)
         if now != inputs if shared else of_hadoop(now) != of_hadoop(inputs):
-            raise NotKeptError("a setting changed while the job ran")
+            raise NotKeptError(Why.SETTING_CHANGED.of())
 
     def _write(
         self, plan: Any, session: Any, description: DataSetDescription, staged: StagedDataSet
@@ -419,7 +420,7 @@ class SparkVertexRunner:
         if not self._storage.spans_machines:
             why = why_unreadable(self._spark, session, staged.location, description)
             if why is not None:
-                raise NotKeptError(why)
+                raise NotKeptError(Why.FAILED.of(why))
         layout = self._layout(plan, session, description, production)
         # A stream's partitions are those of its subtasks.
         if not self._storage.spans_machines and description.seal is None:

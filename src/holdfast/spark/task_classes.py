@@ -42,16 +42,4 @@ def ship(spark: SparkSession, name: str) -> None:
     shipped.add(name)
 
 
-def is_of_tasks(jar: str) -> bool:
-    """Whether a jar is one of these, which change no rows.
-
-    Args:
-        jar: the name of its file.
-
-    >>> is_of_tasks("holdfast-tasks-1a2b.jar"), is_of_tasks("udfs.jar")
-    (True, False)
-    """
-    return jar.startswith(_PREFIX)
-
-
 _shipped: PerContext[set[str]] = PerContext(lambda spark: set())

@@ -76,7 +76,7 @@ def uses_of(connection: Connection, number: int, most: int) -> list[Happening]:
 def _kept(connection: Connection, most: int) -> list[Happening]:
     rows = connection.execute(
         select(RESULTS)
-        .where(RESULTS.c.state != ResultState.COMING.value)
+        .where(RESULTS.c.state.not_in((ResultState.COMING.value, ResultState.NOT_KEPT.value)))
         .order_by(RESULTS.c.number.desc())
         .limit(most)
     )

@@ -55,6 +55,7 @@ class ResultFilter:
         application: which program has kept them, in 32 digits; None for any.
         unused_since: those alone that nobody has read and that were kept before that moment, in
             seconds since 1970; None for all.
+        has_reasons: those alone that are not read everywhere, or not kept.
     """
 
     text: str = ""
@@ -62,6 +63,7 @@ class ResultFilter:
     state: ResultState | None = ResultState.KEPT
     application: str | None = None
     unused_since: float | None = None
+    has_reasons: bool = False
 
     def conditions(self, dialect: str) -> list[ColumnElement[bool]]:
         """What a row of results has to fulfil.
@@ -79,6 +81,8 @@ class ResultFilter:
             found.append(RESULTS.c.application == self.application)
         if self.unused_since is not None:
             found += [RESULTS.c.uses == 0, RESULTS.c.created < self.unused_since]
+        if self.has_reasons:
+            found.append(RESULTS.c.reasons.is_not(None))
         if self.text:
             text = self.text.translate(_ESCAPED)
             columns = (RESULTS.c.name, RESULTS.c.user_name, RESULTS.c.host)

@@ -14,17 +14,26 @@ from holdfast.advice.past_query import PastQuery
 from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.storage_use import StorageUse
-from holdfast.cli.advice.recorded_queries import add_catalog_arguments, recorded_queries
+from holdfast.catalog.cataloged_result import CatalogedResult
+from holdfast.cli.advice.recorded_queries import (
+    add_catalog_arguments,
+    explained_results,
+    recorded_queries,
+    results_so_named,
+)
 from holdfast.cli.amounts import count, size
 from holdfast.cli.datasets.printable import printable
 from holdfast.cli.number_argument import number_argument
 from holdfast.cli.terminal import as_text, output, printing, show
 from holdfast.errors import CatalogError
+from holdfast.plan.reasons import sentences
 
 _FAILED = 1
 _BAD_INPUT = 2
 _SHORTEST = 4
 _SHOWN_DIGITS = 12
+_SHOWN_RESULTS = 20
+_READ_EVERYWHERE = "any program that may read it finds it"
 
 
 def add_to(commands: Any) -> None:
@@ -37,13 +46,15 @@ def add_to(commands: Any) -> None:
         "why",
         help="show what of a past query was read, kept or not kept, and why",
         description="Shows of past queries, of programs with the implicit cache, which of their "
-        "parts were read, are kept, or are not kept, each with the reason.",
+        "parts were read, are kept, or are not kept, each with the reason; and of results why they "
+        "are not read everywhere, or not kept.",
     )
     command.add_argument(
         "digest",
-        metavar="QUERY",
+        metavar="ID",
         nargs="?",
-        help="the query's digest, or at least its first four digits (default: the last query)",
+        help="the query's digest, or the result's id, or at least its first four digits (default: "
+        "the last query, and the last results that are not read everywhere)",
     )
     command.add_argument(
         "--last",
@@ -86,15 +97,44 @@ def _tell(arguments: argparse.Namespace) -> int:
             return _BAD_INPUT
         found = [ran for ran in found if ran.digest.startswith(arguments.digest.lower())]
     chosen = found[-arguments.last :]
+    results: tuple[CatalogedResult, ...] = ()
+    if arguments.digest is None:
+        results = explained_results(arguments, max(arguments.last, _SHOWN_RESULTS))
+    elif not chosen:
+        results = results_so_named(arguments, arguments.digest.lower())
     if arguments.json:
-        print(json.dumps([described(ran) for ran in chosen], indent=2))
-    if not chosen:
+        objects = [described(ran) for ran in chosen]
+        if arguments.digest is not None:
+            objects += [described_result(each) for each in results]
+        print(json.dumps(objects, indent=2))
+    if not chosen and not results:
         which = "No query" if arguments.digest is None else f"No query {arguments.digest}"
         _complain(f"{which} is on record: queries are recorded with implicit-cache.enabled")
         return _FAILED
     if not arguments.json:
         _show(chosen)
+        _show_results(results)
     return 0
+
+
+def _show_results(results: Sequence[CatalogedResult]) -> None:
+    console = output()
+    for each in results:
+        moment = datetime.fromtimestamp(each.created, timezone.utc)
+        title = f"{each.name[:_SHOWN_DIGITS]} {each.state.value} at {moment:%F %T} UTC"
+        show(console, as_text(f"{title}: {each.computes}"))
+        for said in sentences(each.reasons) or (_READ_EVERYWHERE,):
+            show(console, as_text(f"  {said}"))
+
+
+def described_result(result: CatalogedResult) -> dict[str, Any]:
+    """A result as an object of `--json`."""
+    return {
+        "result": result.name,
+        "computes": result.computes,
+        "state": result.state.value,
+        "reasons": list(sentences(result.reasons)),
+    }
 
 
 def _show(queries: Sequence[RanQuery]) -> None:

@@ -22,6 +22,8 @@ unknown. An object of `ls` has
     last_used             when a job read it last, or else when it was kept
     uses, saved_seconds   how often jobs of all programs have read it since, and what that has saved
                           them; of a program that runs, up to a few seconds ago
+    reasons               why it is not read everywhere: objects of kind, where (USER, SESSION: by
+                          its program, NODE: by the very table), text, sentence
     places                objects of host, executor (address), executor_id, directory, partitions,
                           bytes, damage
 
@@ -43,6 +45,7 @@ from typing import Any
 
 from holdfast.cli.datasets.dataset_source import Released
 from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, PartitionsPlace
+from holdfast.plan.reasons import Reason
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.storage.partition_version import modified_ns
 
@@ -71,6 +74,7 @@ def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
         "last_used": None if sharing is None else sharing.last_used.isoformat(),
         "uses": None if sharing is None else sharing.uses,
         "saved_seconds": None if sharing is None else sharing.saved_seconds,
+        "reasons": None if sharing is None else [_reason(each) for each in sharing.reasons],
         "places": [_place(place) for place in dataset.places],
     }
 
@@ -117,6 +121,15 @@ def _which(dataset: ListedDataSet) -> dict[str, Any]:
         "id": dataset.output.name,
         "dataset": dataset.output.dataset_id.hex,
         "application": None if dataset.application is None else dataset.application.hex,
+    }
+
+
+def _reason(reason: Reason) -> dict[str, str]:
+    return {
+        "kind": reason.kind,
+        "where": reason.where.name,
+        "text": reason.text,
+        "sentence": reason.sentence,
     }
 
 

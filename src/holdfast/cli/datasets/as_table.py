@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from holdfast.catalog.audience import Audience
+from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.cli.amounts import size
 from holdfast.cli.datasets.dataset_source import Released
 from holdfast.cli.datasets.listed_dataset import (
@@ -23,6 +24,7 @@ from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.cli.terminal import UNKNOWN, age, as_text, duration, plain_table, show
 from holdfast.ids import CATALOG_APPLICATION, ApplicationID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import sentences
 from holdfast.storage.kept_dataset import KeptPartition
 
 _APPLICATION_DIGITS = 8
@@ -85,8 +87,20 @@ def show_all(
     for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
         if mark:
             show(console, as_text(_MEANING[mark]))
+    for dataset in datasets:
+        for said in () if dataset.sharing is None else sentences(dataset.sharing.reasons):
+            show(console, as_text(f"{ids[dataset.output]}: {said}"))
     if directory is not None:
         show(console, as_text(f"in {directory}"))
+
+
+def show_refused(console: Console, results: Sequence[CatalogedResult], now: datetime) -> None:
+    """Shows what programs have tried to keep last, and could not."""
+    for each in results:
+        when = age(datetime.fromtimestamp(each.created, timezone.utc), now)
+        show(console, as_text(f"{each.computes} ({each.user}, {when} ago):"))
+        for said in sentences(each.reasons):
+            show(console, as_text(f"  {said}"))
 
 
 def _short(application: ApplicationID) -> str:
@@ -179,6 +193,7 @@ def _shared_facts(dataset: ListedDataSet, now: datetime) -> dict[str, str]:
     return {
         "kept by": f"{sharing.user} on {sharing.host}",
         "for": _readers(sharing),
+        **({"why": "\n".join(sentences(sharing.reasons))} if sharing.reasons else {}),
         "produced in": f"{sharing.seconds:,.1f} s, CPU time {cpu}",
         "stays": "as long as its program"
         if lifetime is None

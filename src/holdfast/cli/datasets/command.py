@@ -93,6 +93,8 @@ def _list(arguments: argparse.Namespace, source: DataSetSource) -> int:
         as_table.show_all(output(), datasets, now, directory)
     elif not found.failures:
         print(printable(f"Nothing is kept in {source.name}."))
+    if not arguments.json:
+        as_table.show_refused(output(), found.not_kept, now)
     return len(found.failures)
 
 

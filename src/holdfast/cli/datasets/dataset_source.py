@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.cataloged_result import CatalogedResult, ResultState
+from holdfast.catalog.reading.result_list import ResultFilter
 from holdfast.cli.datasets.listed_dataset import Contents, ListedDataSet, PartitionsPlace
+
+_REFUSED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +20,35 @@ class Found:
     Attributes:
         datasets: by application and output.
         failures: who could not be asked, and why, a line each.
+        not_kept: what programs have tried to keep last, and could not.
     """
 
     datasets: tuple[ListedDataSet, ...]
     failures: tuple[str, ...] = ()
+    not_kept: tuple[CatalogedResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a catalog records.
+
+    Attributes:
+        kept: the results that are kept.
+        not_kept: what programs have tried to keep last, and could not.
+    """
+
+    kept: tuple[CatalogedResult, ...] = ()
+    not_kept: tuple[CatalogedResult, ...] = ()
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Records:
+        """Those of a catalog.
+
+        Raises:
+            CatalogError: when it can't be read.
+        """
+        refused = catalog.reading.results(ResultFilter(state=ResultState.NOT_KEPT), most=_REFUSED)
+        return cls(tuple(catalog.reading.all()), refused.results)
 
 
 @dataclass(frozen=True, slots=True)

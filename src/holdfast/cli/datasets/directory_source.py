@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.cli.catalog_access import catalog_in
-from holdfast.cli.datasets.dataset_source import Found, Released
+from holdfast.cli.datasets.dataset_source import Found, Records, Released
 from holdfast.cli.datasets.errors import BadInputError
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
@@ -71,13 +71,15 @@ class DirectorySource:
             raise BadInputError(f"{self._root}: no such directory") from None
         except OSError as error:
             raise BadInputError(f"{self._root}: can't be listed: {error.strerror}") from error
-        recorded, failures = self._recorded()
+        records, failures = self._recorded()
+        recorded = {result.name: result for result in records.kept}
         running = [path for path in paths if application_of(path) is not None and is_running(path)]
         found = [
             dataset for path in running for dataset in _listed(_files(path), application_of(path))
         ]
         found += _listed(self._shared, None)
-        return Found(_once([_with_record(dataset, recorded) for dataset in found]), failures)
+        listed = _once([_with_record(dataset, recorded) for dataset in found])
+        return Found(listed, failures, records.not_kept)
 
     def contents(self, dataset: ListedDataSet) -> Contents | None:
         (place,) = dataset.places
@@ -121,15 +123,13 @@ class DirectorySource:
             if is_running(directory.parent.parent):
                 yield directory
 
-    def _recorded(self) -> tuple[dict[str, CatalogedResult], tuple[str, ...]]:
-        """What the catalog records, by the names of datasets; and why it can't be read."""
+    def _recorded(self) -> tuple[Records, tuple[str, ...]]:
+        """What the catalog records; and why it can't be read."""
         try:
             with catalog_in(self._root) as catalog:
-                if catalog is None:
-                    return {}, ()
-                return {result.name: result for result in catalog.reading.all()}, ()
+                return Records() if catalog is None else Records.of(catalog), ()
         except CatalogError as error:
-            return {}, (str(error),)
+            return Records(), (str(error),)
 
     def _sources(self, output: OutputID) -> tuple[FileVersion, ...] | None:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.cli.catalog_access import catalog_at
-from holdfast.cli.datasets.dataset_source import Found, Released
+from holdfast.cli.datasets.dataset_source import Found, Records, Released
 from holdfast.cli.datasets.listed_dataset import (
     Contents,
     DataSetState,
@@ -78,11 +78,13 @@ class ExecutorSource:
                 same = held.setdefault((report.application, report.output), [])
                 _add(same, report, replace(place, address=address))
         _fold(held)
-        recorded, unread = self._recorded()
+        records, unread = self._in_catalog(Records.of, Records())
+        recorded = {result.name: result for result in records.kept}
         found = (_together(held[key]) for key in sorted(held))
         return Found(
             tuple(_with_record(dataset, recorded) for dataset in found),
             (*failures.values(), *unread),
+            records.not_kept,
         )
 
     def contents(self, dataset: ListedDataSet) -> Contents | None:
@@ -114,12 +116,6 @@ class ExecutorSource:
         return Released(
             tuple(places[address] for address in answers), (*failures.values(), *unread)
         )
-
-    def _recorded(self) -> tuple[dict[str, CatalogedResult], tuple[str, ...]]:
-        """What the catalog records, by the names of datasets; and why it can't be read."""
-        nothing: list[CatalogedResult] = []
-        found, failures = self._in_catalog(lambda catalog: list(catalog.reading.all()), nothing)
-        return {result.name: result for result in found}, failures
 
     def _withdraw(self, name: str) -> tuple[list[int], tuple[str, ...]]:
         """No program finds the dataset any more; what it was in the catalog."""

@@ -10,6 +10,7 @@ from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.ids import ApplicationID
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import Reason
 from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
@@ -90,6 +91,7 @@ class Sharing:
         last_used: when it was read last, or else kept.
         uses: how often jobs of all programs have read it since it was kept.
         saved_seconds: how long it would have taken them to compute it.
+        reasons: why it is not read everywhere, if so.
     """
 
     user: str
@@ -102,6 +104,7 @@ class Sharing:
     last_used: datetime
     uses: int
     saved_seconds: float
+    reasons: tuple[Reason, ...] = ()
 
     @classmethod
     def of(cls, result: CatalogedResult) -> Sharing:
@@ -117,6 +120,7 @@ class Sharing:
             datetime.fromtimestamp(result.last_used, timezone.utc),
             result.uses,
             result.saved_seconds,
+            result.reasons,
         )
 
 

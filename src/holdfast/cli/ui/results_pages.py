@@ -22,10 +22,16 @@ from holdfast.cli.ui.paging import ON_A_PAGE, page_number, paged
 from holdfast.cli.ui.plan_drawing import plan_drawing
 from holdfast.cli.ui.site import Site
 from holdfast.cli.upkeep.verification import thorough_damage
+from holdfast.plan.reasons import sentences
 
 _IN_TREEMAP = 150
 _MOST_EXPORTED = 100_000
-_STATES = {"kept": ResultState.KEPT, "gone": ResultState.GONE, "all": None}
+_STATES = {
+    "kept": ResultState.KEPT,
+    "gone": ResultState.GONE,
+    "not kept": ResultState.NOT_KEPT,
+    "all": None,
+}
 _NO_RESULTS = ResultPage((), 0, 0, 0.0)
 
 
@@ -227,6 +233,7 @@ def as_row(result: CatalogedResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "saved_seconds": result.saved_seconds,
         "why_gone": result.why_gone,
+        "reasons": "; ".join(sentences(result.reasons)),
     }
 
 

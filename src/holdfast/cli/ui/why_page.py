@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
 from holdfast.advice.query_records import read
 from holdfast.advice.ran_query import RanQuery
+from holdfast.catalog.reading.result_list import ResultFilter, ResultPage, ResultSort
 from holdfast.cli.advice.why import described, outcomes, reused
 from holdfast.cli.ui.exports import exported
 from holdfast.cli.ui.site import Site
@@ -13,6 +16,14 @@ from holdfast.cli.ui.site import Site
 _QUERIES = 5_000
 _LISTED = 50
 _SHORTEST = 4
+_NO_RESULTS = ResultPage((), 0, 0, 0.0)
+
+
+def _explained(catalog: Any) -> ResultPage:
+    page: ResultPage = catalog.reading.results(
+        ResultFilter(state=None, has_reasons=True), ResultSort.CREATED, most=_LISTED
+    )
+    return page
 
 
 class WhyPage:
@@ -29,9 +40,11 @@ class WhyPage:
         """The last queries, and the one that is asked for."""
         asked = request.query.get("query", "").strip().lower()
         last, chosen = await self._site.aside(self._found, asked)
+        results = await self._site.aside(self._site.place.ask, _explained, _NO_RESULTS)
         values = {
             "asked": asked,
             "last": last,
+            "results": results.results,
             "chosen": [(each, reused(each.query), list(outcomes(each))) for each in chosen],
             "is_short": 0 < len(asked) < _SHORTEST,
         }

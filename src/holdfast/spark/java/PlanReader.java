@@ -5,17 +5,23 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TimeZone;
 import java.nio.ByteBuffer;
+import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
+import java.time.zone.ZoneRulesProvider;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -38,6 +44,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
@@ -93,6 +100,9 @@ public final class PlanReader implements Function {
 
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
+
+    /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
+    static final String OWN_JARS = "/holdfast-tasks-";
 
     /** Versions of tables that no entry reads begin so, see `CacheEntries`. */
     static final String UNFOLLOWED = "-";
@@ -210,9 +220,9 @@ public final class PlanReader implements Function {
     }
 
     /**
-     * What a session's queries depend on beside their plans: a digest, and after a blank three JSON
-     * objects, in a list: what is set, what is in effect whether set or not, and what is set for
-     * Hadoop.
+     * What a session's queries depend on beside their plans: a digest, and after a blank four JSON
+     * objects, in a list: what is set, what is in effect whether set or not, what is set for
+     * Hadoop, and what the process has by default.
      *
      * @param known digests that the caller knows already: of one of these the digest is all
      */
@@ -242,7 +252,9 @@ public final class PlanReader implements Function {
         walk.quoted(settings.sessionLocalTimeZone());
         // All sessions share it, and readers of files see it.
         Configuration shared = session.sparkContext().hadoopConfiguration();
-        walk.out.append("},").append(hadoopTexts(shared)).append(']');
+        walk.out.append("},").append(hadoopTexts(shared)).append(',');
+        walk.process(session);
+        walk.out.append(']');
         return walk.out;
     }
 
@@ -781,7 +793,28 @@ public final class PlanReader implements Function {
             if (isTotal(node)) {
                 out.append(",\"total\":true");
             }
+            if (seesZone(node)) {
+                out.append(",\"zoned\":true");
+            }
+            if (node instanceof Cast && types((Cast) node).contains("interval")) {
+                out.append(",\"worded\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
+        }
+
+        /** Whether an expression's value may be another one in another time zone. */
+        boolean seesZone(Expression node) {
+            if (!(node instanceof Cast)) {
+                return node instanceof TimeZoneAwareExpression;
+            }
+            Cast cast = (Cast) node;
+            // Of what is inside of other types Spark doesn't say it.
+            String types = types(cast);
+            return cast.needsTimeZone() || types.contains("timestamp") || types.contains("variant");
+        }
+
+        static String types(Cast cast) {
+            return cast.child().dataType().catalogString() + cast.dataType().catalogString();
         }
 
         /** Whether a cast or an arithmetic operation never throws; of others it isn't known here. */
@@ -834,6 +867,37 @@ public final class PlanReader implements Function {
                 operators(plan);
                 out.append('}');
             }
+        }
+
+        /** What the process has by default, see `holdfast.plan.observed`. */
+        void process(SparkSession session) {
+            out.append("{\"locale\":");
+            quoted(Locale.getDefault() + " " + Locale.getDefault(Locale.Category.FORMAT) + " "
+                    + Charset.defaultCharset());
+            String zone = TimeZone.getDefault().getID();
+            out.append(",\"zone\":");
+            // The rules of all zones come together.
+            quoted(zone + " " + ZoneRulesProvider.getVersions("Europe/Berlin").lastEntry().getKey());
+            out.append(",\"classes\":");
+            quoted(jars(session.sparkContext()));
+            out.append('}');
+        }
+
+        /** The archives of classes that were added, as they were given and as Spark serves them. */
+        String jars(SparkContext context) {
+            String given = context.getConf().get("spark.jars", "").replace(',', '\n');
+            StringBuilder jars = new StringBuilder(given);
+            scala.collection.Seq served = context.listJars();
+            List listed = new ArrayList(CollectionConverters.asJava(served));
+            Collections.sort(listed);
+            for (int place = 0; place < listed.size(); place++) {
+                String jar = (String) listed.get(place);
+                // What Holdfast's tasks need changes no row.
+                if (jar.indexOf(OWN_JARS) < 0) {
+                    jars.append('\n').append(jar);
+                }
+            }
+            return jars.toString();
         }
 
         void named(String kind, Object value) {

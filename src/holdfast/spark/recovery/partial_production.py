@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_runner import NotKeptError
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.recovery.split_signature import Split
@@ -35,7 +36,9 @@ def some_partitions(spark: SparkSession, split: Split, missing: Sequence[int]) -
     # A plan with broadcasts can't be asked before.
     if rows.getNumPartitions() != split.parallelism:
         raise NotKeptError(
-            f"it has {rows.getNumPartitions()} partitions, expected {split.parallelism}"
+            Why.FAILED.of(
+                f"it has {rows.getNumPartitions()} partitions, expected {split.parallelism}"
+            )
         )
     jvm: Any = spark.sparkContext._jvm
     wanted = JvmMembers.of(spark).to_seq(list(missing)).toSet()

@@ -218,7 +218,7 @@ class RecoverableJobs:
                 "job %s can't be recovered, as it would not be recognized after a restart: %s. "
                 "Name the program by the key pipeline.name",
                 request.name,
-                "; ".join(request.root.all_doubts()) or "it reads an RDD",
+                "; ".join(map(str, request.root.reasons())),
             )
             return None
         try:

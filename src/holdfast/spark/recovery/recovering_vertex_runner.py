@@ -15,6 +15,7 @@ from holdfast.errors import LocationsIncompleteError, StorageError
 from holdfast.graph.plan_cuts import CutLimits
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.reasons import Why
 from holdfast.plan.session_inputs import SessionInputs
 from holdfast.runtime.execution_events import TasksRecovered
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
@@ -115,9 +116,9 @@ class RecoveringVertexRunner:
         try:
             return self._storage.link_into(kept, self._shared_with, production.job_id)
         except LocationsIncompleteError as error:
-            raise NotKeptError(str(error), incomplete=True) from error
+            raise NotKeptError(Why.FAILED.of(error), incomplete=True) from error
         except StorageError as error:
-            raise NotKeptError(str(error)) from error
+            raise NotKeptError(Why.FAILED.of(error)) from error
 
     @contextmanager
     def watching(self, kept: Mapping[IntermediateDataSetID, KeptDataSet]) -> Iterator[None]:

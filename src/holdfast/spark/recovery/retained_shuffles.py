@@ -11,6 +11,7 @@ import itertools
 import logging
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.document import OperatorDocument, Value
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.plan.value_digest import Undigestible
 from holdfast.spark.failures import reason
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.java_classes import new_object
@@ -167,9 +169,8 @@ class RetainedShuffles:
                 path = f"/{path.partition('/')[2]}" if remote else path
                 self._job.name(path, str(each.manifest.dataset.dataset_id))
         for pickle in _functions([*operators]):
-            digest = pickled_function_digest(pickle)
-            if digest is not None:
-                self._job.function(pickle, digest)
+            with suppress(Undigestible):
+                self._job.function(pickle, pickled_function_digest(pickle))
         value = f"{self._id} {next(self._numbers)} {scope} {self._format}"
         return RetainedQuery({_KEY: value, **self._settings}, self._job)
 

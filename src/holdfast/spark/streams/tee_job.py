@@ -15,6 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.reasons import Why
 from holdfast.runtime.job_master import JobRequest
 from holdfast.runtime.vertex_runner import KeptDataLost, NotKeptError
 from holdfast.spark.catalyst_bridge import CatalystBridge, Query
@@ -159,10 +160,10 @@ class TeeJob:
     def _promote(self, written: list[TeeReceipt], directory: Path, published: Path) -> None:
         indices = sorted(each.partition for each in written)
         if not indices or indices != list(range(self._partitions)):
-            raise NotKeptError("not every task wrote its partition exactly once")
+            raise NotKeptError(Why.NOT_ONCE.of())
         for each in written:
             if each.failure is not None:
-                raise NotKeptError(f"partition {each.partition} was not written: {each.failure}")
+                raise NotKeptError(Why.NOT_WRITTEN.of(each.partition, each.failure))
         name = uuid.uuid4().hex
         try:
             for each in written:
