@@ -1,0 +1,98 @@
+"""Runs both programs, and says what the second one found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.two_programs.cases import CASES
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "sharing.md"
+_SECONDS = 1_200
+_BEGIN, _END = "<!-- made by tests/two_programs -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of a case.
+
+    Attributes:
+        is_found: the second program read what the first one had kept.
+        why: why nobody else finds it, as `list_cached()` says in the second program.
+        rows: the first program's, and the second's.
+        plain: the second program's, of plain Spark.
+        error: what the second program failed with.
+    """
+
+    is_found: bool
+    why: tuple[str, ...]
+    rows: tuple[list[str], list[str]]
+    plain: list[str]
+    error: str | None = None
+
+
+def played(home: Path, names: Collection[str]) -> dict[str, Found]:
+    """What became of cases, by their names; of all without any.
+
+    Raises:
+        AssertionError: when a program fails.
+    """
+    first, second = _program(home, names), _program(home, names)
+    return {
+        name: Found(
+            again.get("is_found", False),
+            tuple(again.get("why", ())),
+            (first[name].get("rows", []), again.get("rows", [])),
+            again.get("plain", []),
+            again.get("error"),
+        )
+        for name, again in second.items()
+    }
+
+
+def _program(home: Path, names: Collection[str]) -> dict[str, dict]:  # type: ignore[type-arg]
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.two_programs.program", str(home), *names],
+        capture_output=True,
+        text=True,
+        cwd=DOCUMENT.parents[1],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        timeout=_SECONDS,
+    )
+    assert ended.returncode == 0, ended.stderr[-2_000:]
+    lines = [json.loads(each) for each in ended.stdout.splitlines() if each.startswith("{")]
+    return {each.pop("name"): each for each in lines}
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    """What the document says of each case: whether it is found, and why not."""
+    said = {}
+    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+        cells = [each.strip() for each in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 3 and cells[1] in ("yes", "no"):
+            said[cells[0]] = (cells[1], cells[2])
+    return said
+
+
+def tables(found: dict[str, Found]) -> Iterator[str]:
+    """The document's tables, by lines."""
+    for section, cases in CASES.items():
+        yield from (f"### {section}", "", "| asked again | found | why not |", "|---|---|---|")
+        for name in cases:
+            case = found[name]
+            why = "" if case.is_found else "; ".join(case.why)
+            yield f"| {name} | {'yes' if case.is_found else 'no'} | {why} |"
+        yield ""
+
+
+def write(found: dict[str, Found]) -> None:
+    """Puts the tables into the document."""
+    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    text = "\n".join((f"{before}{_BEGIN}", "", *tables(found), f"{_END}{after}"))
+    DOCUMENT.write_text(text, encoding="utf-8")

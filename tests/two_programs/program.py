@@ -1,0 +1,81 @@
+"""A program that caches cases with a lifetime: `python -m tests.two_programs.program HOME NAME…`.
+
+Prints a line of JSON for each case. The first program with a home writes the inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import holdfast
+from holdfast import VertexOutcome
+from tests.two_programs.cases import CASES, Make, World, write_inputs
+
+
+def _session(home: Path) -> SparkSession:
+    catalog = f"jdbc:derby:;databaseName={home / 'catalog'};create=true"
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": catalog,
+    }
+    builder = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport()
+    return builder.getOrCreate()
+
+
+def _rows(df: DataFrame) -> list[str]:
+    return sorted(map(repr, df.collect()))
+
+
+def _played(plain: World, attached: World, make: Make) -> dict[str, Any]:
+    try:
+        cached = make(attached).cache()
+        rows = _rows(cached)
+    except PySparkException as error:
+        return {"error": str(error)[:500]}
+    environment = attached.spark.holdfast
+    job = environment.last_job_result.vertices
+    found = {
+        "is_found": bool(job) and job[0].outcome is VertexOutcome.READ,
+        "why": [*map(str, environment.list_cached()[-1].matches_only_itself)],
+        "rows": rows,
+        "plain": _rows(make(plain)),
+    }
+    cached.unpersist()
+    return found
+
+
+def main() -> None:
+    """Plays the cases of the names that are given; all, without any."""
+    warnings.filterwarnings("ignore")
+    home, names = Path(sys.argv[1]), set(sys.argv[2:])
+    os.chdir(home)
+    spark = _session(home)
+    if not (home / "parquet").exists():
+        write_inputs(spark, home)
+    config = {
+        "intermediate-result-storage.directory": str(home / "kept"),
+        "intermediate-result-storage.lifetime": "1 d",
+    }
+    plain = World(spark.newSession(), home)
+    attached = World(holdfast.attach(spark.newSession(), config), home)
+    for section in CASES.values():
+        for name, make in section.items():
+            if not names or name in names:
+                print(json.dumps({"name": name, **_played(plain, attached, make)}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
