@@ -117,8 +117,10 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
         doubt = f"files listed by a {short(name)}"
-        # A catalog's table of one name may be read in several ways, from before it was replaced.
-        return CanonicalSource(how, (doubt,), scan_sensitive=scan_sensitive)
+        once = listing.get("once")
+        if once is not None:
+            doubt = "partitions of a catalog's table that can't be listed before it is read"
+        return CanonicalSource((*how, once), (doubt,), scan_sensitive=scan_sensitive)
     files = listed_files(listing, context)
     content = (
         *how,

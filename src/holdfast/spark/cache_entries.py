@@ -35,18 +35,24 @@ def cached_by_spark(spark: SparkSession) -> Any:
         return None
 
 
-def cached_tables(spark: SparkSession) -> Any:
-    """The JVM's map from those tables that cached plans list when they run to their versions.
+def reached_partitions(spark: SparkSession) -> Any:
+    """The JVM's function from a plan to the plan over what it reaches of a catalog's tables.
 
     Args:
         spark: any session of the JVM.
+
+    Raises:
+        UnsupportedSparkError: when the JVM doesn't compile it.
     """
-    return _tables.of(spark)
+    return _reached.of(spark)
 
 
 _of_context: PerContext[Any] = PerContext(
-    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession, cached_tables(spark))
+    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession, _moves.of(spark))
 )
-_tables: PerContext[Any] = PerContext(
+_reached: PerContext[Any] = PerContext(
+    lambda spark: new_object(spark, "ReachedPartitions", cached_by_spark(spark), _moves.of(spark))
+)
+_moves: PerContext[Any] = PerContext(
     lambda spark: spark._jvm.java.util.concurrent.ConcurrentHashMap()  # type: ignore[union-attr]
 )

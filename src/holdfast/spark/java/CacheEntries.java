@@ -8,7 +8,8 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -34,28 +35,30 @@ import scala.jdk.javaapi.CollectionConverters;
  * What Holdfast caches, as entries of Spark's cache: no query matches them, so that they are never
  * loaded, and Spark's commands refresh, renew and remove them as they do with all others.
  */
-public final class CacheEntries implements Supplier {
+public final class CacheEntries implements Supplier, Function {
     static final String MARK = "holdfast.cached ";
-    static final String UNFOLLOWED = "-";
+    static final String OURS = "ours";
+    static final String SPARKS = "spark's";
     static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
-    final Map versions;
+    final Map moves;
     final Field field;
     final Map entries = new HashMap();
     final Map plans = new HashMap();
     final Map changes = new HashMap();
+    // Plans by key that read tables whose files are listed when a query runs.
+    final Map ofTables = new ConcurrentHashMap();
     Object seen;
 
     /**
      * @param session any session
-     * @param versions by name, of tables of the catalog whose files are listed when a query runs:
-     *     a table that has been cached always has one, and none comes twice; behind a minus sign
-     *     where nothing that reads the table is here, so that what becomes of it isn't seen
+     * @param moves by name, of tables of the catalog that Spark's commands have changed, and whose
+     *     files are listed when a query runs: another object each time
      */
-    public CacheEntries(SparkSession session, Map versions) throws Exception {
+    public CacheEntries(SparkSession session, Map moves) throws Exception {
         this.cache = session.sharedState().cacheManager();
-        this.versions = versions;
+        this.moves = moves;
         this.field = CacheManager.class.getDeclaredField("cachedData");
         this.field.setAccessible(true);
     }
@@ -71,29 +74,51 @@ public final class CacheEntries implements Supplier {
         return Boolean.FALSE;
     }
 
-    /** The tables of a plan that is going to be cached have versions: it is to be read afterwards. */
-    public synchronized void watch(LogicalPlan plan) {
-        Iterator each = tables(plan).iterator();
+    /** Who has cached a plan that reads a catalog's table, `OURS` or `SPARKS`; else null. */
+    public Object apply(Object plan) {
+        LogicalPlan node = (LogicalPlan) plan;
+        Iterator each = ofTables.values().iterator();
         while (each.hasNext()) {
-            Object table = each.next();
-            String version = (String) versions.get(table);
-            if (version == null || version.startsWith(UNFOLLOWED)) {
-                versions.put(table, UUID.randomUUID().toString());
+            if (isSame(node, (LogicalPlan) each.next())) {
+                return OURS;
             }
         }
+        scala.collection.Iterator entry = all().iterator();
+        while (entry.hasNext()) {
+            LogicalPlan cached = ((CachedData) entry.next()).plan();
+            if (isSame(node, cached) && keyOf(cached) == null) {
+                return SPARKS;
+            }
+        }
+        return null;
+    }
+
+    static boolean isSame(LogicalPlan plan, LogicalPlan other) {
+        return plan.getClass() == other.getClass() && plan.sameResult(other);
+    }
+
+    /** A plan that is going to be cached is read as a part that is cached. */
+    public void watch(String key, LogicalPlan plan) {
+        if (!tables(plan).isEmpty()) {
+            ofTables.put(key, plan);
+        }
+    }
+
+    /** A plan that was to be cached is not. */
+    public void unwatch(String key) {
+        ofTables.remove(key);
     }
 
     /** Adds an entry. */
     public void add(SparkSession session, String key, LogicalPlan plan) {
         StorageLevel level = StorageLevel.MEMORY_AND_DISK();
+        watch(key, plan);
         cache.cacheQuery(session, marked(plan, MARK + key), Option.empty(), level);
         synchronized (this) {
             Object entry = found(key).get(key);
             plans.put(key, plan);
             // Another thread's command may have removed it already, which is to be said then.
             entries.put(key, entry == null ? NOT_SEEN : entry);
-            watch(plan);
-            refresh(plan);
             // Once it is gone, the cache may be the very object that it was without it.
             seen = null;
         }
@@ -106,9 +131,7 @@ public final class CacheEntries implements Supplier {
             plan = (LogicalPlan) plans.remove(key);
             entries.remove(key);
             changes.remove(key);
-            if (plan != null) {
-                renew(tables(plan), false);
-            }
+            ofTables.remove(key);
         }
         if (plan != null) {
             cache.uncacheQuery(session, marked(plan, MARK + key), false, false);
@@ -161,37 +184,23 @@ public final class CacheEntries implements Supplier {
                     && before instanceof CachedData
                     && entry.plan() != ((CachedData) before).plan()) {
                 plans.put(key, unmarked(entry.plan()));
+                watch(key, (LogicalPlan) plans.get(key));
+            }
+            if (entry == null) {
+                ofTables.remove(key);
             }
         }
-        renew(stale, true);
+        each = stale.iterator();
+        while (each.hasNext()) {
+            moves.put(each.next(), new Object());
+        }
         // Of what reads one of these tables, nothing is as it was.
         each = plans.keySet().iterator();
         while (each.hasNext()) {
             Object key = each.next();
             LogicalPlan plan = (LogicalPlan) plans.get(key);
             if (entries.get(key) != null && tables(plan).removeAll(stale)) {
-                refresh(plan);
                 changes.put(key, "+");
-            }
-        }
-    }
-
-    void renew(Set tables, boolean isWritten) {
-        Set unfollowed = new HashSet(tables);
-        Iterator each = plans.keySet().iterator();
-        while (each.hasNext() && !unfollowed.isEmpty()) {
-            Object key = each.next();
-            if (entries.get(key) != null) {
-                unfollowed.removeAll(tables((LogicalPlan) plans.get(key)));
-            }
-        }
-        each = tables.iterator();
-        while (each.hasNext()) {
-            Object table = each.next();
-            if (unfollowed.contains(table)) {
-                versions.put(table, UNFOLLOWED + UUID.randomUUID());
-            } else if (isWritten) {
-                versions.put(table, UUID.randomUUID().toString());
             }
         }
     }
@@ -226,14 +235,6 @@ public final class CacheEntries implements Supplier {
             found.add(((CatalogFileIndex) each.next()).table().identifier().unquotedString());
         }
         return found;
-    }
-
-    /** What is listed is remembered by each plan: it lists what is there now when it runs next. */
-    static void refresh(LogicalPlan plan) {
-        Iterator each = listings(plan).iterator();
-        while (each.hasNext()) {
-            ((CatalogFileIndex) each.next()).refresh();
-        }
     }
 
     static List listings(LogicalPlan plan) {
