@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
 import org.apache.spark.sql.catalyst.optimizer.OptimizeIn$;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
 import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$;
 import org.apache.spark.sql.catalyst.optimizer.SimplifyCasts$;
 import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -57,7 +58,8 @@ public final class ReachedPartitions implements BiFunction {
         EliminateSubqueryAliases$.MODULE$,
         EliminateView$.MODULE$,
         ComputeCurrentTime$.MODULE$,
-        ReplaceExpressions$.MODULE$
+        ReplaceExpressions$.MODULE$,
+        RewriteWithExpression$.MODULE$
     };
     /** They bring conditions down to the leaves, and neither merge, nor move, nor drop any. */
     static final Rule[] REPEATED = {
