@@ -35,24 +35,6 @@ def cached_by_spark(spark: SparkSession) -> Any:
         return None
 
 
-def reached_partitions(spark: SparkSession) -> Any:
-    """The JVM's function from a plan to the plan over what it reaches of a catalog's tables.
-
-    Args:
-        spark: any session of the JVM.
-
-    Raises:
-        UnsupportedSparkError: when the JVM doesn't compile it.
-    """
-    return _reached.of(spark)
-
-
 _of_context: PerContext[Any] = PerContext(
-    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession, _moves.of(spark))
-)
-_reached: PerContext[Any] = PerContext(
-    lambda spark: new_object(spark, "ReachedPartitions", cached_by_spark(spark), _moves.of(spark))
-)
-_moves: PerContext[Any] = PerContext(
-    lambda spark: spark._jvm.java.util.concurrent.ConcurrentHashMap()  # type: ignore[union-attr]
+    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession)
 )

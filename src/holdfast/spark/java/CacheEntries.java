@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
@@ -37,28 +38,21 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class CacheEntries implements Supplier, Function {
     static final String MARK = "holdfast.cached ";
-    static final String OURS = "ours";
     static final String SPARKS = "spark's";
     static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
-    final Map moves;
     final Field field;
     final Map entries = new HashMap();
     final Map plans = new HashMap();
     final Map changes = new HashMap();
-    // Plans by key that read tables whose files are listed when a query runs.
+    // By key, of plans whose files Spark lists when they run: each, and what is listed for it.
     final Map ofTables = new ConcurrentHashMap();
     Object seen;
 
-    /**
-     * @param session any session
-     * @param moves by name, of tables of the catalog that Spark's commands have changed, and whose
-     *     files are listed when a query runs: another object each time
-     */
-    public CacheEntries(SparkSession session, Map moves) throws Exception {
+    /** @param session any session */
+    public CacheEntries(SparkSession session) throws Exception {
         this.cache = session.sharedState().cacheManager();
-        this.moves = moves;
         this.field = CacheManager.class.getDeclaredField("cachedData");
         this.field.setAccessible(true);
     }
@@ -74,20 +68,33 @@ public final class CacheEntries implements Supplier, Function {
         return Boolean.FALSE;
     }
 
-    /** Who has cached a plan that reads a catalog's table, `OURS` or `SPARKS`; else null. */
+    /**
+     * Of a plan that is cached here and reads a catalog's tables an `AtomicReference` for what is
+     * listed for it, which is another one once Spark's commands have changed one of its tables; of
+     * one that Spark has cached itself `SPARKS`; else null.
+     */
     public Object apply(Object plan) {
         LogicalPlan node = (LogicalPlan) plan;
-        Iterator each = ofTables.values().iterator();
-        while (each.hasNext()) {
-            if (isSame(node, (LogicalPlan) each.next())) {
-                return OURS;
-            }
+        Object listed = listed(node);
+        if (listed != null) {
+            return listed;
         }
-        scala.collection.Iterator entry = all().iterator();
-        while (entry.hasNext()) {
-            LogicalPlan cached = ((CachedData) entry.next()).plan();
+        scala.collection.Iterator each = all().iterator();
+        while (each.hasNext()) {
+            LogicalPlan cached = ((CachedData) each.next()).plan();
             if (isSame(node, cached) && keyOf(cached) == null) {
                 return SPARKS;
+            }
+        }
+        return null;
+    }
+
+    Object listed(LogicalPlan plan) {
+        Iterator each = ofTables.values().iterator();
+        while (each.hasNext()) {
+            Object[] known = (Object[]) each.next();
+            if (isSame(plan, (LogicalPlan) known[0])) {
+                return known[1];
             }
         }
         return null;
@@ -97,14 +104,16 @@ public final class CacheEntries implements Supplier, Function {
         return plan.getClass() == other.getClass() && plan.sameResult(other);
     }
 
-    /** A plan that is going to be cached is read as a part that is cached. */
+    /** A plan that is going to be cached is read as one that is. */
     public void watch(String key, LogicalPlan plan) {
         if (!tables(plan).isEmpty()) {
-            ofTables.put(key, plan);
+            Object listed = listed(plan);
+            Object kept = listed == null ? new AtomicReference() : listed;
+            ofTables.put(key, new Object[] {plan, kept});
         }
     }
 
-    /** A plan that was to be cached is not. */
+    /** The end of `watch`. */
     public void unwatch(String key) {
         ofTables.remove(key);
     }
@@ -119,6 +128,7 @@ public final class CacheEntries implements Supplier, Function {
             plans.put(key, plan);
             // Another thread's command may have removed it already, which is to be said then.
             entries.put(key, entry == null ? NOT_SEEN : entry);
+            refresh(plan);
             // Once it is gone, the cache may be the very object that it was without it.
             seen = null;
         }
@@ -184,22 +194,22 @@ public final class CacheEntries implements Supplier, Function {
                     && before instanceof CachedData
                     && entry.plan() != ((CachedData) before).plan()) {
                 plans.put(key, unmarked(entry.plan()));
-                watch(key, (LogicalPlan) plans.get(key));
             }
-            if (entry == null) {
-                ofTables.remove(key);
-            }
-        }
-        each = stale.iterator();
-        while (each.hasNext()) {
-            moves.put(each.next(), new Object());
         }
         // Of what reads one of these tables, nothing is as it was.
+        each = ofTables.values().iterator();
+        while (each.hasNext()) {
+            if (tables((LogicalPlan) ((Object[]) each.next())[0]).removeAll(stale)) {
+                each.remove();
+            }
+        }
         each = plans.keySet().iterator();
         while (each.hasNext()) {
-            Object key = each.next();
+            String key = (String) each.next();
             LogicalPlan plan = (LogicalPlan) plans.get(key);
             if (entries.get(key) != null && tables(plan).removeAll(stale)) {
+                watch(key, plan);
+                refresh(plan);
                 changes.put(key, "+");
             }
         }
@@ -235,6 +245,14 @@ public final class CacheEntries implements Supplier, Function {
             found.add(((CatalogFileIndex) each.next()).table().identifier().unquotedString());
         }
         return found;
+    }
+
+    /** What is listed is remembered by each plan: it lists what is there now when it runs next. */
+    static void refresh(LogicalPlan plan) {
+        Iterator each = listings(plan).iterator();
+        while (each.hasNext()) {
+            ((CatalogFileIndex) each.next()).refresh();
+        }
     }
 
     static List listings(LogicalPlan plan) {

@@ -1,14 +1,15 @@
 package holdfast;
 
-import com.google.common.collect.MapMaker;
 import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
 import org.apache.spark.sql.catalyst.analysis.EliminateView$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -47,13 +48,13 @@ import scala.runtime.AbstractPartialFunction;
  * Lists those partitions of a catalog's tables that a plan can reach, as Spark does when it runs
  * the plan: it lists the same then, and nothing again.
  *
- * What a query shares with others has its files for itself: a part that is cached lists what that
- * part alone can reach, whatever conditions the query has above it.
+ * A part that is cached lists what that part alone can reach, whatever conditions a query has above
+ * it, and lists that once, until one of Spark's commands changes its tables or a file is another.
  */
 public final class ReachedPartitions implements BiFunction {
     static final int MOST_ROUNDS = 10;
-    static final String OURS = "ours";
     static final String SPARKS = "spark's";
+    static final String BETWEEN = "\0";
     static final Rule[] ONCE = {
         EliminateSubqueryAliases$.MODULE$,
         EliminateView$.MODULE$,
@@ -73,19 +74,20 @@ public final class ReachedPartitions implements BiFunction {
     };
 
     final Function stored;
-    final Map moves;
+    final Function fileTags;
+    final BiFunction changes;
     final Rule inlines;
-    // By the very object: of each, at which move its listing is.
-    final Map listedAt = new MapMaker().weakKeys().makeMap();
 
     /**
-     * @param stored from a plan to `OURS` or `SPARKS`, if it is cached as a whole;
-     *     may be null
-     * @param moves by name, of tables that commands have changed: another object each time
+     * @param stored says which plans are cached, see `CacheEntries`; may be null
+     * @param fileTags gives what tells versions of a listed file apart, beside length and time
+     * @param changes gives the first of listed files that is not as it was listed, see `FileVersions`
      */
-    public ReachedPartitions(Function stored, Map moves) throws Exception {
+    public ReachedPartitions(Function stored, Function fileTags, BiFunction changes)
+            throws Exception {
         this.stored = stored;
-        this.moves = moves;
+        this.fileTags = fileTags;
+        this.changes = changes;
         // Versions of Spark differ in how many more cases it can be asked to inline.
         Constructor inline = InlineCTE.class.getConstructors()[0];
         Object[] no = new Object[inline.getParameterCount()];
@@ -101,7 +103,7 @@ public final class ReachedPartitions implements BiFunction {
         Option active = SparkSession.getActiveSession();
         SparkSession.setActiveSession((SparkSession) session);
         try {
-            Listing listing = new Listing(this);
+            Listing listing = new Listing(this, (SparkSession) session);
             return new Object[] {listing.region((LogicalPlan) plan), listing.originals};
         } catch (StackOverflowError tooDeep) {
             return new Object[] {plan, new IdentityHashMap()};
@@ -114,13 +116,26 @@ public final class ReachedPartitions implements BiFunction {
         }
     }
 
-    InMemoryFileIndex listed(CatalogFileIndex table, Seq filters) {
-        Object moved = moves.get(table.table().identifier().unquotedString());
-        if (moved != null && moved != listedAt.put(table, moved)) {
-            // Each object remembers the files that it has listed.
-            table.refresh();
+    /** Whether the files of a plan's tables are there as they were listed. */
+    boolean isThere(List tables, SparkSession session) {
+        StringBuilder files = new StringBuilder();
+        java.util.Iterator each = tables.iterator();
+        while (each.hasNext()) {
+            FileIndex listed = files((LogicalPlan) each.next()).location();
+            if (!(listed instanceof InMemoryFileIndex)) {
+                return false;
+            }
+            Iterator file = ((InMemoryFileIndex) listed).allFiles().iterator();
+            while (file.hasNext()) {
+                FileStatus status = (FileStatus) file.next();
+                files.append(files.length() == 0 ? "" : BETWEEN).append(status.getPath());
+                files.append(BETWEEN).append(status.getLen());
+                files.append(BETWEEN).append(status.getModificationTime());
+                files.append(BETWEEN).append(fileTags.apply(status));
+            }
         }
-        return table.filterPartitions(filters);
+        Object hadoop = session.sessionState().newHadoopConf();
+        return files.length() == 0 || "".equals(changes.apply(files.toString(), hadoop));
     }
 
     static HadoopFsRelation files(LogicalPlan leaf) {
@@ -178,60 +193,55 @@ public final class ReachedPartitions implements BiFunction {
     /** One plan while its tables are listed. */
     static final class Listing {
         final ReachedPartitions with;
+        final SparkSession session;
         final Map originals = new IdentityHashMap();
         final Map regions = new IdentityHashMap();
-        final Subqueries subqueries = new Subqueries(this);
 
-        Listing(ReachedPartitions with) {
+        Listing(ReachedPartitions with, SparkSession session) {
             this.with = with;
+            this.session = session;
         }
 
         /** A plan whose tables list what it reaches, whatever is above it. */
         LogicalPlan region(LogicalPlan root) {
             LogicalPlan made = (LogicalPlan) regions.get(root);
             if (made == null) {
-                Region region = new Region(this, isStored(root, OURS));
-                made = region.rebuilt(root, true);
-                if (!region.tables.isEmpty()) {
-                    region.list(made);
-                    made = region.rebuilt(root, true);
-                }
+                made = listed(root);
                 regions.put(root, made);
             }
             return made;
         }
 
-        boolean isStored(LogicalPlan plan, String by) {
-            return with.stored != null && by.equals(with.stored.apply(plan));
-        }
-    }
-
-    static final class Subqueries extends AbstractPartialFunction {
-        final Listing listing;
-        final Map made = new IdentityHashMap();
-
-        Subqueries(Listing listing) {
-            this.listing = listing;
-        }
-
-        public boolean isDefinedAt(Object expression) {
-            return expression instanceof PlanExpression
-                    && ((PlanExpression) expression).plan() instanceof LogicalPlan;
-        }
-
-        public Object applyOrElse(Object expression, Function1 otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
+        LogicalPlan listed(LogicalPlan root) {
+            AtomicReference known = cached(root);
+            Region region = new Region(this, known != null);
+            List before = known == null ? null : (List) known.get();
+            if (before != null && with.isThere(before, session)) {
+                region.listed = before.iterator();
+                return region.rebuilt(root, true);
             }
-            Object known = made.get(expression);
-            if (known == null) {
-                PlanExpression subquery = (PlanExpression) expression;
-                LogicalPlan plan = (LogicalPlan) subquery.plan();
-                LogicalPlan listed = listing.region(plan);
-                known = listed == plan ? subquery : subquery.withNewPlan((QueryPlan) listed);
-                made.put(expression, known);
+            LogicalPlan made = region.rebuilt(root, true);
+            if (region.tables.isEmpty()) {
+                return made;
             }
-            return known;
+            List now = region.list(made);
+            // The same query may have its subqueries in another order.
+            if (known != null && region.subqueries.isEmpty()) {
+                known.set(now);
+            }
+            region.listed = now.iterator();
+            region.subqueries.clear();
+            return region.rebuilt(root, true);
+        }
+
+        Object stored(LogicalPlan plan) {
+            return with.stored == null ? null : with.stored.apply(plan);
+        }
+
+        /** What a plan has listed that is cached; null for any other plan. */
+        AtomicReference cached(LogicalPlan plan) {
+            Object stored = stored(plan);
+            return stored instanceof AtomicReference ? (AtomicReference) stored : null;
         }
     }
 
@@ -240,6 +250,7 @@ public final class ReachedPartitions implements BiFunction {
         final Listing listing;
         final boolean isCached;
         final List tables = new ArrayList();
+        final Map subqueries = new IdentityHashMap();
         java.util.Iterator listed;
 
         Region(Listing listing, boolean isCached) {
@@ -247,13 +258,14 @@ public final class ReachedPartitions implements BiFunction {
             this.isCached = isCached;
         }
 
-        /** The plan over its tables, of which each place is told apart, or over what is listed. */
+        /** The plan over its tables, each place of its own, or over what has been listed. */
         LogicalPlan rebuilt(LogicalPlan node, boolean isRoot) {
-            if (!isRoot && !isCached && listing.isStored(node, OURS)) {
-                return listing.region(node);
-            }
-            if (listing.isStored(node, SPARKS)) {
+            Object stored = listing.stored(node);
+            if (SPARKS.equals(stored)) {
                 return node;
+            }
+            if (stored != null && !isRoot && !isCached) {
+                return listing.region(node);
             }
             LogicalPlan made = isTable(node) ? leaf((LogicalRelation) node) : withParts(node);
             if (made != node) {
@@ -281,84 +293,131 @@ public final class ReachedPartitions implements BiFunction {
             }
             return made.subqueries().isEmpty()
                     ? made
-                    : (LogicalPlan) made.transformExpressions(listing.subqueries);
+                    : (LogicalPlan) made.transformExpressions(new Subqueries(this));
         }
 
         LogicalPlan leaf(LogicalRelation leaf) {
-            if (listed != null) {
-                return ((Table) listed.next()).listed;
+            if (listed == null) {
+                Table table = new Table(leaf, isCached);
+                tables.add(table);
+                return over(table, leaf, leaf.catalogTable());
             }
-            Table table = new Table(listing.with, leaf);
-            tables.add(table);
-            return over(table, leaf, leaf.catalogTable());
+            LogicalRelation known = (LogicalRelation) listed.next();
+            return isTable(known)
+                    ? leaf
+                    : over(files(known).location(), leaf, known.catalogTable());
         }
 
-        void list(LogicalPlan plan) {
+        /** Of each table a leaf over what is listed for it. */
+        List list(LogicalPlan plan) {
             Map leaves = new IdentityHashMap();
+            addLeaves(plan, leaves);
+            java.util.Iterator subquery = subqueries.values().iterator();
+            while (subquery.hasNext()) {
+                addLeaves((LogicalPlan) ((PlanExpression) subquery.next()).plan(), leaves);
+            }
+            List found = new ArrayList();
+            java.util.Iterator each = tables.iterator();
+            while (each.hasNext()) {
+                found.add(((Table) each.next()).listed(leaves));
+            }
+            return found;
+        }
+
+        /** Adds the leaves of the optimized plan, by what lists their files. */
+        void addLeaves(LogicalPlan plan, Map leaves) {
+            // What is above a subquery has other columns, of which nothing is known here.
+            if (plan.containsPattern(TreePattern.OUTER_REFERENCE())) {
+                return;
+            }
+            List found = new ArrayList();
             try {
-                // What is above a subquery has other columns, of which nothing is known here.
-                if (!plan.containsPattern(TreePattern.OUTER_REFERENCE())) {
-                    Iterator each = listing.with.optimized(plan).collectLeaves().iterator();
-                    while (each.hasNext()) {
-                        LogicalPlan leaf = (LogicalPlan) each.next();
-                        if (leaf instanceof LogicalRelation
-                                && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
-                            leaves.put(files(leaf).location(), leaf);
-                        }
-                    }
+                Iterator each = listing.with.optimized(plan).collectLeaves().iterator();
+                while (each.hasNext()) {
+                    found.add(each.next());
                 }
             } catch (Exception error) {
                 // Then Spark lists all of them, or says so.
-                leaves.clear();
+                return;
             }
-            java.util.Iterator each = tables.iterator();
+            java.util.Iterator each = found.iterator();
             while (each.hasNext()) {
-                ((Table) each.next()).list(leaves);
+                LogicalPlan leaf = (LogicalPlan) each.next();
+                if (leaf instanceof LogicalRelation
+                        && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                    leaves.put(files(leaf).location(), leaf);
+                }
             }
-            listed = tables.iterator();
+        }
+    }
+
+    static final class Subqueries extends AbstractPartialFunction {
+        final Region region;
+
+        Subqueries(Region region) {
+            this.region = region;
+        }
+
+        public boolean isDefinedAt(Object expression) {
+            return expression instanceof PlanExpression
+                    && ((PlanExpression) expression).plan() instanceof LogicalPlan;
+        }
+
+        public Object applyOrElse(Object expression, Function1 otherwise) {
+            if (!isDefinedAt(expression)) {
+                return otherwise.apply(expression);
+            }
+            Object made = region.subqueries.get(expression);
+            if (made == null) {
+                PlanExpression subquery = (PlanExpression) expression;
+                LogicalPlan plan = (LogicalPlan) subquery.plan();
+                LogicalPlan rebuilt = region.rebuilt(plan, false);
+                made = rebuilt == plan ? subquery : subquery.withNewPlan((QueryPlan) rebuilt);
+                region.subqueries.put(expression, made);
+            }
+            return made;
         }
     }
 
     /** A table in one place of a plan. */
     static final class Table extends CatalogFileIndex {
-        final ReachedPartitions with;
         final LogicalRelation leaf;
-        final CatalogFileIndex files;
+        final boolean isCached;
         final List found = new ArrayList();
-        LogicalRelation listed;
 
-        Table(ReachedPartitions with, LogicalRelation leaf) {
+        Table(LogicalRelation leaf, boolean isCached) {
             super(
                     files(leaf).sparkSession(),
                     ((CatalogFileIndex) files(leaf).location()).table(),
                     files(leaf).location().sizeInBytes());
-            this.with = with;
             this.leaf = leaf;
-            this.files = (CatalogFileIndex) files(leaf).location();
+            this.isCached = isCached;
         }
 
         public InMemoryFileIndex filterPartitions(Seq filters) {
-            InMemoryFileIndex index = with.listed(files, filters);
+            // What is cached is not of files that the table's own object may have listed long ago.
+            InMemoryFileIndex index =
+                    isCached
+                            ? super.filterPartitions(filters)
+                            : ((CatalogFileIndex) files(leaf).location()).filterPartitions(filters);
             found.add(index);
             return index;
         }
 
-        /** @param leaves those of the optimized plan, by what lists their files */
-        void list(Map leaves) {
+        /** @param leaves of the optimized plan, see `addLeaves` */
+        LogicalRelation listed(Map leaves) {
             boolean isOne = found.size() == 1 && !leaves.containsKey(this);
-            LogicalRelation pruned =
-                    isOne ? (LogicalRelation) leaves.get(found.get(0)) : null;
+            Object pruned = isOne ? leaves.get(found.get(0)) : null;
             if (pruned != null) {
                 // As Spark has estimated what is left of it.
-                listed = over(files(pruned).location(), leaf, pruned.catalogTable());
-                return;
+                return (LogicalRelation) pruned;
             }
             try {
                 Seq none = (Seq) Nil$.MODULE$;
-                listed = over(with.listed(files, none), leaf, leaf.catalogTable());
+                return over(filterPartitions(none), leaf, leaf.catalogTable());
             } catch (Exception error) {
                 // The query fails in the same way, unless nothing reads it.
-                listed = leaf;
+                return leaf;
             }
         }
 
