@@ -5,6 +5,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -870,11 +871,17 @@ public final class PlanReader implements Function {
             StringBuilder text = new StringBuilder(spec.partitionColumns().json());
             UnsafeProjection layout = layout(
                 DataTypeUtils.toAttributes(spec.partitionColumns()).iterator());
+            // A catalog has them in any order.
+            List lines = new ArrayList();
             Iterator each = spec.partitions().iterator();
             while (each.hasNext()) {
                 PartitionPath partition = (PartitionPath) each.next();
-                text.append('\n').append(base64(layout.apply(partition.values()).getBytes()));
-                text.append(' ').append(partition.path());
+                String values = base64(layout.apply(partition.values()).getBytes());
+                lines.add('\n' + values + ' ' + partition.path());
+            }
+            Collections.sort(lines);
+            for (java.util.Iterator line = lines.iterator(); line.hasNext(); ) {
+                text.append(line.next());
             }
             return text.toString();
         }
