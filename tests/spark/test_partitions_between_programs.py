@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast import Environment, VertexOutcome
@@ -62,11 +63,14 @@ class Programs:
         """A directory that no table has, with one row."""
         self.sql(f"INSERT OVERWRITE DIRECTORY '{{path}}/{name}' USING parquet SELECT {key} AS k")
 
-    def asks(self, query: str) -> list[str]:
-        """What a program of its own says, which keeps it for the next ones."""
+    def program(self) -> Environment:
         keys = {"directory": str(self._home / "kept"), "lifetime": "1 h"}
         config = {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
-        with Environment(self.session(), config=config) as env:
+        return Environment(self.session(), config=config)
+
+    def asks(self, query: str) -> list[str]:
+        """What a program of its own says, which keeps it for the next ones."""
+        with self.program() as env:
             rows = sorted(map(str, env.sql(query).cache().collect()))
             assert env.last_job_result is not None
             self.outcomes = [each.outcome for each in env.last_job_result.vertices]
@@ -206,17 +210,77 @@ def test_the_same_files_under_other_columns_are_other_rows(programs: Programs) -
 
 
 @pytest.fixture
-def counted(spark: SparkSession) -> Callable[[Callable[[], Any]], tuple[int, int]]:
-    """How many partitions an action fetches from the catalog, and how many files it lists."""
+def listed(spark: SparkSession) -> Callable[[Callable[[], Any]], int]:
+    """How many files an action lists."""
     jvm: Any = spark._jvm
     metrics = jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
 
-    def counts(action: Callable[[], Any]) -> tuple[int, int]:
+    def count(action: Callable[[], Any]) -> int:
         metrics.reset()
         action()
-        return (
-            metrics.METRIC_PARTITIONS_FETCHED().getCount(),
-            metrics.METRIC_FILES_DISCOVERED().getCount(),
-        )
+        found: int = metrics.METRIC_FILES_DISCOVERED().getCount()
+        return found
 
-    return counts
+    return count
+
+
+@pytest.mark.parametrize("name", ["one", "above", "joined", "other"])
+def test_what_filters_leave_out_is_not_listed(
+    programs: Programs, listed: Callable[[Callable[[], Any]], int], name: str
+) -> None:
+    create(programs)
+    query = QUERIES[name]
+    assert listed(lambda: programs.plain(query)) == len(PARTS.get(name, {1}))
+    with programs.program() as env:
+        table = env.sql(query)
+        assert listed(table.cache) == len(PARTS.get(name, {1}))
+        # What it computes is computed from what has been listed.
+        assert listed(table.collect) == 0
+    with programs.program() as env:
+        table = env.sql(query)
+        assert listed(lambda: env.substituted(table)) == len(PARTS.get(name, {1}))
+
+
+def test_what_is_read_from_a_kept_result_names_no_files_of_it(programs: Programs) -> None:
+    create(programs)
+    query = QUERIES["grouped"]
+    programs.asks(query)
+    with programs.program() as env:
+        substituted = env.substituted(env.sql(query))
+        assert len(substituted.collect()) == 3
+        assert substituted.inputFiles() == []
+
+
+def test_a_part_that_is_cached_answers_what_has_more_conditions(programs: Programs) -> None:
+    create(programs)
+    with programs.program() as env:
+        env.sql("SELECT * FROM t").cache().collect()
+        for query in ("SELECT * FROM t WHERE p = 1", QUERIES["above"], QUERIES["both"]):
+            assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+            assert env.last_job_result is not None
+            assert env.last_job_result.vertices[0].outcome is VertexOutcome.READ
+        # Its own condition is what counts where that is cached, too.
+        env.sql("SELECT * FROM t WHERE p = 2").cache().collect()
+    programs.sql("INSERT INTO t VALUES (11, 1)")
+    assert programs.finds("SELECT * FROM t WHERE p = 2")
+    assert not programs.finds("SELECT * FROM t")
+
+
+def test_what_another_program_adds_is_seen_where_nothing_is_cached(programs: Programs) -> None:
+    create(programs)
+    query = QUERIES["grouped"]
+    programs.asks(query)
+    with programs.program() as env:
+        assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+        programs.sql("INSERT INTO t VALUES (40, 4)")
+        assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+        assert "p=4" in str(env.sql(query).collect())
+
+
+def test_a_table_that_is_gone_fails_as_in_spark(programs: Programs) -> None:
+    create(programs)
+    with programs.program() as env:
+        early = env.sql("SELECT k FROM t")
+        programs.sql("DROP TABLE t")
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            early.collect()

@@ -87,6 +87,9 @@ def canonical_source(operator: OperatorDocument, context: SourceContext) -> Cano
             return _inline_table(operator)
         case "LogicalRDD":
             return _rdd(operator, context.session)
+        case "HiveTableRelation":
+            doubt = "a Hive table that Spark reads by a SerDe, which lists its files as it runs"
+            return CanonicalSource((), (doubt,), scan_sensitive=True)
     return CanonicalSource((), (f"the source {short(operator['c'])}",))
 
 
@@ -117,10 +120,10 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
         doubt = f"files listed by a {short(name)}"
-        once = listing.get("once")
-        if once is not None:
-            doubt = "partitions of a catalog's table that can't be listed before it is read"
-        return CanonicalSource((*how, once), (doubt,), scan_sensitive=scan_sensitive)
+        now = listing.get("now")
+        if now is not None:
+            doubt = "a catalog's table that Spark has cached, or whose partitions can't be listed"
+        return CanonicalSource((*how, now), (doubt,), scan_sensitive=scan_sensitive)
     files = listed_files(listing, context)
     content = (
         *how,

@@ -24,7 +24,7 @@ from holdfast.plan.document import (
     OperatorDocument,
     nested,
 )
-from holdfast.spark.cache_entries import cached_by_spark
+from holdfast.spark.cache_entries import reached_partitions
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.source_versions import file_versions, written_tables
@@ -95,19 +95,15 @@ class PlanReader:
         jvm: Any = spark.sparkContext._jvm
         self._session = spark._jsparkSession
         self.salt_tag = jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("holdfast.salt")
-        versions = file_versions(spark)
-        reached = new_object(
-            spark, "ReachedPartitions", cached_by_spark(spark), versions, versions.changes()
-        )
         self._reader = new_object(
             spark,
             "PlanReader",
             self.salt_tag,
             ",".join(sorted(OUTPUT_FROM_FIELDS)),
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
-            versions,
+            file_versions(spark),
             written_tables(spark),
-            reached,
+            reached_partitions(spark),
         )
 
     @staticmethod

@@ -79,6 +79,7 @@ import scala.collection.Iterable;
 import scala.collection.IterableOnce;
 import scala.collection.IterableOnceOps;
 import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag;
@@ -111,7 +112,7 @@ public final class PlanReader implements Function {
      * @param fileTags gives what tells versions of a listed file apart, beside length and time
      * @param tableStates gives what tells the rows of a catalog's table apart that it has at times
      * @param reached lists the files of tables that Spark lists when a query runs, see
-     *     `ReachedPartitions`
+     *     `ReachedPartitions`; null where nothing does
      */
     public PlanReader(
             TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags,
@@ -167,9 +168,13 @@ public final class PlanReader implements Function {
             Walk walk = new Walk(this, session);
             walk.operators(plan);
             if (walk.isListedLater) {
-                Object[] listed = (Object[]) reached.apply(plan, session);
+                Object[] listed =
+                        reached == null
+                                ? new Object[] {plan, walk.originals}
+                                : (Object[]) reached.apply(plan, session);
                 walk = new Walk(this, session);
                 walk.originals = (java.util.Map) listed[1];
+                walk.isListed = true;
                 walk.operators((LogicalPlan) listed[0]);
             }
             return walk;
@@ -347,6 +352,8 @@ public final class PlanReader implements Function {
         /** From nodes over files that have been listed to those that they stand for. */
         Map originals = new IdentityHashMap();
 
+        /** Whether it has been tried, and whether there is anything to list. */
+        boolean isListed = false;
         boolean isListedLater = false;
 
         /** The expressions of the operator that is being written, and where each of them is. */
@@ -716,10 +723,8 @@ public final class PlanReader implements Function {
             } else if (value instanceof PartitioningAwareFileIndex) {
                 listing((PartitioningAwareFileIndex) value);
             } else if (value instanceof CatalogFileIndex) {
-                isListedLater = true;
                 out.append("{\"opaque\":\"").append(value.getClass().getName());
-                // It may list something else each time.
-                out.append("\",\"once\":\"").append(UUID.randomUUID()).append("\"}");
+                out.append("\",\"now\":\"").append(now((CatalogFileIndex) value)).append("\"}");
             } else if (value instanceof RDD) {
                 out.append("{\"rdd\":").append(((RDD) value).id()).append('}');
             } else if (value instanceof Class) {
@@ -864,6 +869,24 @@ public final class PlanReader implements Function {
                 out.append(roots.hasNext() ? "," : "");
             }
             out.append("]}");
+        }
+
+        /** What tells a table from what it is at other times, which is listed when it is read. */
+        String now(CatalogFileIndex table) {
+            isListedLater = true;
+            if (!isListed) {
+                return "";
+            }
+            StringBuilder outer = out;
+            out = new StringBuilder();
+            try {
+                listing(table.filterPartitions((Seq) Nil$.MODULE$));
+                return digestText(out);
+            } catch (Exception error) {
+                return UUID.randomUUID().toString();
+            } finally {
+                out = outer;
+            }
         }
 
         /** The directory of each partition, and its values as Spark lays them out in a row. */
