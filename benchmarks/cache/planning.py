@@ -104,5 +104,5 @@ def _seconds(df: DataFrame, phase: str) -> float:
 
 
 def _reads_kept(df: DataFrame) -> bool:
-    # Whatever else there is in these plans is read from files of its own.
+    # All other sources of these plans are files.
     return not df.inputFiles()

@@ -37,7 +37,7 @@ PARTS = {
 
 
 class Programs:
-    """Programs that share results, each with a session of its own on one catalog.
+    """Programs that share results, each with another session on one catalog.
 
     Args:
         spark: whose catalog it is.
@@ -69,7 +69,7 @@ class Programs:
         return Environment(self.session(), config=config)
 
     def asks(self, query: str) -> list[str]:
-        """What a program of its own says, which keeps it for the next ones."""
+        """What another program answers, which keeps it for the next ones."""
         with self.program() as env:
             rows = sorted(map(str, env.sql(query).cache().collect()))
             assert env.last_job_result is not None

@@ -44,7 +44,7 @@ class FollowedCaches:
 
     Args:
         spark: PySpark's own session.
-        moved: given a digest, and the computation that is cached in the place of its own.
+        moved: given a digest, and the computation that is cached in its place.
         gone: given the digest of a computation that is cached no longer.
     """
 

@@ -131,7 +131,7 @@ public final class KeptFiles {
                     : (long) (memory / conf.fileCompressionFactor());
         }
 
-        /** What a DataFrame says that it reads: none, as Spark says of its own cache. */
+        /** What a DataFrame says that it reads: none, as for what Spark itself has cached. */
         public String[] inputFiles() {
             return new String[0];
         }

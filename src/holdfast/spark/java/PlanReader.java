@@ -871,7 +871,7 @@ public final class PlanReader implements Function {
             out.append("]}");
         }
 
-        /** What tells a table from what it is at other times, which is listed when it is read. */
+        /** Distinguishes a table, which Spark lists when it is read, from what it is at other times. */
         String now(CatalogFileIndex table) {
             isListedLater = true;
             if (!isListed) {

@@ -48,7 +48,7 @@ import scala.runtime.AbstractPartialFunction;
  * Lists those partitions of a catalog's tables that a plan can reach, as Spark does when it runs
  * the plan: it lists the same then, and nothing again.
  *
- * A part that is cached lists what that part alone can reach, whatever conditions a query has above
+ * A part that is cached lists what that part alone can reach, regardless of conditions of a query above
  * it, and lists that once, until one of Spark's commands changes its tables or a file is another.
  */
 public final class ReachedPartitions implements BiFunction {
@@ -80,7 +80,7 @@ public final class ReachedPartitions implements BiFunction {
 
     /**
      * @param stored says which plans are cached, see `CacheEntries`; may be null
-     * @param fileTags gives what tells versions of a listed file apart, beside length and time
+     * @param fileTags distinguishes versions of a listed file, beside length and time
      * @param changes gives the first of listed files that is not as it was listed, see `FileVersions`
      */
     public ReachedPartitions(Function stored, Function fileTags, BiFunction changes)
@@ -202,7 +202,7 @@ public final class ReachedPartitions implements BiFunction {
             this.session = session;
         }
 
-        /** A plan whose tables list what it reaches, whatever is above it. */
+        /** A plan whose tables list what it reaches, regardless of what is above it. */
         LogicalPlan region(LogicalPlan root) {
             LogicalPlan made = (LogicalPlan) regions.get(root);
             if (made == null) {
@@ -258,7 +258,7 @@ public final class ReachedPartitions implements BiFunction {
             this.isCached = isCached;
         }
 
-        /** The plan over its tables, each place of its own, or over what has been listed. */
+        /** The plan over a `Table` for each place that one is read in, or over what has been listed. */
         LogicalPlan rebuilt(LogicalPlan node, boolean isRoot) {
             Object stored = listing.stored(node);
             if (SPARKS.equals(stored)) {
