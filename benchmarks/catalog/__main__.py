@@ -17,7 +17,7 @@ import psycopg
 from sqlalchemy import URL, make_url
 
 from benchmarks import figure_report
-from benchmarks.catalog import hits, lookups, stampede
+from benchmarks.catalog import hits, lookups, partitions, stampede
 from benchmarks.figure import Figure
 from holdfast.catalog.catalog_database import CatalogDatabase
 from tests.catalog.traces import (
@@ -34,7 +34,8 @@ from tests.catalog.traces import (
 _MOST_MS = {"sqlite": 5.0, "postgresql": 10.0}
 _PRODUCTION_SECONDS = 2.0
 _MOST_SECONDS = 2.0
-_PARTS = ("lookups", "hits", "stampede", "evictions")
+_PARTS = ("lookups", "hits", "partitions", "stampede", "evictions")
+_PARTITIONS = 2_000
 _MOST_MORE_MS = 20.0
 # Each process has two, and some to spare.
 _CONNECTIONS = 300
@@ -62,6 +63,8 @@ def main() -> int:
                 figures += _stampede(name, make(), arguments.processes, arguments.rounds)
     if "hits" in parts:
         figures += _hits(arguments.output, arguments.hits)
+    if "partitions" in parts:
+        figures += _partitions(arguments.output, arguments.hits)
     if "evictions" in parts:
         figures += _evictions()
     figure_report.write(figures, arguments.output / "catalog.json")
@@ -114,6 +117,24 @@ def _hits(output: Path, rounds: int) -> list[Figure]:
     what = f"a hit from another program, {hits.PARTITIONS} partitions, less one from its own"
     sides = f"{theirs:.0f} ms, {mine:.0f} ms"
     return [Figure(what, more, "ms", _MOST_MORE_MS, False, sides)]
+
+
+def _partitions(output: Path, rounds: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory(dir=output) as home:
+        found = list(partitions.measure(Path(home).resolve(), _PARTITIONS, rounds))
+    more = tuple((ours.seconds - plain.seconds) * 1e3 for plain, ours in found)
+    sides = " and ".join(
+        f"{statistics.median(each.seconds for each in side) * 1e3:.0f} ms"
+        for side in zip(*found, strict=True)
+    )
+    fetched = tuple(float(ours.fetched - plain.fetched) for plain, ours in found)
+    listed = tuple(float(ours.listed - plain.listed) for plain, ours in found)
+    what = f"a result of one of {_PARTITIONS:,} partitions, less Spark's own planning"
+    return [
+        Figure(f"finding {what}", more, "ms", _MOST_MORE_MS, False, sides),
+        Figure(f"finding {what}: fetched from the catalog", fetched, "partitions", 0.0, False),
+        Figure(f"finding {what}: listed", listed, "files", 0.0, False),
+    ]
 
 
 def _stampede(name: str, url: str, processes: int, rounds: int) -> list[Figure]:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from holdfast import Environment
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark import java_classes, plan_reader
-from holdfast.spark.cache_entries import cache_entries
+from holdfast.spark.cache_entries import cache_entries, reached_partitions
 from holdfast.spark.java_classes import byte_code, compiled, new_object, object_of
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.partition_reader import exact_format
@@ -97,6 +97,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "FileListings": new_object(spark, "FileListings", "a"),
         "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag, None),
         "CacheEntries": cache_entries(spark),
+        "ReachedPartitions": reached_partitions(spark),
         "KeptFormat": new_object(spark, "KeptFormat", True),
         "KeptColumns": new_object(spark, "KeptColumns"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),

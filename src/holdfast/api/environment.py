@@ -534,7 +534,7 @@ class Environment(StreamEnvironment):
         self._followed.close()
         while self._not_kept:
             _, (computation, _) = self._not_kept.popitem()
-            self._bridge.dataframe(computation.query.plan).unpersist()
+            self._bridge.dataframe(computation.query.written).unpersist()
         self._release(self._manager.invalidate_all())
 
     @property
@@ -842,10 +842,10 @@ class Environment(StreamEnvironment):
             )
         stays = self.configuration.lifetime(lifetime)
         check_keepable(self._plain, table)
-        self._followed.watch(table._jdf.queryExecution().commandExecuted())
-        query = self._known_plans.query(table)
-        computation = CachedComputation(query.root.digest, query, _label(query, name), stays)
-        self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
+        with self._followed.caching(table._jdf.queryExecution().commandExecuted()):
+            query = self._known_plans.query(table)
+            computation = CachedComputation(query.root.digest, query, _label(query, name), stays)
+            self._followed.add(computation, table, self._bridge, self._plain._jsparkSession)
         # As PySpark's own, which gives back the very DataFrame.
         table.__class__ = CachedTable
         self._manager.wanted.register(computation, table)

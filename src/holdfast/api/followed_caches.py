@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 import weakref
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class FollowedCaches:
 
     Args:
         spark: PySpark's own session.
-        moved: given a digest, and the computation that is cached in the place of its own.
+        moved: given a digest, and the computation that is cached in its place.
         gone: given the digest of a computation that is cached no longer.
     """
 
@@ -62,19 +62,26 @@ class FollowedCaches:
         self._owner = uuid.uuid4().hex
         self._followed: dict[str, _Followed] = {}
 
-    def watch(self, plan: Any) -> None:
-        """What a plan reads is watched from here on, so that its digest says in which version.
+    @contextmanager
+    def caching(self, plan: Any) -> Iterator[None]:
+        """While it lasts, a plan that is going to be cached is read as it is when it is.
 
         Args:
-            plan: the JVM's analyzed plan, which is going to be cached.
+            plan: the JVM's analyzed plan.
         """
         if self._in_jvm is None:
             try:
                 self._in_jvm = cache_entries(self._spark)
             except UnsupportedSparkError as error:
                 logger.debug("what Spark's commands do is not followed: %s", error)
+                yield
                 return
-        self._in_jvm.watch(plan)
+        key = self._key()
+        self._in_jvm.watch(key, plan)
+        try:
+            yield
+        finally:
+            self._in_jvm.unwatch(key)
 
     def add(
         self, computation: Computation, table: object, bridge: CatalystBridge, session: Any
@@ -82,7 +89,7 @@ class FollowedCaches:
         """Follows a computation, unless it is followed for this table.
 
         Args:
-            computation: whose plan is watched.
+            computation: read while it is `caching`.
             table: whose listings of files are to be refreshed; others have their own.
             bridge: reads plans of its session.
             session: the JVM's, which it is of.
@@ -92,10 +99,10 @@ class FollowedCaches:
         known = self._of(computation.digest)
         if any(each.table() is table and not each.is_gone for each in known.values()):
             return
-        key = f"{self._owner} {uuid.uuid4().hex}"
+        key = self._key()
         self._followed[key] = _Followed(computation, weakref.ref(table), bridge)
         try:
-            self._in_jvm.add(session, key, computation.query.plan)
+            self._in_jvm.add(session, key, computation.query.written)
         except BaseException:
             self._followed.pop(key, None)
             raise
@@ -131,6 +138,9 @@ class FollowedCaches:
             self._moved(before.digest, followed.computation)
         gone = [key for key, each in dict(self._followed).items() if each.is_gone]
         self._remove(gone[:-_MOST_GONE])
+
+    def _key(self) -> str:
+        return f"{self._owner} {uuid.uuid4().hex}"
 
     def _of(self, digest: str) -> dict[str, _Followed]:
         followed = dict(self._followed).items()

@@ -18,7 +18,7 @@ from holdfast.plan.catalyst_operators import (
     OperatorRule,
     OutputKind,
 )
-from holdfast.plan.document import EXECUTION, LOGICAL, OperatorDocument, Value
+from holdfast.plan.document import CATALYST, EXECUTION, LOGICAL, OperatorDocument, Value
 from holdfast.plan.expressions import (
     ExpressionCanonicalizer,
     PythonFunctionDigest,
@@ -59,6 +59,7 @@ _SOURCES = frozenset(
         LOGICAL + "LocalRelation",
         EXECUTION + "LogicalRDD",
         EXECUTION + "datasources.LogicalRelation",
+        CATALYST + "catalog.HiveTableRelation",
     }
 )
 _UNKNOWN = OperatorRule(output=OutputKind.DESCRIBED, observes=EVERYTHING)

@@ -69,7 +69,7 @@ class Why(Enum):
     RANDOM = Validity.NODE, "{}, which is not deterministic"
     UNSEEDED = Validity.NODE, "a {} without a seed"
     UNVERSIONED = Validity.NODE, "a {}, whose content has no version"
-    LISTED_LATER = Validity.NODE, "files listed by a {}"
+    LISTED_LATER = Validity.NODE, "files that are listed when they are read: {}"
     INCOMPARABLE_ROWS = Validity.NODE, "rows of types that can't be compared by value"
 
     RDD = Validity.SESSION, "an RDD, which no other program has"

@@ -91,6 +91,9 @@ def canonical_source(operator: OperatorDocument, context: SourceContext) -> Cano
             return _inline_table(operator)
         case "LogicalRDD":
             return _rdd(operator, context.session)
+        case "HiveTableRelation":
+            doubt = Why.LISTED_LATER.of("a Hive table that Spark reads by a SerDe")
+            return CanonicalSource((), (doubt,), scan_sensitive=True)
     return CanonicalSource((), (Why.UNREADABLE.of(f"the source {short(operator['c'])}"),))
 
 
@@ -120,9 +123,12 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     )
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
-        doubt = Why.LISTED_LATER.of(short(name))
-        # A catalog's table of one name may be read in several ways, from before it was replaced.
-        return CanonicalSource(how, (doubt,), scan_sensitive=scan_sensitive)
+        now = listing.get("now")
+        lists = f"a {short(name)}"
+        if now is not None:
+            lists = "a catalog's table that Spark has cached, or whose partitions can't be listed"
+        doubt = Why.LISTED_LATER.of(lists)
+        return CanonicalSource((*how, now), (doubt,), scan_sensitive=scan_sensitive)
     files = listed_files(listing, context)
     content = (
         *how,

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import UnsupportedSparkError
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
+from holdfast.spark.source_versions import file_versions
 
 
 def cache_entries(spark: SparkSession) -> Any:
@@ -35,18 +36,25 @@ def cached_by_spark(spark: SparkSession) -> Any:
         return None
 
 
-def cached_tables(spark: SparkSession) -> Any:
-    """The JVM's map from those tables that cached plans list when they run to their versions.
+def reached_partitions(spark: SparkSession) -> Any:
+    """The JVM's function that lists what a plan reaches of tables; None for an unknown Spark.
 
     Args:
         spark: any session of the JVM.
     """
-    return _tables.of(spark)
+    try:
+        return _reached.of(spark)
+    except UnsupportedSparkError:
+        return None
+
+
+def _reached_partitions(spark: SparkSession) -> Any:
+    versions = file_versions(spark)
+    cached = cached_by_spark(spark)
+    return new_object(spark, "ReachedPartitions", cached, versions, versions.changes())
 
 
 _of_context: PerContext[Any] = PerContext(
-    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession, cached_tables(spark))
+    lambda spark: new_object(spark, "CacheEntries", spark._jsparkSession)
 )
-_tables: PerContext[Any] = PerContext(
-    lambda spark: spark._jvm.java.util.concurrent.ConcurrentHashMap()  # type: ignore[union-attr]
-)
+_reached: PerContext[Any] = PerContext(_reached_partitions)

@@ -26,7 +26,7 @@ class Query:
 
     Attributes:
         root: the canonical plan.
-        plan: the analyzed plan in the JVM.
+        plan: the analyzed plan in the JVM, over listed files, see `PlanReading.node`.
         reading: the way from the one's nodes to the other's.
         dataframe: whose plan it is, with what Spark has made of it; None for a plan alone.
         last_run: what its last job was run as, for the next one; None where each is planned anew.
@@ -37,6 +37,11 @@ class Query:
     reading: PlanReading
     dataframe: DataFrame | None = None
     last_run: LastRun | None = None
+
+    @property
+    def written(self) -> Any:
+        """The analyzed plan in the JVM as it was written, which Spark's own cache knows."""
+        return self.reading.original(self.root.handle)
 
 
 Identified = Callable[[PlanReading], list[OperatorDocument]]
@@ -86,7 +91,8 @@ class CatalystBridge:
         reader = PlanReader.of(self._spark)
         reading = reader.read(plan, self._spark._jsparkSession)
         operators = reading.operators if identified is None else identified(reading)
-        return Query(self.canonical(reading, operators, as_written=as_written), plan, reading)
+        root = self.canonical(reading, operators, as_written=as_written)
+        return Query(root, reading.node(0), reading)
 
     def canonical(
         self, reading: PlanReading, operators: list[OperatorDocument], *, as_written: bool = False
@@ -102,7 +108,7 @@ class CatalystBridge:
         canonicalizer = Canonicalizer(
             self._session,
             pickled_function_digest,
-            lambda handle: reader.salt(reading.node(handle)),
+            lambda handle: reader.salt(reading, handle),
             as_written,
             self._portable,
         )

@@ -24,7 +24,7 @@ from holdfast.plan.document import (
     OperatorDocument,
     nested,
 )
-from holdfast.spark.cache_entries import cached_tables
+from holdfast.spark.cache_entries import reached_partitions
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.source_versions import file_versions, written_tables
@@ -51,14 +51,29 @@ class PlanReading:
     _nodes: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def node(self, handle: int) -> Any:
-        """The JVM's `LogicalPlan` that the operator with this handle was read from."""
+        """The JVM's `LogicalPlan` that the operator with this handle was read from.
+
+        Tables of a catalog that Spark lists when a query runs have the files that were listed for
+        the reading.
+        """
         node = self._nodes.get(handle)
         if node is None:
             node = self._nodes[handle] = self._reading.node(handle)
         return node
 
+    def original(self, handle: int) -> Any:
+        """The JVM's `LogicalPlan` as it was written, see `node`."""
+        return self._reading.original(handle)
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether no node is another than its original."""
+        return bool(self._reading.isAsWritten())
+
     def each(self, function: Any) -> str:
         """What a function of the JVM says of each node, by handle and separated by commas.
+
+        It is given the nodes of the plan as it was written, which Spark's own cache knows.
 
         Args:
             function: a `scala.Function1` from a `LogicalPlan` to a text without commas.
@@ -88,10 +103,8 @@ class PlanReader:
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
             file_versions(spark),
             written_tables(spark),
-            cached_tables(spark),
+            reached_partitions(spark),
         )
-        # Of a version of a table: no other program has it.
-        self._program = uuid.uuid4().hex
 
     @staticmethod
     def of(spark: SparkSession) -> PlanReader:
@@ -144,16 +157,16 @@ class PlanReader:
         found: dict[str, str] = json.loads(self._reader.texts(texts))
         return found
 
-    def salt(self, node: Any) -> str:
-        """A text that distinguishes `node` from every other node, the same each time.
+    def salt(self, reading: PlanReading, handle: int) -> str:
+        """A text that distinguishes a node from every other node, the same each time.
 
-        Spark's node tags stay with a node when a plan is copied around it, and only then. For a
-        table that is cached it is the same wherever the table stands, until Spark renews it.
+        Spark's node tags stay with a node when a plan is copied around it, and only then.
+
+        Args:
+            reading: of the node's plan.
+            handle: the node's.
         """
-        version = self._reader.version(node)
-        if version is not None:
-            return f"{self._program} {version}"
-        return str(self._reader.salt(node, uuid.uuid4().hex))
+        return str(self._reader.salt(reading._reading, handle, uuid.uuid4().hex))
 
 
 def _taken(reading: Any) -> PlanReading:

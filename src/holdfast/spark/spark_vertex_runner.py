@@ -165,8 +165,10 @@ class SparkVertexRunner:
             raise
         except Exception as error:
             raise SubstitutionRefusedError(reason(error)) from error
-        # Of the same DataFrame Spark has the shuffles that it has run for it before.
-        return query.dataframe or self._bridge.dataframe(query.plan)
+        if query.dataframe is None or not query.reading.is_as_written:
+            return self._bridge.dataframe(query.plan)
+        # Of the same DataFrame, Spark has the shuffles that it has run for it before.
+        return query.dataframe
 
     def produce(self, production: Production[Query], write: Write | None = None) -> KeptDataSet:
         """Computes a query and keeps its result, see `VertexRunner.produce`.

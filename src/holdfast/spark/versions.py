@@ -75,6 +75,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "GroupedFiles": "merging small partitions",
     "FileVersions": "caching and finding results",
     "WrittenTables": "caching and finding results",
+    "ReachedPartitions": "finding results over partitioned tables of a catalog",
     "CacheEntries": "caching and keeping results",
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",

@@ -8,7 +8,9 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -34,28 +36,23 @@ import scala.jdk.javaapi.CollectionConverters;
  * What Holdfast caches, as entries of Spark's cache: no query matches them, so that they are never
  * loaded, and Spark's commands refresh, renew and remove them as they do with all others.
  */
-public final class CacheEntries implements Supplier {
+public final class CacheEntries implements Supplier, Function {
     static final String MARK = "holdfast.cached ";
-    static final String UNFOLLOWED = "-";
+    static final String SPARKS = "spark's";
     static final Object NOT_SEEN = new Object();
 
     final CacheManager cache;
-    final Map versions;
     final Field field;
     final Map entries = new HashMap();
     final Map plans = new HashMap();
     final Map changes = new HashMap();
+    // By key, of plans whose files Spark lists when they run: each, and what is listed for it.
+    final Map ofTables = new ConcurrentHashMap();
     Object seen;
 
-    /**
-     * @param session any session
-     * @param versions by name, of tables of the catalog whose files are listed when a query runs:
-     *     a table that has been cached always has one, and none comes twice; behind a minus sign
-     *     where nothing that reads the table is here, so that what becomes of it isn't seen
-     */
-    public CacheEntries(SparkSession session, Map versions) throws Exception {
+    /** @param session any session */
+    public CacheEntries(SparkSession session) throws Exception {
         this.cache = session.sharedState().cacheManager();
-        this.versions = versions;
         this.field = CacheManager.class.getDeclaredField("cachedData");
         this.field.setAccessible(true);
     }
@@ -71,28 +68,66 @@ public final class CacheEntries implements Supplier {
         return Boolean.FALSE;
     }
 
-    /** The tables of a plan that is going to be cached have versions: it is to be read afterwards. */
-    public synchronized void watch(LogicalPlan plan) {
-        Iterator each = tables(plan).iterator();
+    /**
+     * Of a plan that is cached here and reads a catalog's tables an `AtomicReference` for what is
+     * listed for it, which is another one once Spark's commands have changed one of its tables; of
+     * one that Spark has cached itself `SPARKS`; else null.
+     */
+    public Object apply(Object plan) {
+        LogicalPlan node = (LogicalPlan) plan;
+        Object listed = listed(node);
+        if (listed != null) {
+            return listed;
+        }
+        scala.collection.Iterator each = all().iterator();
         while (each.hasNext()) {
-            Object table = each.next();
-            String version = (String) versions.get(table);
-            if (version == null || version.startsWith(UNFOLLOWED)) {
-                versions.put(table, UUID.randomUUID().toString());
+            LogicalPlan cached = ((CachedData) each.next()).plan();
+            if (isSame(node, cached) && keyOf(cached) == null) {
+                return SPARKS;
             }
         }
+        return null;
+    }
+
+    Object listed(LogicalPlan plan) {
+        Iterator each = ofTables.values().iterator();
+        while (each.hasNext()) {
+            Object[] known = (Object[]) each.next();
+            if (isSame(plan, (LogicalPlan) known[0])) {
+                return known[1];
+            }
+        }
+        return null;
+    }
+
+    static boolean isSame(LogicalPlan plan, LogicalPlan other) {
+        return plan.getClass() == other.getClass() && plan.sameResult(other);
+    }
+
+    /** A plan that is going to be cached is read as one that is. */
+    public void watch(String key, LogicalPlan plan) {
+        if (!tables(plan).isEmpty()) {
+            Object listed = listed(plan);
+            Object kept = listed == null ? new AtomicReference() : listed;
+            ofTables.put(key, new Object[] {plan, kept});
+        }
+    }
+
+    /** The end of `watch`. */
+    public void unwatch(String key) {
+        ofTables.remove(key);
     }
 
     /** Adds an entry. */
     public void add(SparkSession session, String key, LogicalPlan plan) {
         StorageLevel level = StorageLevel.MEMORY_AND_DISK();
+        watch(key, plan);
         cache.cacheQuery(session, marked(plan, MARK + key), Option.empty(), level);
         synchronized (this) {
             Object entry = found(key).get(key);
             plans.put(key, plan);
             // Another thread's command may have removed it already, which is to be said then.
             entries.put(key, entry == null ? NOT_SEEN : entry);
-            watch(plan);
             refresh(plan);
             // Once it is gone, the cache may be the very object that it was without it.
             seen = null;
@@ -106,9 +141,7 @@ public final class CacheEntries implements Supplier {
             plan = (LogicalPlan) plans.remove(key);
             entries.remove(key);
             changes.remove(key);
-            if (plan != null) {
-                renew(tables(plan), false);
-            }
+            ofTables.remove(key);
         }
         if (plan != null) {
             cache.uncacheQuery(session, marked(plan, MARK + key), false, false);
@@ -163,35 +196,21 @@ public final class CacheEntries implements Supplier {
                 plans.put(key, unmarked(entry.plan()));
             }
         }
-        renew(stale, true);
         // Of what reads one of these tables, nothing is as it was.
+        each = ofTables.values().iterator();
+        while (each.hasNext()) {
+            if (tables((LogicalPlan) ((Object[]) each.next())[0]).removeAll(stale)) {
+                each.remove();
+            }
+        }
         each = plans.keySet().iterator();
         while (each.hasNext()) {
-            Object key = each.next();
+            String key = (String) each.next();
             LogicalPlan plan = (LogicalPlan) plans.get(key);
             if (entries.get(key) != null && tables(plan).removeAll(stale)) {
+                watch(key, plan);
                 refresh(plan);
                 changes.put(key, "+");
-            }
-        }
-    }
-
-    void renew(Set tables, boolean isWritten) {
-        Set unfollowed = new HashSet(tables);
-        Iterator each = plans.keySet().iterator();
-        while (each.hasNext() && !unfollowed.isEmpty()) {
-            Object key = each.next();
-            if (entries.get(key) != null) {
-                unfollowed.removeAll(tables((LogicalPlan) plans.get(key)));
-            }
-        }
-        each = tables.iterator();
-        while (each.hasNext()) {
-            Object table = each.next();
-            if (unfollowed.contains(table)) {
-                versions.put(table, UNFOLLOWED + UUID.randomUUID());
-            } else if (isWritten) {
-                versions.put(table, UUID.randomUUID().toString());
             }
         }
     }

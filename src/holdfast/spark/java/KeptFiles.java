@@ -131,6 +131,11 @@ public final class KeptFiles {
                     : (long) (memory / conf.fileCompressionFactor());
         }
 
+        /** What a DataFrame says that it reads: none, as for what Spark itself has cached. */
+        public String[] inputFiles() {
+            return new String[0];
+        }
+
         public void refresh() {
             planned = null;
             super.refresh();

@@ -13,11 +13,13 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TimeZone;
+import java.util.UUID;
 import java.nio.ByteBuffer;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.time.zone.ZoneRulesProvider;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
@@ -83,6 +85,7 @@ import scala.collection.Iterable;
 import scala.collection.IterableOnce;
 import scala.collection.IterableOnceOps;
 import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag;
@@ -104,15 +107,12 @@ public final class PlanReader implements Function {
     /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
 
-    /** Versions of tables that no entry reads begin so, see `CacheEntries`. */
-    static final String UNFOLLOWED = "-";
-
     final TreeNodeTag saltTag;
     final Set outputFromFields;
     final Set namedInputs;
     final Function fileTags;
     final Function tableStates;
-    final java.util.Map versions;
+    final BiFunction reached;
 
     /**
      * @param saltTag where a node's salt is, if it has been given one
@@ -120,12 +120,13 @@ public final class PlanReader implements Function {
      * @param namedInputs classes of operators that can observe how their inputs' columns are called
      * @param fileTags gives what tells versions of a listed file apart, beside length and time
      * @param tableStates gives what tells the rows of a catalog's table apart that it has at times
-     * @param versions of tables whose files are listed when a query runs, see `CacheEntries`
+     * @param reached lists the files of tables that Spark lists when a query runs, see
+     *     `ReachedPartitions`; null where nothing does
      */
     public PlanReader(
             TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags,
-            Function tableStates, java.util.Map versions) {
-        this.versions = versions;
+            Function tableStates, BiFunction reached) {
+        this.reached = reached;
         this.fileTags = fileTags;
         this.tableStates = tableStates;
         this.saltTag = saltTag;
@@ -135,8 +136,7 @@ public final class PlanReader implements Function {
 
     /** A plan as the session that runs it reads its files. */
     public Reading read(LogicalPlan plan, SparkSession session) {
-        Walk walk = walked(plan, session);
-        return new Reading(walk.out, walk.nodes, session);
+        return new Reading(walked(plan, session), session);
     }
 
     /** The analyzed plan of a Dataset, like `read`. */
@@ -144,69 +144,52 @@ public final class PlanReader implements Function {
         return read(dataset.queryExecution().commandExecuted(), dataset.sparkSession());
     }
 
-    /** Whether a plan would be read as it has been: listings of files may have been refreshed. */
+    /** Whether a plan would be read as it has been: what it lists may be another. */
     public boolean isStill(Reading reading) {
-        Walk walk = walked((LogicalPlan) reading.nodes.get(0), reading.session);
+        Walk walk = walked(reading.original(0), reading.session);
         return Arrays.equals(reading.digest, digestOf(walk.out));
     }
 
     /** The salt of a node, which is given one unless it has one. */
-    public String salt(LogicalPlan node, String fresh) {
+    public String salt(Reading reading, int handle, String fresh) {
+        LogicalPlan node = reading.original(handle);
         // Spark doesn't guard the tags of a node.
         synchronized (saltTag) {
             if (node.getTagValue(saltTag).isEmpty()) {
                 node.setTagValue(saltTag, fresh);
             }
+            String salt = saltOf(node);
+            ((LogicalPlan) reading.node(handle)).setTagValue(saltTag, salt);
+            return salt;
         }
-        return saltOf(node);
     }
 
-    /** The salt of a node, or null; of a table that has been cached another one each time. */
+    /** The salt of a node, or null. */
     String saltOf(LogicalPlan node) {
-        Object salt;
         synchronized (saltTag) {
             Option found = node.getTagValue(saltTag);
-            salt = found.isDefined() ? found.get() : null;
+            return found.isDefined() ? (String) found.get() : null;
         }
-        CatalogFileIndex files = filesOf(node);
-        Object version = files == null ? null : versions.get(name(files));
-        return salt == null || version == null ? (String) salt : salt + " " + version;
-    }
-
-    /** What stands for a table in digests whose files are listed when a query runs; or null. */
-    public String version(LogicalPlan node) {
-        CatalogFileIndex files = filesOf(node);
-        return files == null ? null : version(files);
-    }
-
-    /** Null also where nothing follows what becomes of the table: it may change at any time. */
-    String version(CatalogFileIndex files) {
-        String version = (String) versions.get(name(files));
-        return version == null || version.startsWith(UNFOLLOWED) ? null : version;
-    }
-
-    static String name(CatalogFileIndex files) {
-        return files.table().identifier().unquotedString();
-    }
-
-    static CatalogFileIndex filesOf(LogicalPlan node) {
-        if (!(node instanceof LogicalRelation)
-                || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
-            return null;
-        }
-        Object files = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-        return files instanceof CatalogFileIndex ? (CatalogFileIndex) files : null;
     }
 
     Walk walked(LogicalPlan plan, SparkSession session) {
-        Walk walk = new Walk(this);
-        walk.settings = session.sessionState().conf();
         try {
+            Walk walk = new Walk(this, session);
             walk.operators(plan);
+            if (walk.isListedLater) {
+                Object[] listed =
+                        reached == null
+                                ? new Object[] {plan, walk.originals}
+                                : (Object[]) reached.apply(plan, session);
+                walk = new Walk(this, session);
+                walk.originals = (java.util.Map) listed[1];
+                walk.isListed = true;
+                walk.operators((LogicalPlan) listed[0]);
+            }
+            return walk;
         } catch (Exception error) {
             throw unreadable(error);
         }
-        return walk;
     }
 
     static byte[] digestOf(CharSequence text) {
@@ -244,7 +227,7 @@ public final class PlanReader implements Function {
     CharSequence allInputs(SparkSession session) {
         // A copy, as another thread may change a setting between two looks at them.
         SQLConf settings = session.sessionState().conf().clone();
-        Walk walk = new Walk(this);
+        Walk walk = new Walk(this, session);
         walk.out.append('[').append(texts(settings.getAllConfs()));
         walk.out.append(",{\"ansi\":\"").append(settings.ansiEnabled());
         walk.out.append("\",\"case sensitive\":\"").append(settings.caseSensitiveAnalysis());
@@ -260,7 +243,7 @@ public final class PlanReader implements Function {
 
     /** The texts of a map as a JSON object, whatever characters they have. */
     public String texts(scala.collection.Map map) {
-        Walk walk = new Walk(this);
+        Walk walk = new Walk(this, null);
         walk.out.append('{');
         Iterator entries = map.iterator();
         while (entries.hasNext()) {
@@ -278,7 +261,7 @@ public final class PlanReader implements Function {
      * writers of files see it. How file systems are reached is left out, and secrets with it.
      */
     public String hadoopTexts(Configuration configuration) {
-        Walk walk = new Walk(this);
+        Walk walk = new Walk(this, null);
         walk.out.append('{');
         java.util.Iterator entries = configuration.iterator();
         while (entries.hasNext()) {
@@ -307,15 +290,17 @@ public final class PlanReader implements Function {
     /** A plan as text, with the way back to its nodes. */
     public static final class Reading {
         final List nodes;
+        final Map originals;
         final SparkSession session;
         final byte[] digest;
         StringBuilder text;
         int taken = 0;
 
-        Reading(StringBuilder text, List nodes, SparkSession session) {
+        Reading(Walk walk, SparkSession session) {
             this.session = session;
-            this.text = text;
-            this.nodes = nodes;
+            this.text = walk.out;
+            this.nodes = walk.nodes;
+            this.originals = walk.originals;
             this.digest = digestOf(text);
         }
 
@@ -337,16 +322,29 @@ public final class PlanReader implements Function {
             return '.' + part;
         }
 
+        /** A node that has been read, over files that are listed. */
         public Object node(int handle) {
             return nodes.get(handle);
         }
 
-        /** What a function says of each node, by handle and separated by commas. */
+        /** What a node was before the files of a catalog's tables were listed. */
+        public LogicalPlan original(int handle) {
+            Object node = nodes.get(handle);
+            Object original = originals.get(node);
+            return (LogicalPlan) (original == null ? node : original);
+        }
+
+        /** Whether the plan that has been read is the one that was written. */
+        public boolean isAsWritten() {
+            return originals.isEmpty();
+        }
+
+        /** What a function says of each original node, by handle and separated by commas. */
         public String each(Function1 function) {
             StringBuilder said = new StringBuilder();
             try {
                 for (int handle = 0; handle < nodes.size(); handle++) {
-                    said.append(handle == 0 ? "" : ",").append(function.apply(nodes.get(handle)));
+                    said.append(handle == 0 ? "" : ",").append(function.apply(original(handle)));
                 }
             } catch (Exception error) {
                 throw unreadable(error);
@@ -360,14 +358,22 @@ public final class PlanReader implements Function {
         StringBuilder out = new StringBuilder();
         final List nodes = new ArrayList();
         final PlanReader reader;
-        SQLConf settings;
+        final SQLConf settings;
+
+        /** From nodes over files that have been listed to those that they stand for. */
+        Map originals = new IdentityHashMap();
+
+        /** Whether it has been tried, and whether there is anything to list. */
+        boolean isListed = false;
+        boolean isListedLater = false;
 
         /** The expressions of the operator that is being written, and where each of them is. */
         StringBuilder expressions;
         Map places;
 
-        Walk(PlanReader reader) {
+        Walk(PlanReader reader, SparkSession session) {
             this.reader = reader;
+            this.settings = session == null ? null : session.sessionState().conf();
         }
 
         /** The operators of a plan in pre-order. */
@@ -401,8 +407,8 @@ public final class PlanReader implements Function {
             nodes.add(node);
             out.append(",\"c\":\"").append(name);
             out.append("\",\"n\":").append(node.children().size()).append(",\"t\":");
-            // A version says more than what a node was given before its table had one.
-            value(reader.version(node) == null ? reader.saltOf(node) : null, true);
+            Object original = originals.get(node);
+            value(reader.saltOf(original == null ? node : (LogicalPlan) original), true);
             out.append(',');
             if (reader.outputFromFields.contains(name)) {
                 arguments(node, true);
@@ -729,9 +735,7 @@ public final class PlanReader implements Function {
                 listing((PartitioningAwareFileIndex) value);
             } else if (value instanceof CatalogFileIndex) {
                 out.append("{\"opaque\":\"").append(value.getClass().getName());
-                out.append("\",\"version\":");
-                value(reader.version((CatalogFileIndex) value), false);
-                out.append('}');
+                out.append("\",\"now\":\"").append(now((CatalogFileIndex) value)).append("\"}");
             } else if (value instanceof RDD) {
                 out.append("{\"rdd\":").append(((RDD) value).id()).append('}');
             } else if (value instanceof Class) {
@@ -930,16 +934,40 @@ public final class PlanReader implements Function {
             out.append("]}");
         }
 
+        /** Distinguishes a table, which Spark lists when it is read, from what it is at other times. */
+        String now(CatalogFileIndex table) {
+            isListedLater = true;
+            if (!isListed) {
+                return "";
+            }
+            StringBuilder outer = out;
+            out = new StringBuilder();
+            try {
+                listing(table.filterPartitions((Seq) Nil$.MODULE$));
+                return digestText(out);
+            } catch (Exception error) {
+                return UUID.randomUUID().toString();
+            } finally {
+                out = outer;
+            }
+        }
+
         /** The directory of each partition, and its values as Spark lays them out in a row. */
         String partitions(PartitionSpec spec) {
             StringBuilder text = new StringBuilder(spec.partitionColumns().json());
             UnsafeProjection layout = layout(
                 DataTypeUtils.toAttributes(spec.partitionColumns()).iterator());
+            // A catalog has them in any order.
+            List lines = new ArrayList();
             Iterator each = spec.partitions().iterator();
             while (each.hasNext()) {
                 PartitionPath partition = (PartitionPath) each.next();
-                text.append('\n').append(base64(layout.apply(partition.values()).getBytes()));
-                text.append(' ').append(partition.path());
+                String values = base64(layout.apply(partition.values()).getBytes());
+                lines.add('\n' + values + ' ' + partition.path());
+            }
+            Collections.sort(lines);
+            for (java.util.Iterator line = lines.iterator(); line.hasNext(); ) {
+                text.append(line.next());
             }
             return text.toString();
         }

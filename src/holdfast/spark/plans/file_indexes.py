@@ -78,15 +78,17 @@ class FileIndexes:
             relation.options(),
             self._jvm.none,
             self._datasources().FileStatusCache.getOrCreate(session),
-            self._jvm.some(spec) if partitions else self._jvm.none,
+            self._jvm.none if old.partitionColumns().isEmpty() else self._jvm.some(spec),
             self._jvm.none,
         )
 
     def _partitions(self, spec: Any, wanted: Sequence[str]) -> Any:
-        position = {place: number for number, place in enumerate(self._directories(spec))}
-        return self._jvm.to_seq(
-            [spec.partitions().apply(position[place]) for place in wanted if place in position]
-        )
+        # A catalog's table may have one directory under several values.
+        numbers: dict[str, list[int]] = {}
+        for number, place in enumerate(self._directories(spec)):
+            numbers.setdefault(place, []).append(number)
+        found = (each for place in dict.fromkeys(wanted) for each in numbers.get(place, ()))
+        return self._jvm.to_seq([spec.partitions().apply(number) for number in found])
 
     def _directories(self, spec: Any) -> tuple[str, ...]:
         joined: str = self._listings.directories(spec.partitions())

@@ -66,7 +66,7 @@ class StoredBySpark:
             return False
         session = cast(Any, self._spark)._jsparkSession
         with self._left_alone():
-            found = session.sharedState().cacheManager().lookupCachedData(session, query.plan)
+            found = session.sharedState().cacheManager().lookupCachedData(session, query.written)
         return bool(found.isDefined())
 
     def has_part_of(self, query: Query) -> bool:

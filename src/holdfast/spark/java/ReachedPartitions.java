@@ -1,0 +1,432 @@
+package holdfast;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
+import org.apache.spark.sql.catalyst.analysis.EliminateView$;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
+import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
+import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
+import org.apache.spark.sql.catalyst.optimizer.EliminateOuterJoin$;
+import org.apache.spark.sql.catalyst.optimizer.InferFiltersFromConstraints$;
+import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
+import org.apache.spark.sql.catalyst.optimizer.OptimizeIn$;
+import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$;
+import org.apache.spark.sql.catalyst.optimizer.SimplifyCasts$;
+import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PruneFileSourcePartitions$;
+import scala.Function1;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Lists those partitions of a catalog's tables that a plan can reach, as Spark does when it runs
+ * the plan: it lists the same then, and nothing again.
+ *
+ * A part that is cached lists what that part alone can reach, regardless of conditions of a query above
+ * it, and lists that once, until one of Spark's commands changes its tables or a file is another.
+ */
+public final class ReachedPartitions implements BiFunction {
+    static final int MOST_ROUNDS = 10;
+    static final String SPARKS = "spark's";
+    static final String BETWEEN = "\0";
+    static final Rule[] ONCE = {
+        EliminateSubqueryAliases$.MODULE$,
+        EliminateView$.MODULE$,
+        ComputeCurrentTime$.MODULE$,
+        ReplaceExpressions$.MODULE$,
+        RewriteWithExpression$.MODULE$
+    };
+    /** They bring conditions down to the leaves, and neither merge, nor move, nor drop any. */
+    static final Rule[] REPEATED = {
+        PushDownPredicates$.MODULE$,
+        EliminateOuterJoin$.MODULE$,
+        ConstantFolding$.MODULE$,
+        BooleanSimplification$.MODULE$,
+        SimplifyCasts$.MODULE$,
+        UnwrapCastInBinaryComparison$.MODULE$,
+        OptimizeIn$.MODULE$
+    };
+
+    final Function stored;
+    final Function fileTags;
+    final BiFunction changes;
+    final Rule inlines;
+
+    /**
+     * @param stored says which plans are cached, see `CacheEntries`; may be null
+     * @param fileTags distinguishes versions of a listed file, beside length and time
+     * @param changes gives the first of listed files that is not as it was listed, see `FileVersions`
+     */
+    public ReachedPartitions(Function stored, Function fileTags, BiFunction changes)
+            throws Exception {
+        this.stored = stored;
+        this.fileTags = fileTags;
+        this.changes = changes;
+        // Versions of Spark differ in how many more cases it can be asked to inline.
+        Constructor inline = InlineCTE.class.getConstructors()[0];
+        Object[] no = new Object[inline.getParameterCount()];
+        Arrays.fill(no, Boolean.FALSE);
+        this.inlines = (Rule) inline.newInstance(no);
+    }
+
+    /**
+     * The plan over listed files, and a map from the nodes that are others for that to those of the
+     * plan. What Spark has cached itself, and what can't be listed, stays as it is.
+     */
+    public Object apply(Object plan, Object session) {
+        Option active = SparkSession.getActiveSession();
+        SparkSession.setActiveSession((SparkSession) session);
+        try {
+            Listing listing = new Listing(this, (SparkSession) session);
+            return new Object[] {listing.region((LogicalPlan) plan), listing.originals};
+        } catch (StackOverflowError tooDeep) {
+            return new Object[] {plan, new IdentityHashMap()};
+        } finally {
+            if (active.isDefined()) {
+                SparkSession.setActiveSession((SparkSession) active.get());
+            } else {
+                SparkSession.clearActiveSession();
+            }
+        }
+    }
+
+    /** Whether the files of a plan's tables are there as they were listed. */
+    boolean isThere(List tables, SparkSession session) {
+        StringBuilder files = new StringBuilder();
+        java.util.Iterator each = tables.iterator();
+        while (each.hasNext()) {
+            FileIndex listed = files((LogicalPlan) each.next()).location();
+            if (!(listed instanceof InMemoryFileIndex)) {
+                return false;
+            }
+            Iterator file = ((InMemoryFileIndex) listed).allFiles().iterator();
+            while (file.hasNext()) {
+                FileStatus status = (FileStatus) file.next();
+                files.append(files.length() == 0 ? "" : BETWEEN).append(status.getPath());
+                files.append(BETWEEN).append(status.getLen());
+                files.append(BETWEEN).append(status.getModificationTime());
+                files.append(BETWEEN).append(fileTags.apply(status));
+            }
+        }
+        Object hadoop = session.sessionState().newHadoopConf();
+        return files.length() == 0 || "".equals(changes.apply(files.toString(), hadoop));
+    }
+
+    static HadoopFsRelation files(LogicalPlan leaf) {
+        return (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+    }
+
+    static boolean isTable(LogicalPlan node) {
+        return node instanceof LogicalRelation
+                && ((LogicalRelation) node).relation() instanceof HadoopFsRelation
+                && files(node).location() instanceof CatalogFileIndex;
+    }
+
+    static LogicalRelation over(FileIndex listed, LogicalRelation leaf, Option table) {
+        HadoopFsRelation files = files(leaf);
+        HadoopFsRelation made =
+                new HadoopFsRelation(
+                        listed,
+                        files.partitionSchema(),
+                        files.dataSchema(),
+                        files.bucketSpec(),
+                        files.fileFormat(),
+                        files.options(),
+                        files.sparkSession());
+        LogicalRelation over =
+                new LogicalRelation(made, leaf.output(), table, leaf.isStreaming(), leaf.stream());
+        over.copyTagsFrom(leaf);
+        return over;
+    }
+
+    LogicalPlan optimized(LogicalPlan plan) {
+        // Rules leave marks in the nodes that they don't change.
+        LogicalPlan made = applied(ONCE, (LogicalPlan) inlines.apply(plan.clone()));
+        made = settled((LogicalPlan) InferFiltersFromConstraints$.MODULE$.apply(settled(made)));
+        return (LogicalPlan) PruneFileSourcePartitions$.MODULE$.apply(made);
+    }
+
+    static LogicalPlan settled(LogicalPlan plan) {
+        for (int round = 0; round < MOST_ROUNDS; round++) {
+            LogicalPlan made = applied(REPEATED, plan);
+            if (made.fastEquals(plan)) {
+                break;
+            }
+            plan = made;
+        }
+        return plan;
+    }
+
+    static LogicalPlan applied(Rule[] rules, LogicalPlan plan) {
+        for (int each = 0; each < rules.length; each++) {
+            plan = (LogicalPlan) rules[each].apply(plan);
+        }
+        return plan;
+    }
+
+    /** One plan while its tables are listed. */
+    static final class Listing {
+        final ReachedPartitions with;
+        final SparkSession session;
+        final Map originals = new IdentityHashMap();
+        final Map regions = new IdentityHashMap();
+
+        Listing(ReachedPartitions with, SparkSession session) {
+            this.with = with;
+            this.session = session;
+        }
+
+        /** A plan whose tables list what it reaches, regardless of what is above it. */
+        LogicalPlan region(LogicalPlan root) {
+            LogicalPlan made = (LogicalPlan) regions.get(root);
+            if (made == null) {
+                made = listed(root);
+                regions.put(root, made);
+            }
+            return made;
+        }
+
+        LogicalPlan listed(LogicalPlan root) {
+            AtomicReference known = cached(root);
+            Region region = new Region(this, known != null);
+            List before = known == null ? null : (List) known.get();
+            if (before != null && with.isThere(before, session)) {
+                region.listed = before.iterator();
+                return region.rebuilt(root, true);
+            }
+            LogicalPlan made = region.rebuilt(root, true);
+            if (region.tables.isEmpty()) {
+                return made;
+            }
+            List now = region.list(made);
+            // The same query may have its subqueries in another order.
+            if (known != null && region.subqueries.isEmpty()) {
+                known.set(now);
+            }
+            region.listed = now.iterator();
+            region.subqueries.clear();
+            return region.rebuilt(root, true);
+        }
+
+        Object stored(LogicalPlan plan) {
+            return with.stored == null ? null : with.stored.apply(plan);
+        }
+
+        /** What a plan has listed that is cached; null for any other plan. */
+        AtomicReference cached(LogicalPlan plan) {
+            Object stored = stored(plan);
+            return stored instanceof AtomicReference ? (AtomicReference) stored : null;
+        }
+    }
+
+    /** The part of a plan that is optimized as one, without what is cached below. */
+    static final class Region {
+        final Listing listing;
+        final boolean isCached;
+        final List tables = new ArrayList();
+        final Map subqueries = new IdentityHashMap();
+        java.util.Iterator listed;
+
+        Region(Listing listing, boolean isCached) {
+            this.listing = listing;
+            this.isCached = isCached;
+        }
+
+        /** The plan over a `Table` for each place that one is read in, or over what has been listed. */
+        LogicalPlan rebuilt(LogicalPlan node, boolean isRoot) {
+            Object stored = listing.stored(node);
+            if (SPARKS.equals(stored)) {
+                return node;
+            }
+            if (stored != null && !isRoot && !isCached) {
+                return listing.region(node);
+            }
+            LogicalPlan made = isTable(node) ? leaf((LogicalRelation) node) : withParts(node);
+            if (made != node) {
+                if (node.analyzed()) {
+                    made.setAnalyzed();
+                }
+                listing.originals.put(made, node);
+            }
+            return made;
+        }
+
+        LogicalPlan withParts(LogicalPlan node) {
+            LogicalPlan made = node;
+            boolean isChanged = false;
+            List below = new ArrayList();
+            Iterator children = node.children().iterator();
+            while (children.hasNext()) {
+                LogicalPlan child = (LogicalPlan) children.next();
+                below.add(rebuilt(child, false));
+                isChanged = isChanged || below.get(below.size() - 1) != child;
+            }
+            if (isChanged) {
+                Seq all = CollectionConverters.asScala(below).toSeq();
+                made = (LogicalPlan) node.withNewChildren(all);
+            }
+            return made.subqueries().isEmpty()
+                    ? made
+                    : (LogicalPlan) made.transformExpressions(new Subqueries(this));
+        }
+
+        LogicalPlan leaf(LogicalRelation leaf) {
+            if (listed == null) {
+                Table table = new Table(leaf, isCached);
+                tables.add(table);
+                return over(table, leaf, leaf.catalogTable());
+            }
+            LogicalRelation known = (LogicalRelation) listed.next();
+            return isTable(known)
+                    ? leaf
+                    : over(files(known).location(), leaf, known.catalogTable());
+        }
+
+        /** Of each table a leaf over what is listed for it. */
+        List list(LogicalPlan plan) {
+            Map leaves = new IdentityHashMap();
+            addLeaves(plan, leaves);
+            java.util.Iterator subquery = subqueries.values().iterator();
+            while (subquery.hasNext()) {
+                addLeaves((LogicalPlan) ((PlanExpression) subquery.next()).plan(), leaves);
+            }
+            List found = new ArrayList();
+            java.util.Iterator each = tables.iterator();
+            while (each.hasNext()) {
+                found.add(((Table) each.next()).listed(leaves));
+            }
+            return found;
+        }
+
+        /** Adds the leaves of the optimized plan, by what lists their files. */
+        void addLeaves(LogicalPlan plan, Map leaves) {
+            // What is above a subquery has other columns, of which nothing is known here.
+            if (plan.containsPattern(TreePattern.OUTER_REFERENCE())) {
+                return;
+            }
+            List found = new ArrayList();
+            try {
+                Iterator each = listing.with.optimized(plan).collectLeaves().iterator();
+                while (each.hasNext()) {
+                    found.add(each.next());
+                }
+            } catch (Exception error) {
+                // Then Spark lists all of them, or says so.
+                return;
+            }
+            java.util.Iterator each = found.iterator();
+            while (each.hasNext()) {
+                LogicalPlan leaf = (LogicalPlan) each.next();
+                if (leaf instanceof LogicalRelation
+                        && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                    leaves.put(files(leaf).location(), leaf);
+                }
+            }
+        }
+    }
+
+    static final class Subqueries extends AbstractPartialFunction {
+        final Region region;
+
+        Subqueries(Region region) {
+            this.region = region;
+        }
+
+        public boolean isDefinedAt(Object expression) {
+            return expression instanceof PlanExpression
+                    && ((PlanExpression) expression).plan() instanceof LogicalPlan;
+        }
+
+        public Object applyOrElse(Object expression, Function1 otherwise) {
+            if (!isDefinedAt(expression)) {
+                return otherwise.apply(expression);
+            }
+            Object made = region.subqueries.get(expression);
+            if (made == null) {
+                PlanExpression subquery = (PlanExpression) expression;
+                LogicalPlan plan = (LogicalPlan) subquery.plan();
+                LogicalPlan rebuilt = region.rebuilt(plan, false);
+                made = rebuilt == plan ? subquery : subquery.withNewPlan((QueryPlan) rebuilt);
+                region.subqueries.put(expression, made);
+            }
+            return made;
+        }
+    }
+
+    /** A table in one place of a plan. */
+    static final class Table extends CatalogFileIndex {
+        final LogicalRelation leaf;
+        final boolean isCached;
+        final List found = new ArrayList();
+
+        Table(LogicalRelation leaf, boolean isCached) {
+            super(
+                    files(leaf).sparkSession(),
+                    ((CatalogFileIndex) files(leaf).location()).table(),
+                    files(leaf).location().sizeInBytes());
+            this.leaf = leaf;
+            this.isCached = isCached;
+        }
+
+        public InMemoryFileIndex filterPartitions(Seq filters) {
+            // What is cached is not of files that the table's own object may have listed long ago.
+            InMemoryFileIndex index =
+                    isCached
+                            ? super.filterPartitions(filters)
+                            : ((CatalogFileIndex) files(leaf).location()).filterPartitions(filters);
+            found.add(index);
+            return index;
+        }
+
+        /** @param leaves of the optimized plan, see `addLeaves` */
+        LogicalRelation listed(Map leaves) {
+            boolean isOne = found.size() == 1 && !leaves.containsKey(this);
+            Object pruned = isOne ? leaves.get(found.get(0)) : null;
+            if (pruned != null) {
+                // As Spark has estimated what is left of it.
+                return (LogicalRelation) pruned;
+            }
+            try {
+                Seq none = (Seq) Nil$.MODULE$;
+                return over(filterPartitions(none), leaf, leaf.catalogTable());
+            } catch (Exception error) {
+                // The query fails in the same way, unless nothing reads it.
+                return leaf;
+            }
+        }
+
+        public boolean equals(Object other) {
+            return this == other;
+        }
+
+        public int hashCode() {
+            return System.identityHashCode(this);
+        }
+    }
+}

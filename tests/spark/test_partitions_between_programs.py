@@ -1,0 +1,272 @@
+"""Results over a catalog's partitioned tables, which one program keeps and another asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from holdfast import Environment, VertexOutcome
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+READERS = ("parquet", "orc", "csv", "json")
+QUERIES = {
+    "all": "SELECT * FROM t",
+    "one": "SELECT k FROM t WHERE p = 1",
+    "grouped": "SELECT p, count(*) AS n, max(k) AS k FROM t GROUP BY p",
+    "above": "SELECT * FROM (SELECT p, max(k) AS k FROM t GROUP BY p) WHERE p = 1",
+    "defined": "WITH c AS (SELECT * FROM t) SELECT k + 1 AS k FROM c WHERE p = 1",
+    "viewed": "SELECT k FROM v WHERE p = 1",
+    "joined": "SELECT a.k, b.k AS l FROM t a JOIN t b USING (p) WHERE a.p = 1",
+    "both": "SELECT k FROM t WHERE p = 1 UNION ALL SELECT k FROM t WHERE p = 2",
+    "inside": "SELECT k FROM t WHERE k = (SELECT max(k) FROM t WHERE p = 1)",
+    "other": "SELECT k FROM t WHERE p IN (2, 3)",
+}
+PARTS = {
+    "all": {1, 2, 3},
+    "grouped": {1, 2, 3},
+    "both": {1, 2},
+    "inside": {1, 2, 3},
+    "other": {2, 3},
+}
+
+
+class Programs:
+    """Programs that share results, each with another session on one catalog.
+
+    Args:
+        spark: whose catalog it is.
+        home: a directory that is written.
+    """
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self._spark = spark
+        self._home = home
+        self.outcomes: list[VertexOutcome] = []
+
+    def session(self) -> SparkSession:
+        session = self._spark.newSession()
+        session.sql("USE between_programs")
+        return session
+
+    def sql(self, *texts: str) -> None:
+        session = self.session()
+        for text in texts:
+            session.sql(text.replace("{path}", str(self._home)))
+
+    def elsewhere(self, name: str, key: int) -> None:
+        """A directory that no table has, with one row."""
+        self.sql(f"INSERT OVERWRITE DIRECTORY '{{path}}/{name}' USING parquet SELECT {key} AS k")
+
+    def program(self) -> Environment:
+        keys = {"directory": str(self._home / "kept"), "lifetime": "1 h"}
+        config = {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
+        return Environment(self.session(), config=config)
+
+    def asks(self, query: str) -> list[str]:
+        """What another program answers, which keeps it for the next ones."""
+        with self.program() as env:
+            rows = sorted(map(str, env.sql(query).cache().collect()))
+            assert env.last_job_result is not None
+            self.outcomes = [each.outcome for each in env.last_job_result.vertices]
+        assert rows == self.plain(query)
+        return rows
+
+    def plain(self, query: str) -> list[str]:
+        return sorted(map(str, self.session().sql(query).collect()))
+
+    def finds(self, query: str) -> bool:
+        """Whether a program has all that it keeps from another one; rows are right in any case."""
+        self.asks(query)
+        return VertexOutcome.PRODUCED not in self.outcomes
+
+
+@pytest.fixture
+def programs(spark: SparkSession, tmp_path: Path) -> Iterator[Programs]:
+    home = tmp_path / "home"
+    spark.sql(f"CREATE DATABASE between_programs LOCATION '{home}/warehouse'")
+    yield Programs(spark, home)
+    spark.sql("DROP DATABASE between_programs CASCADE")
+
+
+def create(programs: Programs, reader: str = "parquet") -> None:
+    programs.sql(
+        f"CREATE TABLE t (k INT, p INT) USING {reader} PARTITIONED BY (p)",
+        "INSERT INTO t VALUES (10, 1), (20, 2), (30, 3)",
+        "CREATE OR REPLACE VIEW v AS SELECT p, k FROM t WHERE k > 0",
+    )
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_one_program_keeps_the_next_one_finds(programs: Programs, reader: str) -> None:
+    create(programs, reader)
+    for query in ["all", "one"] if reader != "parquet" else QUERIES:
+        programs.asks(QUERIES[query])
+        assert programs.finds(QUERIES[query]), query
+
+
+# Of each, the partitions whose rows it changes; the rest has the same rows in the same files.
+CHANGES: dict[str, tuple[set[int], list[str]]] = {
+    "added": (
+        set(),
+        ["ALTER TABLE t ADD PARTITION (p = 9) LOCATION '{path}/new'"],
+    ),
+    "dropped": ({1}, ["ALTER TABLE t DROP PARTITION (p = 1)"]),
+    "renamed": ({1}, ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)"]),
+    "located": ({1}, ["ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'"]),
+    "repaired": (
+        set(),
+        [
+            "INSERT OVERWRITE DIRECTORY '{path}/warehouse/t/p=9' USING parquet SELECT 7 AS k",
+            "MSCK REPAIR TABLE t",
+        ],
+    ),
+    "overwritten": ({1}, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (11)"]),
+    "overwritten by the same": ({1}, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
+    "overwritten dynamically": (
+        {1},
+        [
+            "SET spark.sql.sources.partitionOverwriteMode = dynamic",
+            "INSERT OVERWRITE t PARTITION (p) VALUES (11, 1)",
+        ],
+    ),
+    "appended": ({1}, ["INSERT INTO t VALUES (11, 1)"]),
+    "truncated": ({1}, ["TRUNCATE TABLE t PARTITION (p = 1)"]),
+    "swapped": (
+        {1, 2},
+        [
+            "ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)",
+            "ALTER TABLE t PARTITION (p = 2) RENAME TO PARTITION (p = 1)",
+            "ALTER TABLE t PARTITION (p = 8) RENAME TO PARTITION (p = 2)",
+        ],
+    ),
+    "in one directory": (
+        {1, 2},
+        [
+            "ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'",
+            "ALTER TABLE t PARTITION (p = 2) SET LOCATION '{path}/new'",
+        ],
+    ),
+    "created": (
+        {1, 2, 3},
+        [
+            "DROP TABLE t",
+            "CREATE TABLE t (k INT, p INT) USING parquet PARTITIONED BY (p)",
+            "INSERT INTO t VALUES (10, 1), (20, 2), (30, 3)",
+        ],
+    ),
+}
+
+
+@pytest.mark.sampled(5, 1)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_moved_is_computed_and_what_filters_leave_out_is_not(
+    programs: Programs, change: str
+) -> None:
+    create(programs)
+    programs.elsewhere("new", 7)
+    for query in QUERIES.values():
+        programs.asks(query)
+    moved, texts = CHANGES[change]
+    programs.sql(*texts)
+    is_whole = not moved
+    for name, query in QUERIES.items():
+        reached = PARTS.get(name, {1})
+        stays = not (moved & reached) and not (is_whole and reached == {1, 2, 3})
+        assert programs.finds(query) is stays, name
+        assert programs.finds(query), name
+
+
+def test_other_values_under_one_path_are_other_rows(programs: Programs) -> None:
+    """The files are the very same ones."""
+    programs.elsewhere("x", 1)
+    programs.elsewhere("y", 1)
+    query = "SELECT p, k FROM t"
+    found = []
+    for first, second in ((1, 2), (2, 1), (1, 2)):
+        programs.sql(
+            "DROP TABLE IF EXISTS t",
+            "CREATE TABLE t (k INT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{path}/t'",
+            f"ALTER TABLE t ADD PARTITION (p = {first}) LOCATION '{{path}}/x'",
+            f"ALTER TABLE t ADD PARTITION (p = {second}) LOCATION '{{path}}/y'",
+        )
+        found.append(programs.finds(query))
+    assert found == [False, False, True]
+
+
+def test_the_same_files_under_other_columns_are_other_rows(programs: Programs) -> None:
+    create(programs)
+    programs.sql(
+        "CREATE TABLE u (k BIGINT, p STRING) USING parquet PARTITIONED BY (p)",
+        "ALTER TABLE u ADD PARTITION (p = '1') LOCATION '{path}/warehouse/t/p=1'",
+    )
+    assert not programs.finds("SELECT * FROM t WHERE p = 1")
+    assert not programs.finds("SELECT * FROM u WHERE p = '1'")
+
+
+@pytest.fixture
+def listed(spark: SparkSession) -> Callable[[Callable[[], Any]], int]:
+    """How many files an action lists."""
+    jvm: Any = spark._jvm
+    metrics = jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+
+    def count(action: Callable[[], Any]) -> int:
+        metrics.reset()
+        action()
+        found: int = metrics.METRIC_FILES_DISCOVERED().getCount()
+        return found
+
+    return count
+
+
+@pytest.mark.parametrize("name", ["one", "above", "joined", "other"])
+def test_what_filters_leave_out_is_not_listed(
+    programs: Programs, listed: Callable[[Callable[[], Any]], int], name: str
+) -> None:
+    create(programs)
+    query = QUERIES[name]
+    assert listed(lambda: programs.plain(query)) == len(PARTS.get(name, {1}))
+    with programs.program() as env:
+        table = env.sql(query)
+        table.cache()
+        # What it computes is computed from what has been listed.
+        assert listed(table.collect) == 0
+    with programs.program() as env:
+        table = env.sql(query)
+        # Files of what is kept are listed, too.
+        assert listed(lambda: env.substituted(table)) <= 2 * len(PARTS.get(name, {1}))
+
+
+def test_what_is_read_from_a_kept_result_names_no_files_of_it(programs: Programs) -> None:
+    create(programs)
+    query = QUERIES["grouped"]
+    programs.asks(query)
+    with programs.program() as env:
+        substituted = env.substituted(env.sql(query))
+        assert len(substituted.collect()) == 3
+        assert substituted.inputFiles() == []
+
+
+def test_what_another_program_adds_is_seen_where_nothing_is_cached(programs: Programs) -> None:
+    create(programs)
+    query = QUERIES["grouped"]
+    programs.asks(query)
+    with programs.program() as env:
+        assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+        programs.sql("INSERT INTO t VALUES (40, 4)")
+        assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+        assert "p=4" in str(env.sql(query).collect())
+
+
+def test_a_table_that_is_gone_fails_as_in_spark(programs: Programs) -> None:
+    create(programs)
+    with programs.program() as env:
+        early = env.sql("SELECT k FROM t")
+        programs.sql("DROP TABLE t")
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            early.collect()
