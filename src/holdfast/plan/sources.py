@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +45,12 @@ class SourceContext:
     Attributes:
         session: a text that no other application has.
         portable: files count as they look on every machine that has them.
+        passes_on: whether a Python function, in base64, gives the rows that it gets.
     """
 
     session: str
     portable: bool = False
+    passes_on: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ class CanonicalSource:
 def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
     """The identity and version of a leaf that `holdfast.plan.catalyst_operators` knows as a source.
 
-    Files count in the version that the DataFrame listed when it was made. An RDD counts as itself,
-    in this application. Anything else is a doubt.
+    Files count in the version that the DataFrame listed when it was made. Rows that the program has
+    made of its own values count by these. Any other RDD counts as itself, in this application.
+    Anything else is a doubt.
     """
     match short(operator["c"]):
         case "LogicalRelation":
@@ -86,7 +89,7 @@ def canonical_source(operator: OperatorDocument, context: SourceContext) -> Cano
         case "LocalRelation":
             return _inline_table(operator)
         case "LogicalRDD":
-            return _rdd(operator, context.session)
+            return _rdd(operator, context)
     return CanonicalSource((), (f"the source {short(operator['c'])}",))
 
 
@@ -197,18 +200,27 @@ def _pairs(options: list[Any]) -> list[tuple[str, str]]:
 
 
 def _inline_table(operator: OperatorDocument) -> CanonicalSource:
-    # The collation of a text stands in the metadata.
-    columns = ((column["type"], column["metadata"]) for column in operator["s"]["fields"])
-    shape = ("rows", *map(freeze_json, columns))
     content = operator.get("rows")
     if content is None:
-        return CanonicalSource(shape, ("rows of types that can't be compared by value",))
-    return CanonicalSource((*shape, content))
+        doubt = "rows of types that can't be compared by value"
+        return CanonicalSource(("rows", *_shape(operator)), (doubt,))
+    return CanonicalSource(("rows", *_shape(operator), content))
 
 
-def _rdd(operator: OperatorDocument, session: str) -> CanonicalSource:
+def _shape(operator: OperatorDocument) -> tuple[str, ...]:
+    """What a table's columns can hold; the collation of a text stands in the metadata."""
+    fields = operator["s"]["fields"]
+    columns = ((each["type"], each["nullable"], each["metadata"]) for each in fields)
+    return tuple(map(freeze_json, columns))
+
+
+def _rdd(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+    rows, _, through = (operator.get("rows") or "").partition(" ")
+    if rows and (not through or context.passes_on(through)):
+        # They are dealt to tasks in another way than those of an inline table.
+        return CanonicalSource(("rows of values", *_shape(operator), rows))
     rdd = operator["f"][1]
     if "rdd" not in rdd:
         return CanonicalSource((), ("an RDD without an id",))
-    content = ("rdd", session, rdd["rdd"], freeze_json(operator["s"]))
+    content = ("rdd", context.session, rdd["rdd"], freeze_json(operator["s"]))
     return CanonicalSource(content, of_session=True)

@@ -88,6 +88,7 @@ class PlanReader:
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
             file_versions(spark),
             written_tables(spark),
+            new_object(spark, "KnownContent"),
             cached_tables(spark),
         )
         # Of a version of a table: no other program has it.
