@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, Table
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.catalyst_bridge import CatalystBridge
-from holdfast.spark.kept_byte_code import write_jar
 from holdfast.spark.versions import is_at_least
 
 Query = Callable[[SparkSession, str], DataFrame]
@@ -157,13 +155,19 @@ FOUND: Queries = {
     "file name": lambda spark, path: (
         spark.read.parquet(path).groupBy(F.input_file_name().alias("f")).count()
     ),
+    "metadata": lambda spark, path: (
+        spark.read.parquet(path)
+        .where("_metadata.file_size > 0")
+        .select("id", "_metadata.file_path")
+    ),
     "recursion": _sql(
         "WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 9)"
         " SELECT n FROM up"
     ),
     "variant": _sql(
-        "SELECT id, CAST(e.value AS STRING) FROM (SELECT id, parse_json(to_json(named_struct('a', v))) AS j"
-        " FROM facts) q, LATERAL variant_explode(q.j) e"
+        "SELECT id, CAST(e.value AS STRING) FROM"
+        " (SELECT id, parse_json(to_json(named_struct('a', v))) AS j FROM facts) q,"
+        " LATERAL variant_explode(q.j) e"
     ),
 }
 _SINCE = {"recursion": (4, 1)}
@@ -230,14 +234,17 @@ DIFFERENT: Mapping[str, tuple[Query, Query]] = {
 
 def test_other_content_is_computed(start: Start, facts: str, spark: SparkSession) -> None:
     first = start()
-    for kept, _ in DIFFERENT.values():
+    bridge = CatalystBridge(spark, "a session")
+    for name, (kept, other) in DIFFERENT.items():
         asked(first, kept, facts, cached=True)
+        digests = {bridge.query(each(spark, facts)).root.digest for each in (kept, other)}
+        assert len(digests) == 2, name
     first.close()
     later = start()
     for name, (_, other) in DIFFERENT.items():
         plain = sorted(map(repr, other(spark, facts).collect()))
+        # Of some, a part is what has been kept.
         assert asked(later, other, facts) == plain, name
-        assert outcomes(later) == [VertexOutcome.RUN], name
 
 
 NAMES_OF_FILES: Mapping[str, Query] = {
@@ -262,16 +269,15 @@ NAMES_OF_FILES: Mapping[str, Query] = {
 def test_a_file_s_name_counts_right_above_the_files(start: Start, facts: str) -> None:
     env = start()
     session = env.range(1).sparkSession
+    bridge = CatalystBridge(session, "a session")
     for name, query in NAMES_OF_FILES.items():
-        table: Any = query(session, facts)
-        table.cache()
-        (cached,) = env.list_cached()
-        assert "InputFileName, which is not deterministic" in cached.matches_only_itself, name
-        table.invalidate_cache()
+        root = bridge.query(query(session, facts)).root
+        assert "InputFileName, which is not deterministic" in root.all_doubts(), name
+    for name in ("_metadata", "_metadata.file_block_start"):
+        table = session.read.parquet(facts).select("id", name)
+        assert bridge.query(table).root.layout_sensitive, name
     table = session.read.parquet(facts).where("v > 0").select(F.upper(F.input_file_name()))
-    table.cache()
-    (cached,) = env.list_cached()
-    assert cached.matches_only_itself == ()
+    assert bridge.query(table).root.all_doubts() == ()
 
 
 def _loop(first: str, last: int) -> Query:
@@ -304,44 +310,3 @@ def test_loops_are_read_as_a_whole(start: Start, facts: str, spark: SparkSession
     referring = {"UnionLoopRef", "Filter", "Project"}
     assert not any(node.replaceable for node in root.walk() if node.operator == "UnionLoopRef")
     assert {node.operator for node in root.walk() if not node.replaceable} >= referring
-
-
-_PLUS = """
-package functions;
-public final class Plus implements org.apache.spark.sql.api.java.UDF1 {
-    public Object call(Object number) { return Long.valueOf(((Long) number).longValue() + 1); }
-}
-"""
-
-
-def test_a_function_counts_with_its_jar(
-    start: Start, facts: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook("Plus.java", _PLUS)
-    code = compiler.getBytecodes()
-    jar = tmp_path / "functions.jar"
-    write_jar(jar, {"functions.Plus": bytes(code.get("functions.Plus"))})
-    spark.sql(f"ADD JAR '{jar}'")
-
-    def query(session: SparkSession, path: str) -> DataFrame:
-        session.udf.registerJavaFunction("plus", "functions.Plus", "long")
-        return session.read.parquet(path).select(F.expr("plus(id) AS n"))
-
-    first = start()
-    rows = asked(first, query, facts, cached=True)
-    first.close()
-    later = start()
-    assert asked(later, query, facts) == rows
-    assert outcomes(later) == [VertexOutcome.READ, VertexOutcome.RUN]
-    with zipfile.ZipFile(jar, "a") as archive:
-        archive.writestr("more.txt", "another content")
-    assert asked(later, query, facts) == rows
-    assert outcomes(later) == [VertexOutcome.RUN]
-    jar.rename(tmp_path / "moved.jar")
-    table: Any = query(later.range(1).sparkSession, facts)
-    table.cache()
-    (cached,) = later.list_cached()
-    assert cached.matches_only_itself == ("the class functions.Plus, which is in no jar",)

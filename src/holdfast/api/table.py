@@ -270,7 +270,7 @@ class Table(DataFrame):
 
     def pandas_api(self, index_col: str | list[str] | None = None) -> PandasOnSparkDataFrame[Any]:
         if self._holdfast_context.is_attached:
-            # What pandas makes of its own tables are Tables there as well, and they mix.
+            # Other frames of pandas-on-Spark are made of Tables there as well, and they mix.
             return super().pandas_api(index_col)
         return self._holdfast_context.prepare(self, "pandas_api").pandas_api(index_col)
 

@@ -42,7 +42,7 @@ from holdfast.plan.rows import (
     rows_over,
     sorted_rows,
 )
-from holdfast.plan.sources import SourceContext, canonical_source
+from holdfast.plan.sources import SourceContext, canonical_source, has_metadata, shows_splits
 from holdfast.plan.terms import Canonical, Term, digests, embedded, term
 from holdfast.plan.traits import traits_of
 from holdfast.plan.validity import Validity
@@ -189,7 +189,7 @@ class _PlanPass:
                 else:
                     node = self._operator(operator, children, position)
                 if self._loops and self._is_of_loop(position):
-                    # It can't be run by itself, and has the digest that it has in other loops.
+                    # It can't be run alone, and has the digest that it has in other loops.
                     node = replace(node, replaceable=False)
                 position -= 1
             finished.append(node)
@@ -223,7 +223,7 @@ class _PlanPass:
         if rule.transparent:
             return _standing_for(children[0], operator["i"], children)
         if name in _SOURCES:
-            return self._source(operator)
+            return self._source(operator, position)
         if name == UNION_LOOP and operator["f"][_LOOP_LIMIT] is not None:
             rule = replace(rule, layout_sensitive=True)
         return _OperatorPass(self, operator, rule, children, position).run()
@@ -243,9 +243,21 @@ class _PlanPass:
         shape = freeze_json(_unnamed(operator["s"]))
         return self._leaf(operator, rows_of(operator["c"], distance, is_all, shape))
 
-    def _source(self, operator: OperatorDocument) -> CanonicalNode:
+    def _shows_splits(self, position: int) -> bool:
+        """Whether more is used of a relation's metadata than what stands in its listing."""
+        above = position - 1
+        while above > 0 and self.operators[above]["c"] in _ROW_BY_ROW - {_PROJECT}:
+            above -= 1
+        if self.outer or above < 0 or self.operators[above]["c"] != _PROJECT:
+            return True
+        # A leaf's own arguments are what it puts out.
+        others = self.operators[:position] + self.operators[position + 1 :]
+        return shows_splits(self.operators[position], others)
+
+    def _source(self, operator: OperatorDocument, position: int) -> CanonicalNode:
         context = SourceContext(self.with_.session, self.with_.portable, self.with_.passes_on)
-        source = canonical_source(operator, context)
+        shown = has_metadata(operator) and self._shows_splits(position)
+        source = canonical_source(operator, context, with_splits=shown)
         salt = self.salt(operator) if source.doubts else None
         leaf = self._leaf(operator, rows_of(operator["c"], source.content, salt))
         return replace(

@@ -68,7 +68,7 @@ class OperatorDocument(TypedDict):
         s: the output's schema, where the arguments don't determine it.
         out: the ids of the output's attributes, where the arguments don't determine them.
         inputs: the schemas of the children, where the operator can observe their column names.
-        rows: the digest of the rows of a table that a program has made of its own values; None
+        rows: the digest of the rows of a table that a program has made from its values; None
             where they can't be compared by value. After a blank follows, in base64, the Python
             function that Spark has them run through, if it has.
     """

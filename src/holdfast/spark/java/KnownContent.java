@@ -21,7 +21,7 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -66,13 +66,13 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * What plans hold beside expressions, by its content: the rows of tables that a program has made of
- * values of its own, and what tasks are sent of functions of the JVM.
+ * What plans hold beside expressions, by its content: the rows of tables that a program has made
+ * from its values, and what tasks are sent of functions of the JVM.
  */
 public final class KnownContent implements Function {
     /** Of rows that come through Python, and of what a function holds. */
     static final int MOST_BYTES = 8 << 20;
-    static final int MOST_TABLES = 1000;
+    static final int MOST_KNOWN = 1000;
 
     /** The classes whose functions PySpark has a table's pickled rows run through. */
     static final List DECODE_ROWS =
@@ -85,7 +85,8 @@ public final class KnownContent implements Function {
 
     final File sparksJars = directoryOf(jarOf(SparkContext.class));
     final Map byJar = new HashMap();
-    final Map byTable = new LinkedHashMap();
+    final Map byTable = new HashMap();
+    final Map byEncoder = new IdentityHashMap();
 
     /**
      * Of a table the digest of its rows, or null where they aren't known; after it, where there is
@@ -97,7 +98,12 @@ public final class KnownContent implements Function {
         if (value instanceof LocalRelation) {
             return rows((LocalRelation) value);
         }
-        return value instanceof LogicalRDD ? rows((LogicalRDD) value) : content(value);
+        if (value instanceof LogicalRDD) {
+            return rows((LogicalRDD) value);
+        }
+        return value instanceof ExpressionEncoder
+                ? ofEncoder((ExpressionEncoder) value)
+                : content(value);
     }
 
     // -- rows -----------------------------------------------------------------------------------
@@ -116,7 +122,7 @@ public final class KnownContent implements Function {
     synchronized String rows(LogicalRDD table) {
         Integer number = Integer.valueOf(table.rdd().id());
         if (!byTable.containsKey(number)) {
-            if (byTable.size() >= MOST_TABLES) {
+            if (byTable.size() >= MOST_KNOWN) {
                 byTable.clear();
             }
             byTable.put(number, localRows(table));
@@ -226,6 +232,19 @@ public final class KnownContent implements Function {
 
     // -- what tasks are sent --------------------------------------------------------------------
 
+    /** Encoders don't change, and are most of what a function comes with. */
+    synchronized String ofEncoder(ExpressionEncoder encoder) {
+        String known = (String) byEncoder.get(encoder);
+        if (known == null) {
+            if (byEncoder.size() >= MOST_KNOWN) {
+                byEncoder.clear();
+            }
+            known = content(encoder);
+            byEncoder.put(encoder, known);
+        }
+        return known;
+    }
+
     String content(Object value) {
         try {
             Stream stream = new Stream();
@@ -247,7 +266,7 @@ public final class KnownContent implements Function {
         }
     }
 
-    /** What tells the code of classes apart that aren't Spark's, which its version tells apart. */
+    /** The jars of classes that aren't Spark's, by their content; those count by its version. */
     Set code(Set classes) throws Exception {
         Set jars = new TreeSet();
         Set loaders = new HashSet();
@@ -299,7 +318,7 @@ public final class KnownContent implements Function {
             if (each.isDirectory()) {
                 File[] inside = each.listFiles();
                 for (int place = 0; inside != null && place < inside.length; place++) {
-                    // Packages of classes; settings lie in no directory of their own.
+                    // Packages of classes; settings lie beside each other.
                     if (inside[place].isDirectory()) {
                         throw new Unknown("classes that are in no jar, but in " + each);
                     }
