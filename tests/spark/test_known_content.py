@@ -155,11 +155,6 @@ FOUND: Queries = {
     "file name": lambda spark, path: (
         spark.read.parquet(path).groupBy(F.input_file_name().alias("f")).count()
     ),
-    "metadata": lambda spark, path: (
-        spark.read.parquet(path)
-        .where("_metadata.file_size > 0")
-        .select("id", "_metadata.file_path")
-    ),
     "recursion": _sql(
         "WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 9)"
         " SELECT n FROM up"
