@@ -421,6 +421,11 @@ def test_pandas_on_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
         assert frame.day.sum() == 100
         assert outcomes(attached) == READ
         assert len(attached.read.parquet(path).pandas_api()) == 50
+        assert outcomes(attached) == READ
+        sums = attached.read.parquet(path).pandas_api().groupby("day").sum().to_spark()
+        assert isinstance(sums, Table)
+        assert sorted(sums.cache().toPandas()["id"]) == [225, 235, 245, 255, 265]
+        assert VertexOutcome.PRODUCED in outcomes(attached)
     finally:
         holdfast.detach(attached)
 

@@ -92,6 +92,7 @@ def test_a_jvm_without_the_compiler_is_told(spark: SparkSession) -> None:
 def test_each_source_is_compiled(spark: SparkSession) -> None:
     sources = {each.name for each in files("holdfast.spark").joinpath("java").iterdir()}
     made = {
+        "KnownContent": new_object(spark, "KnownContent"),
         "NodeMeasure": new_object(spark, "NodeMeasure"),
         "ScanSplits": new_object(spark, "ScanSplits", "a", "b", "c"),
         "FileListings": new_object(spark, "FileListings", "a"),
@@ -172,7 +173,7 @@ def test_a_job_runs_where_nothing_is_compiled(
     with caplog.at_level(logging.WARNING, logger="holdfast"):
         assert hot.where("k > 3").count() == df.where("k > 3").count()
     assert [r for r in caplog.records if "can't analyze the plan" in r.getMessage()]
-    with pytest.raises(UnsupportedSparkError, match="class PlanReader"):
+    with pytest.raises(UnsupportedSparkError, match="class KnownContent"):
         env.from_dataframe(df.where("k > 3")).cache()
 
 

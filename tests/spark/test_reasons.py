@@ -265,6 +265,7 @@ def leaf(argument: Any) -> dict[str, Any]:
     ("operator", "reason"),
     [
         (leaf({"opaque": "a.b.Relation"}), Why.OPAQUE.of("Relation")),
+        (leaf({"opaque": "a.b.Function", "why": "a lock"}), Why.OBJECT.of("a lock")),
         (leaf({"c": "a.b.Odd", "f": [], "o": []}), Why.UNKNOWN_EXPRESSION.of("Odd")),
         (
             leaf({"c": f"{EXPRESSIONS}aggregate.Odd", "f": [], "o": []}),

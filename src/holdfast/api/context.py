@@ -38,10 +38,14 @@ class TableContext(Protocol):
 
     Attributes:
         recovers_jobs: Whether a job resumes where it stopped when the program is restarted.
+        is_attached: Whether DataFrames of the program's own session are Tables.
     """
 
     @property
     def recovers_jobs(self) -> bool: ...
+
+    @property
+    def is_attached(self) -> bool: ...
 
     def wrap(self, df: DataFrame) -> Table:
         """Returns the table of a plain DataFrame.

@@ -609,7 +609,6 @@ class Environment(StreamEnvironment):
 
     @property
     def is_attached(self) -> bool:
-        """Whether DataFrames of the program's own session are Tables."""
         return self.spark is self._tables
 
     def adopt(self, spark: SparkSession) -> TableSession:

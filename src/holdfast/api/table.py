@@ -269,6 +269,9 @@ class Table(DataFrame):
         return self._holdfast_context.prepare(self, "rdd").rdd
 
     def pandas_api(self, index_col: str | list[str] | None = None) -> PandasOnSparkDataFrame[Any]:
+        if self._holdfast_context.is_attached:
+            # Other frames of pandas-on-Spark are made of Tables there as well, and they mix.
+            return super().pandas_api(index_col)
         return self._holdfast_context.prepare(self, "pandas_api").pandas_api(index_col)
 
     def toJSON(self, use_unicode: bool = True) -> RDD[str] | Table:

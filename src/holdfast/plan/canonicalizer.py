@@ -14,11 +14,13 @@ from holdfast.plan.catalyst_operators import (
     CTE_REFERENCE,
     LEFT_ONLY_JOINS,
     OPERATOR_RULES,
+    UNION_LOOP,
+    UNION_LOOP_REFERENCE,
     WITH_CTE,
     OperatorRule,
     OutputKind,
 )
-from holdfast.plan.document import CATALYST, EXECUTION, LOGICAL, OperatorDocument, Value
+from holdfast.plan.document import CATALYST, EXECUTION, LOGICAL, OperatorDocument, Value, parts_of
 from holdfast.plan.expressions import (
     ExpressionCanonicalizer,
     PythonFunctionDigest,
@@ -42,7 +44,7 @@ from holdfast.plan.rows import (
     rows_over,
     sorted_rows,
 )
-from holdfast.plan.sources import SourceContext, canonical_source
+from holdfast.plan.sources import SourceContext, canonical_source, has_metadata, shows_splits
 from holdfast.plan.terms import Canonical, Term, digests, embedded, term
 from holdfast.plan.traits import traits_of
 
@@ -54,15 +56,20 @@ _JOIN = LOGICAL + "Join"
 _PROJECT = LOGICAL + "Project"
 _SORT = LOGICAL + "Sort"
 _AND = "org.apache.spark.sql.catalyst.expressions.And"
+_RELATION = EXECUTION + "datasources.LogicalRelation"
+_ROW_BY_ROW = frozenset({_FILTER, _PROJECT, LOGICAL + "SubqueryAlias", LOGICAL + "View"})
 _SOURCES = frozenset(
     {
         LOGICAL + "LocalRelation",
         EXECUTION + "LogicalRDD",
-        EXECUTION + "datasources.LogicalRelation",
+        _RELATION,
         CATALYST + "catalog.HiveTableRelation",
     }
 )
 _UNKNOWN = OperatorRule(output=OutputKind.DESCRIBED, observes=EVERYTHING)
+# Of a loop and of references to it.
+_LOOP_ID = 0
+_LOOP_LIMIT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Canonicalizer:
         salt_of: given a handle, a text that tells this very node from every other.
         as_written: digests tell plans apart whose columns, or rows, may come in another order.
         portable: files count as they look on every machine that has them.
+        passes_on: whether a pickled Python function gives the rows that it gets.
     """
 
     session: str
@@ -82,6 +90,7 @@ class Canonicalizer:
     salt_of: Callable[[int], str]
     as_written: bool = False
     portable: bool = False
+    passes_on: Callable[[str], bool] = lambda _: False
 
     def canonicalize(self, operators: list[OperatorDocument]) -> CanonicalNode:
         """The canonical form of a plan.
@@ -121,10 +130,12 @@ class _PlanPass:
     outer: tuple[Scope, ...]
     definitions: dict[int, tuple[int, CanonicalNode]]
     _ends: list[int] = field(default_factory=list)
+    _loops: dict[int, tuple[int, int]] = field(default_factory=dict)
     _done: dict[int, tuple[int, CanonicalNode]] = field(default_factory=dict)
 
     def run(self) -> CanonicalNode:
         self._ends = self._find_ends()
+        self._loops = self._find_loops()
         for start in sorted(
             (i for i, each in enumerate(self.operators) if each["c"] == CTE_DEFINITION),
             key=lambda i: (self._ends[i], -i),
@@ -150,6 +161,27 @@ class _PlanPass:
             raise UnsupportedPlanError("a plan", "its operators don't form a tree")
         return ends
 
+    def _find_loops(self) -> dict[int, tuple[int, int]]:
+        """For each reference to a loop around it the loop's position, and how many are nearer."""
+        around: list[int] = []
+        found = {}
+        for position, operator in enumerate(self.operators):
+            while around and self._ends[around[-1]] <= position:
+                around.pop()
+            if operator["c"] == UNION_LOOP:
+                around.append(position)
+            elif operator["c"] == UNION_LOOP_REFERENCE:
+                for distance, loop in enumerate(reversed(around)):
+                    if self.operators[loop]["f"][_LOOP_ID] == operator["f"][_LOOP_ID]:
+                        found[position] = (loop, distance)
+                        break
+        return found
+
+    def _is_of_loop(self, start: int) -> bool:
+        """Whether the rows of what begins here are others each time that a loop around it runs."""
+        end = self._ends[start]
+        return any(start <= each < end and loop < start for each, (loop, _) in self._loops.items())
+
     def _subtree(self, start: int) -> CanonicalNode:
         finished: list[CanonicalNode] = []
         position = self._ends[start] - 1
@@ -160,13 +192,19 @@ class _PlanPass:
             else:
                 operator = self.operators[position]
                 children = tuple(finished.pop() for _ in range(operator["n"]))
-                node = self._operator(operator, children)
+                if position in self._loops:
+                    node = self._loop_reference(operator, self._loops[position][1])
+                else:
+                    node = self._operator(operator, children, position)
+                if self._loops and self._is_of_loop(position):
+                    # It can't be run alone, and has the digest that it has in other loops.
+                    node = replace(node, replaceable=False)
                 position -= 1
             finished.append(node)
         return finished[0]
 
     def _operator(
-        self, operator: OperatorDocument, children: tuple[CanonicalNode, ...]
+        self, operator: OperatorDocument, children: tuple[CanonicalNode, ...], position: int
     ) -> CanonicalNode:
         name = operator["c"]
         if name == CTE_DEFINITION:
@@ -187,21 +225,68 @@ class _PlanPass:
                 doubts=definition.all_doubts(),
                 of_session=tuple(each for one in below for each in one.of_session),
                 partitioned=tuple(each for one in below for each in one.partitioned),
+                # Of a loop it may be a part.
+                replaceable=definition.children[0].replaceable,
             )
             return self._seen_from(node, len(self.outer) - depth)
         rule = OPERATOR_RULES.get(name, _UNKNOWN)
         if rule.transparent:
             return _standing_for(children[0], operator["i"], children)
         if name in _SOURCES:
-            return self._source(operator)
-        return _OperatorPass(self, operator, rule, children).run()
+            return self._source(operator, position)
+        if name == UNION_LOOP and operator["f"][_LOOP_LIMIT] is not None:
+            rule = replace(rule, layout_sensitive=True)
+        return _OperatorPass(self, operator, rule, children, position).run()
 
-    def _source(self, operator: OperatorDocument) -> CanonicalNode:
-        context = SourceContext(self.with_.session, self.with_.portable)
-        source = canonical_source(operator, context)
+    def runs_in_scan(self, position: int) -> bool:
+        """Whether tasks run an operator row by row, as they read the files of one relation."""
+        *steps, leaf = self.operators[position : self._ends[position]]
+        return leaf["c"] == _RELATION and not any(
+            # Rows wait for Python, while the scan goes on.
+            step["c"] not in _ROW_BY_ROW or any("python" in part for part in parts_of(step["f"]))
+            for step in steps
+        )
+
+    def _loop_reference(self, operator: OperatorDocument, distance: int) -> CanonicalNode:
+        """The rows that a loop has made so far, or those of its last round."""
+        _, _, is_all = operator["f"]
+        shape = freeze_json(_unnamed(operator["s"]))
+        leaf = self._leaf(operator, rows_of(operator["c"], distance, is_all, shape))
+        # What its rows depend on is met in the loop.
+        return replace(leaf, observes=frozenset())
+
+    def _shows_splits(self, position: int) -> bool:
+        """Whether more is used of a relation's metadata than what stands in its listing."""
+        above = position - 1
+        while above > 0 and self.operators[above]["c"] in _ROW_BY_ROW - {_PROJECT}:
+            above -= 1
+        if self.outer or above < 0 or self.operators[above]["c"] != _PROJECT:
+            return True
+        # A leaf's own arguments are what it puts out.
+        others = self.operators[:position] + self.operators[position + 1 :]
+        return shows_splits(self.operators[position], others)
+
+    def _source(self, operator: OperatorDocument, position: int) -> CanonicalNode:
+        context = SourceContext(self.with_.session, self.with_.portable, self.with_.passes_on)
+        shown = has_metadata(operator) and self._shows_splits(position)
+        source = canonical_source(operator, context, with_splits=shown)
         salt = self.salt(operator) if source.doubts else None
+        leaf = self._leaf(operator, rows_of(operator["c"], source.content, salt))
+        return replace(
+            leaf,
+            layout_sensitive=bool(source.partitioned),
+            partitioned=source.partitioned,
+            scan_sensitive=source.scan_sensitive,
+            doubts=source.doubts,
+            of_session=source.of_session,
+            files=source.files,
+            of_catalog=source.of_catalog,
+            observes=source.observes,
+        )
+
+    def _leaf(self, operator: OperatorDocument, rows: Rows) -> CanonicalNode:
         output = tuple(operator["out"])
-        rows, columns = rows_of(operator["c"], source.content, salt), _numbered(output)
+        columns = _numbered(output)
         return CanonicalNode(
             operator=short(operator["c"]),
             digest=self.with_.digest(rows, columns),
@@ -213,14 +298,7 @@ class _PlanPass:
             columns=columns,
             ordered=False,
             reach=0,
-            layout_sensitive=bool(source.partitioned),
-            partitioned=source.partitioned,
-            scan_sensitive=source.scan_sensitive,
-            doubts=source.doubts,
-            of_session=source.of_session,
-            files=source.files,
-            of_catalog=source.of_catalog,
-            observes=source.observes,
+            layout_sensitive=False,
         )
 
     def _seen_from(self, definition: CanonicalNode, deeper: int) -> CanonicalNode:
@@ -256,6 +334,7 @@ class _OperatorPass:
         operator: OperatorDocument,
         rule: OperatorRule,
         children: tuple[CanonicalNode, ...],
+        position: int,
     ) -> None:
         self._plan = plan
         self._operator = operator
@@ -266,10 +345,19 @@ class _OperatorPass:
         self._scope = Scope(
             (child.output, self._seen(side, child.columns)) for side, child in enumerate(children)
         )
-        self._expressions = ExpressionCanonicalizer(
-            self._scope, plan.outer, plan.nested, plan.with_.python_digest
-        )
+        self._position = position
+        self._expressions = self._new_expressions()
         self._doubts: list[Reason] = []
+
+    def _new_expressions(self) -> ExpressionCanonicalizer:
+        plan, position = self._plan, self._position
+        return ExpressionCanonicalizer(
+            self._scope,
+            plan.outer,
+            plan.nested,
+            plan.with_.python_digest,
+            lambda: plan.runs_in_scan(position),
+        )
 
     def run(self) -> CanonicalNode:
         known = self._known_form()
@@ -399,9 +487,7 @@ class _OperatorPass:
     def _arguments(self) -> Canonical:
         operator, rule = self._operator, self._rule
         # What has been met of an attempt at a known form is met again.
-        self._expressions = ExpressionCanonicalizer(
-            self._scope, self._plan.outer, self._plan.nested, self._plan.with_.python_digest
-        )
+        self._expressions = self._new_expressions()
         arguments: list[Canonical] = []
         for position, argument in enumerate(operator["f"]):
             if position in rule.ignored or position in rule.defines or _is_child(argument):

@@ -100,6 +100,12 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "SubqueryAlias": _TRANSPARENT,
         "Tail": _LIMIT,
         "Union": OperatorRule(),
+        "UnionLoop": OperatorRule(
+            OutputKind.DESCRIBED,
+            ignored=frozenset({0}),
+            defines=frozenset({3}),
+            names_unseen=True,
+        ),
         "View": _TRANSPARENT,
         # A frame of months or days is one in the session's time zone.
         "Window": OperatorRule(
@@ -119,6 +125,8 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
 CTE_DEFINITION = LOGICAL + "CTERelationDef"
 CTE_REFERENCE = LOGICAL + "CTERelationRef"
 WITH_CTE = LOGICAL + "WithCTE"
+UNION_LOOP = LOGICAL + "UnionLoop"
+UNION_LOOP_REFERENCE = LOGICAL + "UnionLoopRef"
 
 LEFT_ONLY_JOINS = frozenset({"LeftSemi$", "LeftAnti$"})
 """Types of join that put out the left input's columns alone."""

@@ -16,8 +16,8 @@ list                                         a sequence or a map (of `scala.Tupl
                                              `"worded": true` on a cast of an interval
 `{"a": id}`, `{"id": id}`                    a reference to an attribute; any other expression id
 `{"alias": id, "of": expression}`            an expression that is given a name
-`{"type": json}`, `{"metadata": json}`       a data type, with `"collations": text` where there are
-                                             any, which Spark's JSON leaves out; a field's metadata
+`{"type": json}`, `{"metadata": json}`       a data type, with `"text"` where Spark's JSON leaves
+                                             out collations or classes; a field's metadata
 `{"number": class, "v": text}`               a number that JSON would not keep exactly
 `{"enum": class, "v": name}`, `{"class"}`    an enumeration's value; a class
 `{"bytes": base64}`                          a byte array, or a text that is not valid UTF-8
@@ -30,7 +30,10 @@ list                                         a sequence or a map (of `scala.Tupl
                                              the session where no option says it
 `{"python": base64, "version": text}`        a pickled Python function and the Python that runs it
 `{"rdd": id}`                                an RDD of this application
-`{"opaque": class}`                          something the engine can't see into
+`{"opaque": class}`                          something the engine can't see into; in an expression
+                                             with `"content"`, the digest of what tasks are sent of
+                                             it, or `"why"` that can't be known; `"of models":
+                                             true` on functions of Spark's own models
 ===========================================  ====================================================
 """
 
@@ -67,7 +70,9 @@ class OperatorDocument(TypedDict):
         s: the output's schema, where the arguments don't determine it.
         out: the ids of the output's attributes, where the arguments don't determine them.
         inputs: the schemas of the children, where the operator can observe their column names.
-        rows: the digest of an inline table's rows; None where they can't be compared by value.
+        rows: the digest of the rows of a table that a program has made from its values; None
+            where they can't be compared by value. After a blank follows, in base64, the Python
+            function that Spark has them run through, if it has.
     """
 
     i: int

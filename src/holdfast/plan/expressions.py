@@ -21,7 +21,7 @@ from holdfast.plan.determinism import (
     never_throws,
 )
 from holdfast.plan.document import CATALYST, EXPRESSIONS, Value
-from holdfast.plan.observed import Observed, of_class, of_expression, of_type
+from holdfast.plan.observed import EVERYTHING, Observed, of_class, of_expression, of_type
 from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.terms import Canonical, Term, chained, digests, embedded, term
 from holdfast.plan.traits import OBSERVES_SCAN
@@ -76,6 +76,7 @@ _OUTER = EXPRESSIONS + "OuterReference"
 _CAST = EXPRESSIONS + "Cast"
 _ZONE_OF_CAST = 2
 _LITERAL = EXPRESSIONS + "Literal"
+_NAME_OF_FILE = EXPRESSIONS + "InputFileName"
 _WITH = EXPRESSIONS + "With"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
@@ -98,6 +99,9 @@ _BODY = 2
 # and see what comes together in one.
 _CALLED_BY_ROW = frozenset({100, 101})
 _PYTHON_FUNCTION = EXPRESSIONS + "PythonUDF"
+_JVM_FUNCTION = EXPRESSIONS + "ScalaUDF"
+_STRUCT = EXPRESSIONS + "CreateNamedStruct"
+_MODELS_DIGITS = re.compile(r"_[0-9a-f]{12}$")
 _KIND_OF_FUNCTION = 4
 
 PythonFunctionDigest = Callable[[str], str]
@@ -140,6 +144,7 @@ class ExpressionCanonicalizer:
         outer: the scopes around the plan that the operator is in, the nearest first.
         subquery: makes a nested plan canonical, given the scopes around it.
         python_digest: digests Python functions.
+        runs_in_scan: whether tasks evaluate the operator as they read the files of one relation.
 
     Attributes:
         doubts: why the operator's rows can't be known from its arguments, if they can't.
@@ -157,11 +162,13 @@ class ExpressionCanonicalizer:
         outer: tuple[Scope, ...],
         subquery: SubqueryCanonicalizer,
         python_digest: PythonFunctionDigest,
+        runs_in_scan: Callable[[], bool] = lambda: False,
     ) -> None:
         self._scope = scope
         self._outer = outer
         self._subquery = subquery
         self._python_digest = python_digest
+        self._runs_in_scan = runs_in_scan
         self._lambda_variables: list[int] = []
         self._common_expressions: list[int] = []
         self._common_terms: dict[int, tuple[Term, int]] = {}
@@ -224,9 +231,9 @@ class ExpressionCanonicalizer:
     def _atom(self, value: dict[str, Any]) -> Canonical:
         match value:
             case {"type": data_type}:
-                collations = value.get("collations")
-                self.observes |= of_type(f"{data_type} {collations}")
-                return ("type", freeze_json(data_type), collations)
+                text = value.get("text")
+                self.observes |= of_type(f"{data_type} {text}")
+                return ("type", freeze_json(data_type), text)
             case {"number": kind, "v": text}:
                 return ("number", kind, text)
             case {"enum": kind, "v": name}:
@@ -252,6 +259,12 @@ class ExpressionCanonicalizer:
                 return self._doubt(
                     Why.UNREADABLE.of("an expression id that something may refer to")
                 )
+            case {"opaque": name, "content": digest}:
+                # What its code looks at isn't known.
+                self.observes = EVERYTHING
+                return ("content", name, digest)
+            case {"opaque": _, "why": why}:
+                return self._doubt(Why.OBJECT.of(why))
             case {"opaque": name}:
                 return self._doubt(Why.OPAQUE.of(short(name)))
             case _:
@@ -292,7 +305,7 @@ class ExpressionCanonicalizer:
         volatile = bool(value.get("volatile"))
         volatile_below = self._volatile_seen > volatile_before
         if is_random(name) or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
-            self._note_volatile(name)
+            self._note_volatile(name, value["f"])
         self._volatile_seen += volatile
         if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
@@ -306,10 +319,17 @@ class ExpressionCanonicalizer:
         if name in OBSERVES_SCAN:
             self.observes_scan = True
 
-    def _note_volatile(self, name: str) -> None:
+    def _note_volatile(self, name: str, fields: list[Value]) -> None:
         # A seed that stands in the plan fixes the values, as far as the layout does.
         if name in _SEEDED:
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
+        elif name in OBSERVES_SCAN and self._runs_in_scan():
+            # Files are listed by name; where they are split depends on how tasks read them.
+            if name != _NAME_OF_FILE:
+                self.partitioned.append(Why.PARTITIONED.of(short(name)))
+        elif name == _JVM_FUNCTION and "of models" in fields[0]:
+            # They are marked as not deterministic to be called once for each row.
+            pass
         else:
             self._doubt(Why.RANDOM.of(short(name)))
 
@@ -344,6 +364,8 @@ class ExpressionCanonicalizer:
             fields = [*fields[:_ZONE_OF_CAST], *fields[_ZONE_OF_CAST + 1 :]]
         if name in _PYTHON_CALLS:
             fields = fields[1:]  # The name of the function is not observable.
+        if name == _JVM_FUNCTION and "of models" in fields[0]:
+            fields = [fields[0], fields[1], [*map(_without_digits, fields[2])], *fields[3:]]
         if name in _OWN_IDS:
             fields = [field for field in fields if not is_id(field)]
         arguments = []
@@ -471,6 +493,19 @@ def _combined(name: str, arguments: list[Canonical], *, order_counts: bool) -> T
     elif name == _IN:
         arguments[1] = ("seq", *sorted(set(arguments[1][1:]), key=repr))
     return term(name, *arguments)
+
+
+def _without_digits(value: Value) -> Value:
+    """A struct whose fields don't have the random digits in their names that models give them."""
+    if not isinstance(value, dict) or value.get("c") != _STRUCT:
+        return value
+    named = [
+        {**each, "f": [_MODELS_DIGITS.sub("", each["f"][0]), each["f"][1]]}
+        if place % 2 == 0 and each.get("c") == _LITERAL and isinstance(each["f"][0], str)
+        else each
+        for place, each in enumerate(value["f"][0])
+    ]
+    return {**value, "f": [named]}
 
 
 def _is_value(value: Value) -> bool:

@@ -63,6 +63,7 @@ class Why(Enum):
     UNKNOWN_AGGREGATE = Validity.NODE, "the aggregate function {}, which Holdfast doesn't know"
     UNREADABLE = Validity.NODE, "a part of the plan that Holdfast can't follow: {}"
     OPAQUE = Validity.NODE, "a {}, whose content can't be known"
+    OBJECT = Validity.NODE, "an object of the JVM whose content can't be known: {}"
     PYTHON = Validity.NODE, "a Python function whose content can't be known: {}"
     MOMENT = Validity.NODE, "{}, which depends on when or where it is computed"
     MOMENT_IN_TEXT = Validity.NODE, "a cast of a text that may name the current day or time"

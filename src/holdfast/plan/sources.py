@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.plan.document import EXECUTION, OperatorDocument, Value
+from holdfast.plan.document import EXECUTION, EXPRESSIONS, OperatorDocument, Value
 from holdfast.plan.expressions import freeze_json, short
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.observed import EVERYTHING, Observed, of_reader, of_schema
@@ -38,6 +38,8 @@ _CSV = EXECUTION + "datasources.csv.CSVFileFormat"
 
 # The part of a file that a task reads depends on how files are split.
 _OF_SPLIT = frozenset({"file_block_start", "file_block_length"})
+_FIELD = EXPRESSIONS + "GetStructField"
+_NAME_OF_FIELD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,12 @@ class SourceContext:
     Attributes:
         session: a text that no other application has.
         portable: files count as they look on every machine that has them.
+        passes_on: whether a Python function, in base64, gives the rows that it gets.
     """
 
     session: str
     portable: bool = False
+    passes_on: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +82,36 @@ class CanonicalSource:
     observes: frozenset[Observed] = EVERYTHING
 
 
-def canonical_source(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+def canonical_source(
+    operator: OperatorDocument, context: SourceContext, *, with_splits: bool = True
+) -> CanonicalSource:
     """The identity and version of a leaf that `holdfast.plan.catalyst_operators` knows as a source.
 
-    Files count in the version that the DataFrame listed when it was made. An RDD counts as itself,
-    in this application. Anything else is a doubt.
+    Files count in the version that the DataFrame listed when it was made. Rows that the program has
+    made from its values count by these. Any other RDD counts as itself, in this application.
+    Anything else is a doubt.
+
+    Args:
+        operator: the leaf.
+        context: identifies it beside its own arguments.
+        with_splits: whether the plan uses what its metadata says of how files are split.
     """
     match short(operator["c"]):
         case "LogicalRelation":
-            return _relation(operator, context)
+            return _relation(operator, context, with_splits and has_metadata(operator))
         case "LocalRelation":
             return _inline_table(operator)
         case "LogicalRDD":
-            return _rdd(operator, context.session)
+            return _rdd(operator, context)
         case "HiveTableRelation":
             doubt = Why.LISTED_LATER.of("a Hive table that Spark reads by a SerDe")
             return CanonicalSource((), (doubt,), scan_sensitive=True)
     return CanonicalSource((), (Why.UNREADABLE.of(f"the source {short(operator['c'])}"),))
 
 
-def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+def _relation(
+    operator: OperatorDocument, context: SourceContext, with_splits: bool
+) -> CanonicalSource:
     relation = operator["f"][0]
     if short(relation.get("c", "")) != "HadoopFsRelation":
         name = relation.get("c") or relation.get("opaque") or "relation"
@@ -120,6 +134,7 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
         freeze_json(buckets),
         _options(options),
         freeze_json(operator["s"]),
+        with_splits,
     )
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
@@ -139,21 +154,19 @@ def _relation(operator: OperatorDocument, context: SourceContext) -> CanonicalSo
     return CanonicalSource(
         content,
         files=files,
-        partitioned=_of_splits(operator["s"], leaves_out=leaves_out),
+        partitioned=_of_splits(leaves_out=leaves_out, with_splits=with_splits),
         scan_sensitive=scan_sensitive,
         of_catalog=operator["f"][2] is not None,
         observes=of_reader(reader, repr(how)),
     )
 
 
-def _of_splits(schema: dict[str, Any], *, leaves_out: bool) -> tuple[Reason, ...]:
+def _of_splits(*, leaves_out: bool, with_splits: bool) -> tuple[Reason, ...]:
     """Why rows depend on how files are split among tasks."""
     if leaves_out:
         # Of a file that can't be read to its end, what was read until then is there.
         return (Why.PARTITIONED.of("what is read of corrupt files"),)
-    return (
-        (Why.PARTITIONED.of("the place of a block in its file"),) if _tells_splits(schema) else ()
-    )
+    return (Why.PARTITIONED.of("the place of a block in its file"),) if with_splits else ()
 
 
 def _reads_alike(reader: str, said: Mapping[str, str], data_schema: Value) -> bool:
@@ -186,15 +199,47 @@ def _has_struct(data_type: Any) -> bool:
     return data_type["type"] == "struct" or any(_has_struct(data_type.get(each)) for each in inner)
 
 
-def _tells_splits(schema: dict[str, Any]) -> bool:
-    """Whether a column of metadata is among those read; its fields are chosen further up."""
-    kinds = [column["type"] for column in schema["fields"]]
-    return any(
-        isinstance(kind, dict)
+def has_metadata(operator: OperatorDocument) -> bool:
+    """Whether a relation has columns of metadata; their fields are chosen further up."""
+    return bool(_of_metadata(operator))
+
+
+def _of_metadata(operator: OperatorDocument) -> frozenset[int]:
+    kinds = [column["type"] for column in operator["s"]["fields"]]
+    return frozenset(
+        attribute
+        for attribute, kind in zip(operator["out"], kinds, strict=True)
+        if isinstance(kind, dict)
         and kind.get("type") == "struct"
         and not _OF_SPLIT.isdisjoint(field["name"] for field in kind["fields"])
-        for kind in kinds
     )
+
+
+def shows_splits(relation: OperatorDocument, operators: Iterable[OperatorDocument]) -> bool:
+    """Whether a plan uses more of a relation's metadata than fields of whole files.
+
+    Args:
+        relation: a leaf that `has_metadata`.
+        operators: of the plan.
+    """
+    attributes = _of_metadata(relation)
+    waiting: list[Value] = [part for each in operators for part in (each["f"], each["o"])]
+    seen = set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict) and id(value) not in seen:
+            seen.add(id(value))
+            if value.get("a") in attributes:
+                return True
+            of = value["f"][0] if value.get("c") == _FIELD else None
+            if isinstance(of, dict) and of.get("a") in attributes:
+                if value["f"][_NAME_OF_FIELD] in (None, *_OF_SPLIT):
+                    return True
+            else:
+                waiting += value.values()
+    return False
 
 
 def listed_files(listing: dict[str, Any], context: SourceContext) -> tuple[FileVersion, ...]:
@@ -217,18 +262,31 @@ def _pairs(options: list[Any]) -> list[tuple[str, str]]:
 
 
 def _inline_table(operator: OperatorDocument) -> CanonicalSource:
-    # The collation of a text stands in the metadata.
-    columns = ((column["type"], column["metadata"]) for column in operator["s"]["fields"])
-    shape = ("rows", *map(freeze_json, columns))
     content = operator.get("rows")
     if content is None:
-        return CanonicalSource(shape, (Why.INCOMPARABLE_ROWS.of(),))
-    return CanonicalSource((*shape, content), observes=of_schema(repr(shape)))
+        return CanonicalSource(("rows", *_shape(operator)), (Why.INCOMPARABLE_ROWS.of(),))
+    return _values("rows", operator, content)
 
 
-def _rdd(operator: OperatorDocument, session: str) -> CanonicalSource:
+def _values(kind: str, operator: OperatorDocument, content: str) -> CanonicalSource:
+    shape = _shape(operator)
+    return CanonicalSource((kind, *shape, content), observes=of_schema(repr(shape)))
+
+
+def _shape(operator: OperatorDocument) -> tuple[str, ...]:
+    """What a table's columns can hold; the collation of a text stands in the metadata."""
+    fields = operator["s"]["fields"]
+    columns = ((each["type"], each["nullable"], each["metadata"]) for each in fields)
+    return tuple(map(freeze_json, columns))
+
+
+def _rdd(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+    rows, _, through = (operator.get("rows") or "").partition(" ")
+    if rows and (not through or context.passes_on(through)):
+        # They are distributed to tasks in another way than those of an inline table.
+        return _values("rows of values", operator, rows)
     rdd = operator["f"][1]
     if "rdd" not in rdd:
         return CanonicalSource((), (Why.UNREADABLE.of("an RDD without an id"),))
-    content = ("rdd", session, rdd["rdd"], freeze_json(operator["s"]))
+    content = ("rdd", context.session, rdd["rdd"], freeze_json(operator["s"]))
     return CanonicalSource(content, of_session=(Why.RDD.of(),))

@@ -17,7 +17,7 @@ from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.last_run import LastRun
 from holdfast.spark.plan_reader import PlanReader, PlanReading
-from holdfast.spark.python_functions import pickled_function_digest
+from holdfast.spark.python_functions import passes_on, pickled_function_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ class CatalystBridge:
             lambda handle: reader.salt(reading, handle),
             as_written,
             self._portable,
+            passes_on,
         )
         return canonicalizer.canonicalize(operators)
 

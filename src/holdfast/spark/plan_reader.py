@@ -103,6 +103,7 @@ class PlanReader:
             ",".join(sorted(NAMED_INPUT_OPERATORS)),
             file_versions(spark),
             written_tables(spark),
+            new_object(spark, "KnownContent"),
             reached_partitions(spark),
         )
 

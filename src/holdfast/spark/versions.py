@@ -68,6 +68,7 @@ DIFFERENCES = (
 
 NEEDED_FOR: Mapping[str, str] = {
     "PlanReader": "caching and finding results",
+    "KnownContent": "caching and finding results",
     "FreshPlans": "keeping results",
     "KeptFormat": "reading results",
     "KeptFiles": "reading results",
@@ -102,7 +103,7 @@ NEEDED_FOR: Mapping[str, str] = {
 """What doesn't work without each of our Java classes."""
 
 # Without these, nothing does.
-_ALL = frozenset({"PlanReader", "FileVersions", "WrittenTables"})
+_ALL = frozenset({"PlanReader", "KnownContent", "FileVersions", "WrittenTables"})
 
 
 def version_of(text: str) -> Version | None:

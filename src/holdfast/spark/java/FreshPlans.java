@@ -18,7 +18,7 @@ import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -243,12 +243,12 @@ public final class FreshPlans implements BiFunction {
                     done.put(node, seen);
                     continue;
                 }
-                if (node instanceof Project
-                        && ((Project) node).child() instanceof OneRowRelation
+                if (node instanceof UnaryNode
+                        && ((UnaryNode) node).child() instanceof OneRowRelation
                         && node.containsPattern(TreePattern.OUTER_REFERENCE())) {
                     // No query that was cached by itself looks like that, and the optimizer does
                     // without a join where there is nothing below.
-                    unmarked.put(((Project) node).child(), node);
+                    unmarked.put(((UnaryNode) node).child(), node);
                 }
                 ArrayDeque below = new ArrayDeque();
                 below(node, below);

@@ -14,7 +14,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TimeZone;
 import java.util.UUID;
-import java.nio.ByteBuffer;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -26,8 +25,8 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -61,6 +60,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -112,6 +112,7 @@ public final class PlanReader implements Function {
     final Set namedInputs;
     final Function fileTags;
     final Function tableStates;
+    final Function content;
     final BiFunction reached;
 
     /**
@@ -120,12 +121,14 @@ public final class PlanReader implements Function {
      * @param namedInputs classes of operators that can observe how their inputs' columns are called
      * @param fileTags gives what tells versions of a listed file apart, beside length and time
      * @param tableStates gives what tells the rows of a catalog's table apart that it has at times
+     * @param content what is known of rows and of objects, see `KnownContent`
      * @param reached lists the files of tables that Spark lists when a query runs, see
      *     `ReachedPartitions`; null where nothing does
      */
     public PlanReader(
             TreeNodeTag saltTag, String outputFromFields, String namedInputs, Function fileTags,
-            Function tableStates, BiFunction reached) {
+            Function tableStates, Function content, BiFunction reached) {
+        this.content = content;
         this.reached = reached;
         this.fileTags = fileTags;
         this.tableStates = tableStates;
@@ -415,11 +418,13 @@ public final class PlanReader implements Function {
             } else if (node instanceof LocalRelation) {
                 out.append("\"f\":[],\"o\":[]");
                 output(node);
-                out.append(",\"rows\":");
-                inlineTable((LocalRelation) node);
+                rows(node);
             } else {
                 arguments(node, true);
                 output(node);
+                if (node instanceof LogicalRDD) {
+                    rows(node);
+                }
                 if (reader.namedInputs.contains(name)) {
                     out.append(",\"inputs\":");
                     schemas(node.children().iterator());
@@ -596,21 +601,20 @@ public final class PlanReader implements Function {
             out.append(']');
         }
 
-        /** The digest of the rows as Spark lays them out; null where that doesn't tell them. */
-        void inlineTable(LocalRelation table) {
-            try {
-                MessageDigest digest = MessageDigest.getInstance("SHA-256");
-                UnsafeProjection layout = layout(table.output().iterator());
-                Iterator rows = table.data().iterator();
-                while (rows.hasNext()) {
-                    byte[] row = layout.apply((InternalRow) rows.next()).getBytes();
-                    digest.update(ByteBuffer.allocate(4).putInt(row.length).array());
-                    digest.update(row);
-                }
-                out.append('"').append(base64(digest.digest())).append('"');
-            } catch (Exception error) {
-                out.append("null");
-            }
+        /** The digest of a table's rows as Spark lays them out; null where that isn't known. */
+        void rows(LogicalPlan table) {
+            out.append(",\"rows\":");
+            value(reader.content.apply(table), true);
+        }
+
+        /** What an expression holds that is no expression, by its content. */
+        void content(Object value) {
+            String found = (String) reader.content.apply(value);
+            boolean isKnown = !found.startsWith("?");
+            out.append("{\"opaque\":\"").append(value.getClass().getName());
+            out.append(isKnown ? "\",\"content\":" : "\",\"why\":");
+            quoted(isKnown ? found : found.substring(1));
+            out.append(found.endsWith("!") ? ",\"of models\":true}" : "}");
         }
 
         UnsafeProjection layout(Iterator columns) {
@@ -633,8 +637,7 @@ public final class PlanReader implements Function {
                 UnsafeProjection layout = layout(CollectionConverters.asScala(columns).iterator());
                 row = layout.apply(new GenericInternalRow(new Object[] {literal.value()})).getBytes();
             } catch (Exception error) {
-                out.append("{\"opaque\":\"").append(literal.value().getClass().getName());
-                out.append("\"}");
+                content(literal.value());
                 return;
             }
             out.append("{\"cell\":\"").append(base64(row)).append("\"}");
@@ -702,9 +705,11 @@ public final class PlanReader implements Function {
 
         void dataType(DataType type) {
             out.append("{\"type\":").append(type.json());
-            String text = type.sql();
-            if (text.contains(" COLLATE ")) {
-                out.append(",\"collations\":");
+            // Spark's JSON leaves out collations, and of which class an object is.
+            boolean hasObject = type.json().contains("\"object\"");
+            String text = hasObject ? type.sql() + ' ' + type.catalogString() : type.sql();
+            if (hasObject || text.contains(" COLLATE ")) {
+                out.append(",\"text\":");
                 quoted(text);
             }
             out.append('}');
@@ -740,6 +745,8 @@ public final class PlanReader implements Function {
                 out.append("{\"rdd\":").append(((RDD) value).id()).append('}');
             } else if (value instanceof Class) {
                 out.append("{\"class\":\"").append(((Class) value).getName()).append("\"}");
+            } else if (!ofOperator && !isCatalysts(value)) {
+                content(value);
             } else if (value instanceof CatalogTable || !(value instanceof Product)) {
                 // Catalog entries carry creation times, owners and statistics, which no row
                 // depends on.
@@ -753,6 +760,14 @@ public final class PlanReader implements Function {
                 }
                 out.append('}');
             }
+        }
+
+        /** Whether an expression's argument is one that its own arguments say all of. */
+        boolean isCatalysts(Object value) {
+            String name = value.getClass().getName();
+            return value instanceof Product
+                    && !(value instanceof ExpressionEncoder)
+                    && (name.startsWith("org.apache.spark.sql.catalyst.") || name.startsWith("scala."));
         }
 
         /** What readers of files take from the session where no option says it, by the options. */

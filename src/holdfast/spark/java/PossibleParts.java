@@ -113,13 +113,23 @@ public final class PossibleParts {
         } else if (leaf instanceof LocalRelation) {
             found.add("rows " + ((LocalRelation) leaf).data().size());
         } else if (leaf instanceof LogicalRDD) {
-            found.add("rdd " + ((LogicalRDD) leaf).rdd().id());
+            // Two of them may have been made of the same values.
+            found.add("rdd " + types(leaf));
         } else if (leaf instanceof LogicalRelation) {
             addRelation(found, (LogicalRelation) leaf);
         } else if (!(leaf instanceof CTERelationRef)) {
             // What it refers to is a child of another node, or stands in its place.
             found.add(leaf.getClass().getName());
         }
+    }
+
+    static String types(LogicalPlan leaf) {
+        StringBuilder types = new StringBuilder();
+        scala.collection.Iterator each = leaf.output().iterator();
+        while (each.hasNext()) {
+            types.append(((Attribute) each.next()).dataType().catalogString()).append(' ');
+        }
+        return types.toString();
     }
 
     static void addRelation(Set found, LogicalRelation leaf) {

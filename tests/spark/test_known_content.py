@@ -1,0 +1,307 @@
+"""What a later program finds of tables that a program makes, models, functions, and loops.
+
+Each program is an Environment on one directory: what is cached in one is looked for in the next.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.ml import Pipeline
+from pyspark.ml.clustering import KMeans
+from pyspark.ml.feature import (
+    Bucketizer,
+    MinMaxScaler,
+    StandardScaler,
+    StringIndexer,
+    VectorAssembler,
+)
+from pyspark.ml.functions import vector_to_array
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from holdfast import Environment, Table
+from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.spark.catalyst_bridge import CatalystBridge
+from holdfast.spark.versions import is_at_least
+
+Query = Callable[[SparkSession, str], DataFrame]
+Queries = Mapping[str, Query]
+Start = Callable[[], Environment]
+
+_MAPS = [Row(k=1, m={"a": 1.5}, l=[1, 2]), Row(k=2, m=None, l=[])]
+_DATES = [(datetime.date(2020, 1, 2), decimal.Decimal("1.50")), (None, None)]
+_WIDE = [(number, str(number) * 5) for number in range(20_000)]
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
+    started: list[Environment] = []
+
+    def make() -> Environment:
+        config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+        started.append(Environment(spark, config={**config}))
+        return started[-1]
+
+    yield make
+    for each in started:
+        each.close()
+
+
+@pytest.fixture
+def facts(spark: SparkSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "facts")
+    columns = ("id", "id % 3 AS v", "CAST(id % 2 AS STRING) AS t", "id * 1.5 AS x")
+    spark.range(0, 60, 1, 2).selectExpr(*columns).write.parquet(path)
+    return path
+
+
+def _rows(data: Any, schema: Any = None) -> Query:
+    return lambda spark, _: spark.createDataFrame(data, schema)
+
+
+def _sql(*statements: str) -> Query:
+    def query(spark: SparkSession, path: str) -> DataFrame:
+        for each in statements:
+            made = spark.sql(each.replace("facts", f"parquet.`{path}`"))
+        return made
+
+    return query
+
+
+def _vectors(spark: SparkSession, path: str, *columns: str) -> DataFrame:
+    assembler = VectorAssembler(inputCols=list(columns or ("id", "x")), outputCol="f")
+    return assembler.transform(spark.read.parquet(path))
+
+
+def _fitted(make: Callable[[], Any], *columns: str) -> Query:
+    def query(spark: SparkSession, path: str) -> DataFrame:
+        vectors = _vectors(spark, path, *columns)
+        return make().fit(vectors).transform(vectors)
+
+    return query
+
+
+def _scaler() -> Any:
+    return StandardScaler(inputCol="f", outputCol="g")
+
+
+def _pipeline() -> Any:
+    indexer = StringIndexer(inputCol="t", outputCol="i")
+    assembler = VectorAssembler(inputCols=["i", "x"], outputCol="g")
+    return Pipeline(stages=[indexer, assembler, MinMaxScaler(inputCol="g", outputCol="h")])
+
+
+def _bucketed(*splits: float) -> Query:
+    def query(spark: SparkSession, path: str) -> DataFrame:
+        bucketizer = Bucketizer(splits=list(splits), inputCol="x", outputCol="b")
+        return bucketizer.transform(spark.read.parquet(path))
+
+    return query
+
+
+def asked(env: Environment, query: Query, facts: str, *, cached: bool = False) -> list[str]:
+    table: Any = query(env.range(1).sparkSession, facts)
+    assert isinstance(table, Table)
+    return sorted(map(repr, (table.cache(lifetime="1 h") if cached else table).collect()))
+
+
+def outcomes(env: Environment) -> list[VertexOutcome]:
+    assert env.last_job_result is not None
+    return [vertex.outcome for vertex in env.last_job_result.vertices]
+
+
+FOUND: Queries = {
+    "tuples": _rows([(1, "a"), (2, None)], "i int, t string"),
+    "rows": _rows(_MAPS),
+    "dicts": _rows([{"i": 1, "t": "a"}, {"i": 2, "t": "b"}]),
+    "values": _rows(_DATES, "d date, n decimal(5,2)"),
+    "one column": _rows([1, 2, 3], "int"),
+    "no rows": _rows([], "i int"),
+    "many rows": _rows(_WIDE, "i int, t string"),
+    "pandas": _rows(pd.DataFrame({"i": [1, 2], "t": ["a", None]})),
+    "vectors": _rows([(Vectors.dense(1.0, 2.0), 1), (Vectors.sparse(2, {0: 1.0}), 2)], ["f", "i"]),
+    "joined": lambda spark, path: spark.read.parquet(path).join(
+        spark.createDataFrame([(1, "one"), (2, "two")], "v long, n string"), "v"
+    ),
+    "assembler": _vectors,
+    "bucketizer": _bucketed(0.0, 10.0, 100.0),
+    "scaler": _fitted(_scaler),
+    "pipeline": _fitted(_pipeline),
+    "clusters": _fitted(lambda: KMeans(k=2, seed=1, featuresCol="f", predictionCol="p"), "id"),
+    "arrays": lambda spark, path: _vectors(spark, path).select(vector_to_array("f")),
+    "variable": _sql(
+        "DECLARE OR REPLACE VARIABLE chosen INT DEFAULT 1",
+        "SET VAR chosen = 2",
+        "SELECT id, chosen AS c FROM facts WHERE v = chosen",
+    ),
+    "execute immediate": _sql("EXECUTE IMMEDIATE 'SELECT id FROM facts WHERE v = ?' USING 2"),
+    "scalar function": _sql(
+        "CREATE OR REPLACE TEMPORARY FUNCTION twice(n BIGINT) RETURNS BIGINT RETURN n * 2",
+        "SELECT twice(id) AS d FROM facts",
+    ),
+    "table function": _sql(
+        "CREATE OR REPLACE TEMPORARY FUNCTION below(n BIGINT) RETURNS TABLE (k BIGINT)"
+        " RETURN SELECT id FROM range(9) WHERE id < n",
+        "SELECT v, k FROM facts, LATERAL below(v)",
+    ),
+    "file name": lambda spark, path: (
+        spark.read.parquet(path).groupBy(F.input_file_name().alias("f")).count()
+    ),
+    "recursion": _sql(
+        "WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 9)"
+        " SELECT n FROM up"
+    ),
+    "variant": _sql(
+        "SELECT id, CAST(e.value AS STRING) FROM"
+        " (SELECT id, parse_json(to_json(named_struct('a', v))) AS j FROM facts) q,"
+        " LATERAL variant_explode(q.j) e"
+    ),
+}
+_SINCE = {"recursion": (4, 1)}
+
+
+def test_a_later_program_reads_it(start: Start, facts: str, spark: SparkSession) -> None:
+    queries = {
+        name: query
+        for name, query in FOUND.items()
+        if is_at_least(spark.version, _SINCE.get(name, (4, 0)))
+    }
+    first = start()
+    rows = {name: asked(first, query, facts, cached=True) for name, query in queries.items()}
+    first.close()
+    later = start()
+    for name, query in queries.items():
+        plain = sorted(map(repr, query(spark, facts).collect()))
+        assert asked(later, query, facts) == rows[name] == plain, name
+        assert outcomes(later) == [VertexOutcome.READ, VertexOutcome.RUN], name
+
+
+DIFFERENT: Mapping[str, tuple[Query, Query]] = {
+    "another value": (_rows([(1, "a")], "i int, t string"), _rows([(1, "b")], "i int, t string")),
+    "another null": (_rows([(0,)], "i int"), _rows([(None,)], "i int")),
+    "another type": (_rows([(1,)], "i int"), _rows([(1,)], "i long")),
+    "another nullability": (_rows([(1,)], "i int"), _rows([(1,)], "i int not null")),
+    "another order": (_rows([(1,), (2,)], "i int"), _rows([(2,), (1,)], "i int")),
+    "once more": (_rows([(1,)], "i int"), _rows([(1,), (1,)], "i int")),
+    "the last of many": (
+        _rows(_WIDE, "i int, t string"),
+        _rows([*_WIDE[:-1], (19_999, "")], "i int, t string"),
+    ),
+    "another zero": (_rows([(0.0,)], "x double"), _rows([(-0.0,)], "x double")),
+    "other columns of vectors": (_vectors, lambda spark, path: _vectors(spark, path, "x", "id")),
+    "other captured values": (_bucketed(0.0, 10.0, 100.0), _bucketed(0.0, 20.0, 100.0)),
+    "another model": (
+        _fitted(_scaler),
+        _fitted(lambda: _scaler().setWithMean(True)),
+    ),
+    "other centres": (
+        _fitted(lambda: KMeans(k=2, seed=1, featuresCol="f", predictionCol="p"), "id"),
+        _fitted(lambda: KMeans(k=3, seed=1, featuresCol="f", predictionCol="p"), "id"),
+    ),
+    "a variable with another value": (
+        _sql("DECLARE OR REPLACE VARIABLE chosen INT DEFAULT 1", "SELECT chosen + id FROM facts"),
+        _sql("DECLARE OR REPLACE VARIABLE chosen INT DEFAULT 2", "SELECT chosen + id FROM facts"),
+    ),
+    "another parameter": (
+        _sql("EXECUTE IMMEDIATE 'SELECT id FROM facts WHERE v = ?' USING 2"),
+        _sql("EXECUTE IMMEDIATE 'SELECT id FROM facts WHERE v = ?' USING 1"),
+    ),
+    "another body": (
+        _sql(
+            "CREATE OR REPLACE TEMPORARY FUNCTION twice(n BIGINT) RETURNS BIGINT RETURN n * 2",
+            "SELECT twice(id) AS d FROM facts",
+        ),
+        _sql(
+            "CREATE OR REPLACE TEMPORARY FUNCTION twice(n BIGINT) RETURNS BIGINT RETURN n * 3",
+            "SELECT twice(id) AS d FROM facts",
+        ),
+    ),
+}
+
+
+def test_other_content_is_computed(start: Start, facts: str, spark: SparkSession) -> None:
+    first = start()
+    bridge = CatalystBridge(spark, "a session")
+    for name, (kept, other) in DIFFERENT.items():
+        asked(first, kept, facts, cached=True)
+        digests = {bridge.query(each(spark, facts)).root.digest for each in (kept, other)}
+        assert len(digests) == 2, name
+    first.close()
+    later = start()
+    for name, (_, other) in DIFFERENT.items():
+        plain = sorted(map(repr, other(spark, facts).collect()))
+        # Of some, a part is what has been kept.
+        assert asked(later, other, facts) == plain, name
+
+
+NAMES_OF_FILES: Mapping[str, Query] = {
+    "joined": lambda spark, path: (
+        spark.read.parquet(path).crossJoin(spark.range(2).toDF("k")).select(F.input_file_name())
+    ),
+    "shuffled": lambda spark, path: (
+        spark.read.parquet(path).repartition(2).select(F.input_file_name())
+    ),
+    "cut off": lambda spark, path: spark.read.parquet(path).limit(3).select(F.input_file_name()),
+    "beside Python": lambda spark, path: spark.read.parquet(path).select(
+        F.input_file_name(), F.udf(lambda number: number, "long")("id")
+    ),
+    "above Python": lambda spark, path: (
+        spark.read.parquet(path)
+        .select(F.udf(lambda number: number, "long")("id").alias("k"))
+        .select(F.input_file_name(), "k")
+    ),
+}
+
+
+def test_a_file_s_name_counts_right_above_the_files(start: Start, facts: str) -> None:
+    env = start()
+    session = env.range(1).sparkSession
+    bridge = CatalystBridge(session, "a session")
+    for name, query in NAMES_OF_FILES.items():
+        root = bridge.query(query(session, facts)).root
+        assert "InputFileName, which is not deterministic" in map(str, root.all_doubts()), name
+    for name in ("_metadata", "_metadata.file_block_start"):
+        table = session.read.parquet(facts).select("id", name)
+        assert bridge.query(table).root.layout_sensitive, name
+    table = session.read.parquet(facts).where("v > 0").select(F.upper(F.input_file_name()))
+    assert bridge.query(table).root.all_doubts() == ()
+
+
+def _loop(first: str, last: int) -> Query:
+    return _sql(
+        f"WITH RECURSIVE up(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM up WHERE n < {last})"
+        " SELECT n FROM up"
+    )
+
+
+def test_loops_are_read_as_a_whole(start: Start, facts: str, spark: SparkSession) -> None:
+    if not is_at_least(spark.version, _SINCE["recursion"]):
+        pytest.skip("Spark has no recursive queries")
+    first = start()
+    inner = _sql("SELECT max(id) % 3 AS n FROM facts WHERE v = 2")
+    asked(first, inner, facts, cached=True)
+    kept = _loop("(SELECT max(id) % 3 FROM facts WHERE v = 2)", 9)
+    asked(first, kept, facts, cached=True)
+    first.close()
+    later = start()
+    for other in (
+        _loop("(SELECT max(id) % 3 FROM facts WHERE v = 1)", 9),
+        _loop("(SELECT max(id) % 3 FROM facts WHERE v = 2)", 8),
+        _loop("(SELECT max(id) % 3 FROM facts WHERE v = 2) + 1", 9),
+    ):
+        plain = sorted(map(repr, other(spark, facts).collect()))
+        assert asked(later, other, facts) == plain
+    assert asked(later, kept, facts) == sorted(map(repr, kept(spark, facts).collect()))
+    assert outcomes(later) == [VertexOutcome.READ, VertexOutcome.RUN]
+    root = CatalystBridge(spark, "a session").query(_loop("1", 9)(spark, facts)).root
+    referring = {"UnionLoopRef", "Filter", "Project"}
+    assert not any(node.replaceable for node in root.walk() if node.operator == "UnionLoopRef")
+    assert {node.operator for node in root.walk() if not node.replaceable} >= referring
