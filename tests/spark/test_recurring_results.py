@@ -307,7 +307,7 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "random": (
         lambda sales: sales.select("v", F.rand().alias("r")).groupBy("v").agg(F.max("r")),
         "Aggregate over sales\n"
-        "  in doubt: the rows of Project depend on how rows are dealt to tasks",
+        "  in doubt: the rows of Project depend on how rows are distributed to tasks",
     ),
     "time": (
         lambda sales: sales.select("v", F.current_timestamp().alias("t")).distinct(),
@@ -330,10 +330,19 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
         ),
         "Join, Filter over sales\n  it joins by no equality, so that rows multiply",
     ),
+    "ties": (
+        lambda sales: (
+            sales.selectExpr("v", "row_number() OVER (ORDER BY v) AS n")
+            .groupBy("v")
+            .agg(F.max("n"))
+        ),
+        "Aggregate, Window over sales\n"
+        "  in doubt: the rows of Window depend on how rows are distributed to tasks",
+    ),
     "first": (
         lambda sales: sales.groupBy("v").agg(F.first("id")),
         "Aggregate over sales\n"
-        "  in doubt: the rows of Aggregate depend on how rows are dealt to tasks",
+        "  in doubt: the rows of Aggregate depend on how rows are distributed to tasks",
     ),
 }
 

@@ -21,9 +21,9 @@ def refusal(node: CanonicalNode, runs_others_code: Callable[[int], bool]) -> str
     doubts = node.all_doubts()
     if doubts:
         return f"in doubt: there is {'; '.join(doubts)}"
-    if node.layout_sensitive:
-        *_, lowest = (each for each in node.walk() if each.layout_sensitive)
-        return f"in doubt: the rows of {lowest.operator} depend on how rows are dealt to tasks"
+    ambiguity = node.ambiguity()
+    if ambiguity is not None:
+        return f"in doubt: {ambiguity}"
     if node.ordered:
         return "its rows have an order"
     for each in node.walk():

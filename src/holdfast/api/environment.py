@@ -983,6 +983,9 @@ class Environment(StreamEnvironment):
                     )
                     if entry is not None and entry.origin is not None:
                         lines.append(f"  kept by {entry.origin}")
+                ambiguity = match.node.ambiguity()
+                if ambiguity is not None:
+                    lines.append(f"  one of several right answers: {ambiguity}")
             lines += self._near_misses(request, found)
         lines += self._implicit.explained(
             asked,

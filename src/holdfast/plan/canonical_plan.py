@@ -28,7 +28,12 @@ class CanonicalNode:
         ordered: the plan fixes the order of the rows.
         reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
             be run by itself.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        layout_sensitive: which rows come out depends on how rows are distributed to tasks, so that
+            their digest counts what is known of that.
+        ambiguous: several answers are right: it is layout-sensitive, or so is a value in rows with
+            equal sort keys.
+        layout: the digest of what the plan says of its partitions: it is part of `digest`, and of
+            nothing that is above a shuffle. None where it says nothing.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
         of_session: what it reads itself is known in this session alone.
@@ -61,6 +66,8 @@ class CanonicalNode:
     columns: tuple[Term, ...] = ()
     traits: frozenset[Trait] = frozenset()
     scan_sensitive: bool = False
+    ambiguous: bool = False
+    layout: str | None = None
 
     def walk(self) -> Iterator[CanonicalNode]:
         """This node and everything below it, subqueries included, in pre-order."""
@@ -82,6 +89,13 @@ class CanonicalNode:
     def all_doubts(self) -> tuple[str, ...]:
         """Why the plan matches only itself, if it does: each reason once."""
         return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
+
+    def ambiguity(self) -> str | None:
+        """Why several answers are right; None where there is only one."""
+        lowest = next((node for node in reversed([*self.walk()]) if node.ambiguous), None)
+        if lowest is None:
+            return None
+        return f"the rows of {lowest.operator} depend on how rows are distributed to tasks"
 
     def validity(self) -> Validity:
         """Where the plan's digest stands for the same rows."""

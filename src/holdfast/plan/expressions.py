@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.plan.deep import Walk, walked
 from holdfast.plan.determinism import (
     depends_on_order,
+    depends_on_ties,
     is_known_aggregate,
     is_random,
     never_throws,
@@ -44,6 +45,8 @@ _MIRRORED = {
     EXPRESSIONS + "GreaterThan": EXPRESSIONS + "LessThan",
     EXPRESSIONS + "GreaterThanOrEqual": EXPRESSIONS + "LessThanOrEqual",
 }
+# SQL's functions without a seed are given one that isn't shown.
+_HIDES_SEED = True
 _SEEDED = frozenset(EXPRESSIONS + name for name in ("Rand", "Randn", "RandStr", "Uniform"))
 _READS_THE_MOMENT = re.compile(
     r"(Current(?!Row\$).*|Now|LocalTimestamp.*|SessionUser|UnixTimestampNow)"
@@ -73,6 +76,7 @@ _OUTER = EXPRESSIONS + "OuterReference"
 _CAST = EXPRESSIONS + "Cast"
 _LITERAL = EXPRESSIONS + "Literal"
 _WITH = EXPRESSIONS + "With"
+_WINDOW_EXPRESSION = EXPRESSIONS + "WindowExpression"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
 _AGGREGATED = EXPRESSIONS + "aggregate.AggregateExpression"
@@ -140,10 +144,11 @@ class ExpressionCanonicalizer:
     Attributes:
         doubts: why the operator's rows can't be known from its arguments, if they can't.
         subqueries: the plans inside the expressions.
-        layout_sensitive: a value depends on how rows are dealt to tasks.
+        layout_sensitive: a value depends on how rows are distributed to tasks.
         reach: how many enclosing plans outwards the farthest reference leads; 0 for none.
         observes_scan: a value tells which file is being read.
         scan_sensitive: a value depends on which parts of it are used.
+        sees_ties: a value depends on the order of rows with equal sort keys.
     """
 
     def __init__(
@@ -169,6 +174,7 @@ class ExpressionCanonicalizer:
         self.reach = 0
         self.observes_scan = False
         self.scan_sensitive = False
+        self.sees_ties = False
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
@@ -279,10 +285,12 @@ class ExpressionCanonicalizer:
         volatile = bool(value.get("volatile"))
         volatile_below = self._volatile_seen > volatile_before
         if is_random(name) or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
-            self._note_volatile(name)
+            self._note_volatile(name, value["f"])
         self._volatile_seen += volatile
-        if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
+        in_order = depends_on_order(name) and not value.get("exact")
+        if in_order or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.layout_sensitive = True
+        self.sees_ties |= name == _WINDOW_EXPRESSION and depends_on_ties(value)
         return canonical
 
     def _check_name(self, name: str) -> None:
@@ -293,9 +301,9 @@ class ExpressionCanonicalizer:
         if name in OBSERVES_SCAN:
             self.observes_scan = True
 
-    def _note_volatile(self, name: str) -> None:
-        # A seed that stands in the plan fixes the values, as far as the layout does.
-        if name in _SEEDED:
+    def _note_volatile(self, name: str, fields: list[Value]) -> None:
+        # A seed that the query says fixes the values, as far as the layout does.
+        if name in _SEEDED and fields[-1] is not _HIDES_SEED:
             self.layout_sensitive = True
         else:
             self._doubt(f"{short(name)}, which is not deterministic")

@@ -9,7 +9,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
 
 # Bumped whenever the same plan gets another digest.
-_DIGEST_VERSION = 3
+_DIGEST_VERSION = 4
 
 _SQL = "spark.sql."
 

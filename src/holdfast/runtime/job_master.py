@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor
@@ -51,6 +51,7 @@ from holdfast.runtime.vertex_runner import (
     SubstitutionRefusedError,
     VertexRunner,
 )
+from holdfast.runtime.wanted import CachedComputation
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -59,7 +60,7 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 # What passes of streams are made of: it puts rows where the plan, and the layout below, have them.
-_DEALS_AS_TOLD = frozenset(
+_DISTRIBUTES_AS_SAID = frozenset(
     {"MapInArrow", "Project", "Repartition", "RepartitionByExpression", "Union"}
 )
 
@@ -1054,10 +1055,7 @@ class _Job(Generic[Q, D]):
         return asked_for(plan, shapes, self._request.inputs)
 
     def _means_the_same_elsewhere(self, plan: CanonicalNode) -> bool:
-        wanted = self._manager.wanted.find(plan.digest)
-        return means_the_same_elsewhere(
-            plan, tells_layout=wanted is not None and wanted.tells_layout
-        )
+        return means_the_same_elsewhere(plan, self._manager.wanted.find(plan.digest))
 
     def _facts(
         self,
@@ -1096,22 +1094,29 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
-def means_the_same_elsewhere(plan: CanonicalNode, *, tells_layout: bool = False) -> bool:
-    """Whether another program would compute the same rows.
+def means_the_same_elsewhere(
+    plan: CanonicalNode, wanted: CachedComputation[Any] | None = None
+) -> bool:
+    """Whether what is kept of a plan is right in another program.
 
-    Where rows depend on how they are partitioned, another one may have another number of cores.
+    Where several answers are, each program may have its own, unless this one is to stay: a
+    `cache()` with a lifetime says so. Streams are the same ones where their digest says how they
+    are distributed, as long as nothing cuts records off, or draws some.
 
     Args:
-        plan: its canonical plan.
-        tells_layout: that number is in its digest, as settings are. Then passes of streams are
-            the same ones; what cuts rows off, or draws some, depends on more than that.
+        plan: the canonical plan.
+        wanted: who asks for it to be kept.
     """
     if plan.validity() is not Validity.ANYWHERE:
         return False
-    return not plan.layout_sensitive or (
-        tells_layout
-        and all(node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive)
-    )
+    if not plan.ambiguous:
+        return True
+    if wanted is None or wanted.is_unasked:
+        return False
+    if wanted.tells_layout:
+        sensitive = (node for node in plan.walk() if node.ambiguous)
+        return all(node.operator in _DISTRIBUTES_AS_SAID for node in sensitive)
+    return wanted.lifetime is not None
 
 
 def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:

@@ -38,7 +38,7 @@ from holdfast.runtime.result_book import (
 )
 from holdfast.runtime.sharing_place import SharingPlace
 from holdfast.storage.column_statistics import ColumnStatistics
-from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.sealed_batches import is_for_one_program
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class SharingPolicy:
         has_common_key: whether sealed results have the seal that all programs of the user give.
         is_unasked: whether nobody has asked for that, so that its result is kept for as long as
             others aren't worth more.
+        shares_ambiguous: results of which several are right are shared, if they have a lifetime.
         retention_seconds: how long what has no lifetime stays for the next start of this program,
             should it be killed; None: not at all.
         user: whose program this is.
@@ -73,6 +74,7 @@ class SharingPolicy:
     is_wanted: Callable[[str], bool]
     has_common_key: Callable[[], bool] = lambda: False
     is_unasked: Callable[[str], bool] = lambda digest: False
+    shares_ambiguous: bool = True
     retention_seconds: float | None = None
     user: str = ""
 
@@ -306,7 +308,7 @@ class SharedResults(ResultBook):
         return {
             dataset_id: each
             for dataset_id, each in found.items()
-            if self._can_be_opened(each.kept)
+            if self._may_be_read(each.kept.manifest.dataset)
             and self._policy.unreadable([file.path for file in each.made_from.files]) is None
         }
 
@@ -339,8 +341,10 @@ class SharedResults(ResultBook):
                     self._retained.add(result.number)
         return self._own.commit(claim, kept, wanted=wanted, origin=_origin(offered))
 
-    def _can_be_opened(self, kept: KeptDataSet) -> bool:
-        return kept.manifest.dataset.seal is None or self._policy.has_common_key()
+    def _may_be_read(self, dataset: DataSetDescription) -> bool:
+        if dataset.ambiguous and not self._policy.shares_ambiguous:
+            return False
+        return dataset.seal is None or self._policy.has_common_key()
 
     def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
         """Of all programs, too, one alone is to produce it."""
@@ -392,6 +396,8 @@ class SharedResults(ResultBook):
         """Tells others of a result; returns why it isn't kept, where there is no room for it."""
         is_sealed = result.kept.manifest.dataset.seal is not None
         is_offered = claim is not None and facts.is_valid_anywhere
+        if result.kept.manifest.dataset.ambiguous:
+            is_offered &= self._policy.shares_ambiguous
         if is_offered and is_sealed:
             is_offered = self._is_for_all_programs(result.kept, facts)
         # Who opens what is sealed has the user's key, and runs what the user has written.

@@ -40,6 +40,7 @@ import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Mode;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -781,6 +782,9 @@ public final class PlanReader implements Function {
             if (isTotal(node)) {
                 out.append(",\"total\":true");
             }
+            if (isExact(node)) {
+                out.append(",\"exact\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
 
@@ -811,6 +815,18 @@ public final class PlanReader implements Function {
                 return !operation.failOnError() || divides && !decimal;
             }
             return false;
+        }
+
+        /** Whether of the values that are as frequent the greatest or the least one is taken, and
+         * no two of them tie. */
+        boolean isExact(Expression node) {
+            if (!(node instanceof Mode) || ((Mode) node).reverseOpt().isEmpty()) {
+                return false;
+            }
+            DataType type = ((Mode) node).child().dataType();
+            String json = type.json();
+            return !json.contains("\"float\"") && !json.contains("\"double\"")
+                    && !json.contains("\"binary\"") && !type.sql().contains(" COLLATE ");
         }
 
         /** The value of a literal or of a cast of one, unless that throws. */
