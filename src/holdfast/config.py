@@ -214,6 +214,17 @@ INTERMEDIATE_RESULT_LIFETIME = ConfigOption[timedelta | None](
     "How long kept results stay after their last use: as long as the application that has kept "
     "them, or a time for which later programs on the same storage directory find them.",
 )
+INTERMEDIATE_RESULT_SHARE_AMBIGUOUS = ConfigOption[bool](
+    "intermediate-result-storage.share-ambiguous",
+    parse_boolean,
+    "true or false",
+    lambda: True,
+    "`true`",
+    "Whether programs share results with a lifetime where several answers are right, as of `limit` "
+    "without an order, `first`, `collect_list`, samples with a seed, and windows over rows that "
+    "tie: the one that is kept is the answer for all. Otherwise such a result goes with the "
+    "application that has kept it.",
+)
 INTERMEDIATE_RESULT_MAX_SIZE = ConfigOption[MaxSize](
     "intermediate-result-storage.max-size",
     _parse_max_size,
@@ -425,6 +436,7 @@ ALL_OPTIONS: tuple[ConfigOption[Any], ...] = (
     INTERMEDIATE_RESULT_MERGE_PARTITIONS,
     INTERMEDIATE_RESULT_VERIFY_FRACTION,
     INTERMEDIATE_RESULT_LIFETIME,
+    INTERMEDIATE_RESULT_SHARE_AMBIGUOUS,
     INTERMEDIATE_RESULT_MAX_SIZE,
     INTERMEDIATE_RESULT_SHARING,
     IMPLICIT_CACHE_ENABLED,

@@ -330,6 +330,15 @@ IN_DOUBT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
         ),
         "Join, Filter over sales\n  it joins by no equality, so that rows multiply",
     ),
+    "ties": (
+        lambda sales: (
+            sales.selectExpr("v", "row_number() OVER (ORDER BY v) AS n")
+            .groupBy("v")
+            .agg(F.max("n"))
+        ),
+        "Aggregate, Window over sales\n"
+        "  in doubt: there is RowNumber, which depends on the order of rows that tie",
+    ),
     "first": (
         lambda sales: sales.groupBy("v").agg(F.first("id")),
         "Aggregate over sales\n"

@@ -187,16 +187,11 @@ def function_rows(table: Table) -> Table:
     return table.withColumn("r", drawn.asNondeterministic()("k"))
 
 
-def any_rows(table: Table) -> Table:
-    # Which ones these are depends on the number of cores.
-    return table.limit(3)
-
-
 def numbered_rows(table: Table) -> Table:
     return table.withColumn("r", F.monotonically_increasing_id())
 
 
-@pytest.mark.parametrize("doubtful", [random_rows, function_rows, any_rows, numbered_rows])
+@pytest.mark.parametrize("doubtful", [random_rows, function_rows, numbered_rows])
 def test_what_means_nothing_elsewhere_is_not_offered(
     start: Start, orders: Path, doubtful: Callable[[Table], Table]
 ) -> None:

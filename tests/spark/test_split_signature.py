@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast.ids import IntermediateDataSetID, JobID
@@ -183,16 +183,23 @@ def test_partitions_that_are_pruned_at_run_time_have_no_split(
     assert split(spark, pruned) is None
 
 
-def test_a_limit_that_is_broadcast_leaves_no_split(
-    spark: SparkSession, files: Path, many_tasks: None
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda read: read.orderBy("k").limit(3),
+        lambda read: read.selectExpr("id", "row_number() OVER (ORDER BY k) AS n").where("n < 4"),
+    ],
+)
+def test_what_is_chosen_by_chance_and_broadcast_leaves_no_split(
+    spark: SparkSession, files: Path, many_tasks: None, chosen: Callable[[DataFrame], DataFrame]
 ) -> None:
     read = spark.read.parquet(str(files / "flat"))
-    joined = read.join(F.broadcast(read.orderBy("k").limit(3).select("id")), "id")
+    joined = read.join(F.broadcast(chosen(read).select("id")), "id")
     root = CatalystBridge(spark, "session").query(joined).root
     assert split(spark, joined) is not None
     # On other cores it may be other rows.
     plan = plan_of(joined)
-    assert split_of(spark, plan, layout_sensitive=root.layout_sensitive) is None
+    assert split_of(spark, plan, ambiguous=root.ambiguous) is None
 
 
 def test_which_side_is_streamed_is_told(spark: SparkSession, files: Path, many_tasks: None) -> None:

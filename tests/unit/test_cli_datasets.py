@@ -164,6 +164,7 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
         "number_of_partitions": 2,
         "rows": 6,
         "bytes": first.bytes,
+        "ambiguous": False,
         "hits": 1,
         "user": None,
         "host": None,

@@ -24,8 +24,7 @@ class Nothing:
 
 
 def node(operator: str, *children: CanonicalNode, **more: Any) -> CanonicalNode:
-    sensitive = more.pop("layout_sensitive", False)
-    return CanonicalNode(operator, operator, children, (), 0, (1,), False, 0, sensitive, **more)
+    return CanonicalNode(operator, operator, children, (), 0, (1,), False, 0, False, **more)
 
 
 def kept(seal: str | None = None) -> KeptDataSet:
@@ -57,8 +56,8 @@ def test_plans_that_give_other_rows_by_right_are_not_verified() -> None:
     assert why_unverifiable(node("Filter", leaf), kept()) is None
     doubtful = node("Filter", node("Project", leaf, doubts=(Why.RANDOM.of("Uuid"),)))
     assert "doubts" in (why_unverifiable(doubtful, kept()) or "")
-    limited = node("GlobalLimit", leaf, layout_sensitive=True)
-    assert "partitioned" in (why_unverifiable(limited, kept()) or "")
+    limited = node("GlobalLimit", leaf, ambiguous=True)
+    assert "several answers" in (why_unverifiable(limited, kept()) or "")
     assert "stream" in (why_unverifiable(leaf, kept("label")) or "")
     observed = node("Project", node("CollectMetrics", leaf))
     assert "observed" in (why_unverifiable(observed, kept()) or "")

@@ -484,7 +484,8 @@ class Environment(StreamEnvironment):
 
     def _reasons(self, node: CanonicalNode, entry: KeptResult | None = None) -> tuple[Reason, ...]:
         """Why a computation is not found everywhere, or not kept."""
-        found = self._master.reasons(node)
+        # Where something is read that is kept was decided when it was.
+        found = self._master.reasons(node) if entry is None else ()
         if (changed := self._master.outdated(node)) is not None:
             found += (Why.OUTDATED.of(changed),)
         if entry is not None:
@@ -1003,6 +1004,9 @@ class Environment(StreamEnvironment):
                         lines.append(f"  kept by {entry.origin}")
                 reasons = self._reasons(match.node, entry)
                 lines += [f"  {each}" for each in sentences(reasons)]
+                if ambiguities := match.node.ambiguities():
+                    why = "; ".join(map(str, ambiguities))
+                    lines.append(f"  one of several right answers: {why}")
             lines += self._near_misses(request, found)
         lines += self._implicit.explained(
             asked,

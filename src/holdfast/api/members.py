@@ -54,7 +54,7 @@ TABLE_MEMBERS = _classified(
         dropDuplicatesWithinWatermark drop_duplicates dropna exceptAll fillna filter freqItems
         hint intersect intersectAll join lateralJoin limit mapInArrow
         mapInPandas melt nearestByJoin observe offset orderBy randomSplit repartition
-        repartitionById repartitionByRange replace sample sampleBy select selectExpr sort
+        repartitionById repartitionByRange replace sampleBy select selectExpr sort
         sortWithinPartitions subtract summary to toDF transform union unionAll unionByName unpivot
         where withColumn withColumnRenamed withColumns withColumnsRenamed withMetadata
         withWatermark zip zipWithIndex _joinAsOf
@@ -76,7 +76,7 @@ TABLE_MEMBERS = _classified(
     """,
     OVERRIDDEN="""
         cache checkpoint cube explain groupBy groupby groupingSets localCheckpoint mergeInto persist
-        rollup storageLevel toJSON unpersist write writeStream writeTo
+        rollup sample storageLevel toJSON unpersist write writeStream writeTo
         __dir__ __repr__ _repr_html_
     """,
 )

@@ -16,6 +16,7 @@ from holdfast.config import (
     CATALOG_URL,
     INTERMEDIATE_RESULT_DIRECTORY,
     INTERMEDIATE_RESULT_MAX_SIZE,
+    INTERMEDIATE_RESULT_SHARE_AMBIGUOUS,
     INTERMEDIATE_RESULT_SHARING,
     JOB_RECOVERY_ENABLED,
     JOB_RECOVERY_RETENTION,
@@ -116,6 +117,7 @@ def result_book(
         is_wanted,
         why_own_seal,
         is_unasked,
+        configuration.get(INTERMEDIATE_RESULT_SHARE_AMBIGUOUS),
         retention,
         program.user,
     )

@@ -122,12 +122,6 @@ class Table(DataFrame):
         _joinAsOf = transformation(DataFrame._joinAsOf)
 
         def replace(self, *args: Any, **kwargs: Any) -> Table: ...
-        def sample(
-            self,
-            withReplacement: float | bool | None = None,
-            fraction: float | None = None,
-            seed: int | None = None,
-        ) -> Table: ...
         def select(self, *cols: Sequence[ColumnOrName] | ColumnOrName) -> Table: ...
         def selectExpr(self, *expr: str | list[str]) -> Table: ...
         def sort(
@@ -161,6 +155,30 @@ class Table(DataFrame):
         *cols: ColumnOrNameOrOrdinal,
     ) -> GroupedTable:
         return GroupedTable(super().groupingSets(groupingSets, *cols)._jgd, self)
+
+    def sample(
+        self,
+        withReplacement: float | bool | None = None,
+        fraction: float | None = None,
+        seed: int | None = None,
+    ) -> Table:
+        """Returns a sample of the rows, as PySpark does, whose seed is the one that is given.
+
+        PySpark draws another one where the seed is given by name and the fraction is not.
+
+        Args:
+            withReplacement: Whether a row may be in it twice; or the fraction.
+            fraction: How much of the rows, from 0 to 1; or the seed.
+            seed: Decides which rows; random by default.
+
+        Example:
+            >>> table.sample(0.5, seed=3).collect() == table.sample(0.5, seed=3).collect()
+            True
+        """
+        if isinstance(withReplacement, float) and fraction is None:
+            withReplacement, fraction = None, withReplacement
+        sampled = super().sample(withReplacement, fraction, seed)  # type: ignore[arg-type]
+        return cast("Table", sampled)
 
     # --- actions: run as a job
 

@@ -52,7 +52,7 @@ def one_pass_node(
     if len(found) != 1 or found[0].in_barrier or found[0].obstacle is not None:
         return None
     node = found[0].node
-    if node.layout_sensitive or node.all_doubts():
+    if node.layout_sensitive or node.layout is not None or node.all_doubts():
         return None
     if any(each.operator == _OBSERVED or Trait.BARRIER in each.traits for each in root.walk()):
         return None

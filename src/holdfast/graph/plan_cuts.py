@@ -253,7 +253,9 @@ def _cuttable_digests(root: CanonicalNode) -> frozenset[str]:
 
 
 def _may_be_kept(node: CanonicalNode) -> bool:
-    if node.reach or not node.replaceable or node.layout_sensitive or node.ordered:
+    if node.reach or not node.replaceable or node.ordered:
+        return False
+    if node.layout_sensitive or node.layout is not None:
         return False
     # What a reader is asked for stands above it.
     if node.scan_sensitive and node.operator in _ABOVE_READERS:

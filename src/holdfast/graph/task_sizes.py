@@ -114,7 +114,7 @@ def may_be_split_anew(root: CanonicalNode) -> bool:
     """
     while root.operator in _LIMITS and root.ordered:
         root = root.children[0]
-    return not root.layout_sensitive
+    return not root.layout_sensitive and root.layout is None
 
 
 def _reads_unshuffled(root: CanonicalNode, facts: Facts) -> bool:

@@ -30,11 +30,17 @@ class CanonicalNode:
         ordered: the plan fixes the order of the rows.
         reach: how many enclosing plans outwards the farthest reference leads; 0 where the plan can
             be run by itself.
-        layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
+        layout_sensitive: which rows come out depends on how rows are partitioned among tasks, so
+            that their digest counts what is known of that.
+        ambiguous: several answers are right: it is layout-sensitive, or so is a value in rows with
+            equal sort keys.
+        layout: the digest of what the plan says of its partitions: it is part of `digest`, and of
+            nothing that is above a shuffle. None where it says nothing.
         replaceable: another plan may stand in the node's place.
         doubts: why this very node has been given a salt, if it has.
         of_session: why what it reads itself is known in this session alone, if it is.
-        partitioned: why its own rows depend on how rows are partitioned among tasks, if they do.
+        partitioned: why its own rows, or values in rows with equal sort keys, depend on how rows
+            are partitioned among tasks, if they do.
         files: the listed versions of the files that this node reads itself.
         of_catalog: a catalog lists them for every plan that names the table, and goes on to after
             the files have changed.
@@ -67,6 +73,8 @@ class CanonicalNode:
     traits: frozenset[Trait] = frozenset()
     scan_sensitive: bool = False
     observes: frozenset[Observed] = EVERYTHING
+    ambiguous: bool = False
+    layout: str | None = None
 
     def walk(self) -> Iterator[CanonicalNode]:
         """This node and everything below it, subqueries included, in pre-order."""
@@ -89,16 +97,19 @@ class CanonicalNode:
         """Why the plan matches only itself, if it does: each reason once."""
         return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
 
+    def ambiguities(self) -> tuple[Reason, ...]:
+        """Why several answers are right, if they are: each reason once."""
+        if not self.ambiguous:
+            return ()
+        return tuple(dict.fromkeys(each for node in self.walk() for each in node.partitioned))
+
     def reasons(self) -> tuple[Reason, ...]:
         """Why other programs don't have the same rows for the plan's digest, each reason once.
 
         Empty for those alone that have the same rows anywhere.
         """
-        nodes = list(self.walk())
-        found = [*self.all_doubts(), *(each for node in nodes for each in node.of_session)]
-        if self.layout_sensitive:
-            found += [each for node in nodes for each in node.partitioned]
-        return tuple(dict.fromkeys(found))
+        of_session = (each for node in self.walk() for each in node.of_session)
+        return tuple(dict.fromkeys((*self.all_doubts(), *of_session, *self.ambiguities())))
 
     def validity(self) -> Validity:
         """Where the plan's digest stands for the same rows."""

@@ -34,6 +34,7 @@ from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.rows import (
     Rows,
     as_dealt,
+    distributed,
     filtered,
     grouped,
     joined,
@@ -46,7 +47,7 @@ from holdfast.plan.rows import (
 )
 from holdfast.plan.sources import SourceContext, canonical_source, has_metadata, shows_splits
 from holdfast.plan.terms import Canonical, Term, digests, embedded, term
-from holdfast.plan.traits import traits_of
+from holdfast.plan.traits import KEEPS_PARTITIONS, traits_of
 
 _AGGREGATE = LOGICAL + "Aggregate"
 _DEDUPLICATE = LOGICAL + "Deduplicate"
@@ -104,11 +105,12 @@ class Canonicalizer:
         """
         return _PlanPass(self, operators, (), {}).run()
 
-    def digest(self, rows: Rows, columns: Sequence[Term]) -> str:
-        """The digest of these columns of these rows."""
+    def digest(self, rows: Rows, columns: Sequence[Term], layout: str | None = None) -> str:
+        """The digest of these columns of these rows, in partitions of which the plan says this."""
         if self.as_written:
             return hash_parts("as written", rows.dealt, digests(columns))
-        return digest_of(rows, digests(columns))
+        digest = digest_of(rows, digests(columns))
+        return digest if layout is None else hash_parts("distributed", layout, digest)
 
 
 def digest_of(rows: Rows, columns: Iterable[str]) -> str:
@@ -275,6 +277,7 @@ class _PlanPass:
         return replace(
             leaf,
             layout_sensitive=bool(source.partitioned),
+            ambiguous=bool(source.partitioned),
             partitioned=source.partitioned,
             scan_sensitive=source.scan_sensitive,
             doubts=source.doubts,
@@ -312,7 +315,7 @@ class _PlanPass:
         return replace(
             definition,
             rows=rows,
-            digest=self.with_.digest(rows, definition.columns),
+            digest=self.with_.digest(rows, definition.columns, definition.layout),
             reach=definition.reach + deeper,
         )
 
@@ -348,6 +351,7 @@ class _OperatorPass:
         self._position = position
         self._expressions = self._new_expressions()
         self._doubts: list[Reason] = []
+        self._layout = self._layout_of_inputs()
 
     def _new_expressions(self) -> ExpressionCanonicalizer:
         plan, position = self._plan, self._position
@@ -364,6 +368,7 @@ class _OperatorPass:
         if known is not None and self._is_exact() and not self._is_scan_sensitive():
             rows, columns, output = known
         else:
+            self._layout = self._layout_of_inputs()
             rows, columns, output = self._general_form()
         self._doubts += self._expressions.doubts
         return self._node(rows, columns, output)
@@ -401,7 +406,19 @@ class _OperatorPass:
                 (child,) = self._children
                 orders = self._expressions.canonical([fields[0], fields[1]])
                 return sorted_rows(child.rows, orders), child.columns, child.output
+            case _ if self._rule.distributes:
+                (child,) = self._children
+                said = self._expressions.canonical([each for each in fields if not _is_child(each)])
+                # Fewer partitions are made of those that are there.
+                self._layout = hash_parts(self._name, embedded(said), child.layout)
+                return distributed(child.rows, self._layout), child.columns, child.output
         return None
+
+    def _layout_of_inputs(self) -> str | None:
+        below = [child.layout for child in self._children]
+        if short(self._name) not in KEEPS_PARTITIONS or not any(below):
+            return None
+        return below[0] if len(below) == 1 else hash_parts(self._name, tuple(below))
 
     def _conditions(self, condition: Value) -> tuple[Term, ...]:
         (whole,) = self._expressions.terms([condition])
@@ -475,6 +492,8 @@ class _OperatorPass:
         salt = None
         if self._doubts or self._expressions.doubts:
             salt = self._plan.salt(operator)
+        if self._expressions.ties:
+            content = (content, tuple(child.layout for child in self._children))
         rows = rows_over(
             [(child.rows, child.columns) for child in self._children], self._name, content, salt
         )
@@ -551,7 +570,8 @@ class _OperatorPass:
             return True
         # A limit over rows in order is of the first ones.
         ordered = self._rule.keeps_order and any(child.ordered for child in self._children)
-        return bool(self._expressions.partitioned) or (self._rule.layout_sensitive and not ordered)
+        sensitive = self._rule.layout_sensitive or self._rule.distributes
+        return bool(self._expressions.partitioned) or (sensitive and not ordered)
 
     def _node(
         self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
@@ -560,10 +580,12 @@ class _OperatorPass:
         subqueries = tuple(expressions.subqueries)
         is_sorted = self._name == _SORT and self._operator["f"][1] is True
         keeps_order = self._rule.keeps_order and bool(children) and children[0].ordered
+        inputs = (*children, *subqueries)
         partitioned = self._partitioned()
+        ambiguities = (*partitioned, *expressions.ties)
         return CanonicalNode(
             operator=short(self._name),
-            digest=self._plan.with_.digest(rows, columns),
+            digest=self._plan.with_.digest(rows, columns, self._layout),
             children=children,
             subqueries=subqueries,
             handle=self._operator["i"],
@@ -572,9 +594,10 @@ class _OperatorPass:
             columns=columns,
             ordered=is_sorted or keeps_order,
             reach=max([expressions.reach, *(child.reach for child in children)]),
-            partitioned=partitioned,
-            layout_sensitive=bool(partitioned)
-            or any(node.layout_sensitive for node in (*children, *subqueries)),
+            partitioned=ambiguities,
+            layout_sensitive=bool(partitioned) or any(node.layout_sensitive for node in inputs),
+            ambiguous=bool(ambiguities) or any(node.ambiguous for node in inputs),
+            layout=self._layout,
             scan_sensitive=self._is_scan_sensitive(),
             observes=self._observes(),
             traits=traits_of(
@@ -605,6 +628,8 @@ def _standing_for(
         ordered=node.ordered,
         reach=node.reach,
         layout_sensitive=node.layout_sensitive,
+        ambiguous=node.ambiguous,
+        layout=node.layout,
         scan_sensitive=node.scan_sensitive,
         observes=node.observes,
     )

@@ -32,6 +32,7 @@ class OperatorRule:
         transparent: the rows are the first child's, unchanged.
         keeps_order: an order that the first child's plan fixes is still there.
         layout_sensitive: which rows come out depends on how rows are partitioned among tasks.
+        distributes: the rows are the first child's, in other partitions.
         seed: the position of the argument without which every run gives other rows.
         names_unseen: what the output's columns are called is nobody's concern.
         observes: what it sees of the process around it, beside what its expressions see.
@@ -44,6 +45,7 @@ class OperatorRule:
     transparent: bool = False
     keeps_order: bool = False
     layout_sensitive: bool = False
+    distributes: bool = False
     seed: int | None = None
     names_unseen: bool = False
     observes: frozenset[Observed] = frozenset()
@@ -91,9 +93,9 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
         "OneRowRelation": _LEAF,
         "Project": OperatorRule(OutputKind.NAMED_EXPRESSIONS, named=0, keeps_order=True),
         "Range": OperatorRule(OutputKind.DESCRIBED, defines=frozenset({4})),
-        "RebalancePartitions": OperatorRule(layout_sensitive=True),
-        "Repartition": OperatorRule(layout_sensitive=True),
-        "RepartitionByExpression": OperatorRule(layout_sensitive=True),
+        "RebalancePartitions": OperatorRule(distributes=True),
+        "Repartition": OperatorRule(distributes=True),
+        "RepartitionByExpression": OperatorRule(distributes=True),
         "ResolvedHint": _TRANSPARENT,
         "Sample": OperatorRule(keeps_order=True, layout_sensitive=True, seed=3),
         "Sort": OperatorRule(keeps_order=True, ignored=frozenset({3})),

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from holdfast.plan.document import EXPRESSIONS
+from holdfast.plan.document import EXPRESSIONS, Value
 
 _AGGREGATES = EXPRESSIONS + "aggregate."
 # Sketches hold what they have seen in the order that it came in, or drop some of it by that order.
 _ORDER_DEPENDENT = re.compile(
     r"AnyValue|ApproxTopK\w*|ApproximatePercentile|Collect(List|Set|TopK)|First|HistogramNumeric"
-    r"|Hll(Sketch|Union)Agg|Last|ListAgg|(Max|Min|MaxMin)By(K|)|Mode|PandasMode|PivotFirst"
+    r"|Hll(Sketch|Union)Agg|Last|ListAgg|(Max|Min|MaxMin)By(K|)|Mode|PandasMode"
     r"|Theta\w+|Tuple\w+"
 )
+# `pivot` puts PivotFirst over one row for each group and value.
 _ORDER_INDEPENDENT = re.compile(
     r"AggregateExpression|ApproxCountDistinctForIntervals|Average|Bit(And|Or|Xor)Agg"
     r"|BloomFilterAggregate|Bool(And|Or)|Corr|Count|CountIf|CountMinSketchAgg|Cov(Population|Sample)"
     r"|HyperLogLogPlusPlus|Kurtosis|Max|Median|Min|Pandas(Covar|Kurtosis|Product|Skewness|Stddev"
-    r"|Variance)|PearsonCorrelation|Percentile(Cont|Disc|)|Product|Regr\w+|Skewness"
+    r"|Variance)|PearsonCorrelation|Percentile(Cont|Disc|)|PivotFirst|Product|Regr\w+|Skewness"
     r"|Stddev(Pop|Samp)|Sum|Variance(Pop|Samp)"
 )
+# They give rows that tie the same value.
+_RANKS = frozenset({"CumeDist", "DenseRank", "PercentRank", "Rank"})
+_OVER_FRAMES = frozenset({"AggregateExpression"})
+_FRAME = 2
 # Catalyst takes the sketches of quantiles for deterministic, but they draw what they drop; and
 # what is encrypted gets an initialization vector that is made up.
 _RANDOM = re.compile(
@@ -65,6 +71,30 @@ def depends_on_order(name: str) -> bool:
     """
     short = name.removeprefix(_AGGREGATES)
     return short != name and _ORDER_DEPENDENT.fullmatch(short) is not None
+
+
+def depends_on_ties(window_expression: dict[str, Any]) -> bool:
+    """Whether rows of a window with equal sort keys may get other values in another order.
+
+    Ranks don't, nor does what is aggregated over ranges of keys, or over all rows.
+
+    Args:
+        window_expression: as the plan's document describes it.
+    """
+    function, specification = window_expression["f"][:2]
+    name = _short(function)
+    if name in _RANKS:
+        return False
+    frame = specification["f"][_FRAME]
+    if name not in _OVER_FRAMES or _short(frame) != "SpecifiedWindowFrame":
+        return True
+    kind, lower, upper = map(_short, frame["f"][:3])
+    is_whole = lower == "UnboundedPreceding$" and upper == "UnboundedFollowing$"
+    return not is_whole and kind != "RangeFrame$"
+
+
+def _short(product: Value) -> str:
+    return str(product.get("c", "")).rpartition(".")[2] if isinstance(product, dict) else ""
 
 
 def is_known_aggregate(name: str) -> bool:

@@ -11,8 +11,10 @@ list                                         a sequence or a map (of `scala.Tupl
 `{"c": class, "f": [...], "o": [...]}`       an expression or another product, with its arguments;
                                              `"volatile": true` on an expression that is not
                                              deterministic, `"total": true` on a cast or on
-                                             arithmetic that never throws, `"zoned": true` on what
-                                             may have another value in another time zone,
+                                             arithmetic that never throws, `"exact": true` on
+                                             an aggregate function that depends on no order,
+                                             though others of its class do, `"zoned": true` on
+                                             what may have another value in another time zone,
                                              `"worded": true` on a cast of an interval
 `{"a": id}`, `{"id": id}`                    a reference to an attribute; any other expression id
 `{"alias": id, "of": expression}`            an expression that is given a name

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.plan.deep import Walk, walked
 from holdfast.plan.determinism import (
     depends_on_order,
+    depends_on_ties,
     is_known_aggregate,
     is_random,
     never_throws,
@@ -47,6 +48,8 @@ _MIRRORED = {
     EXPRESSIONS + "GreaterThan": EXPRESSIONS + "LessThan",
     EXPRESSIONS + "GreaterThanOrEqual": EXPRESSIONS + "LessThanOrEqual",
 }
+# SQL's functions without a seed are given one that isn't shown.
+_HIDES_SEED = True
 _SEEDED = frozenset(EXPRESSIONS + name for name in ("Rand", "Randn", "RandStr", "Uniform"))
 _READS_THE_MOMENT = re.compile(
     r"(Current(?!Row\$).*|Now|LocalTimestamp.*|SessionUser|UnixTimestampNow)"
@@ -78,6 +81,7 @@ _ZONE_OF_CAST = 2
 _LITERAL = EXPRESSIONS + "Literal"
 _NAME_OF_FILE = EXPRESSIONS + "InputFileName"
 _WITH = EXPRESSIONS + "With"
+_WINDOW_EXPRESSION = EXPRESSIONS + "WindowExpression"
 _COMMON_DEFINITION = EXPRESSIONS + "CommonExpressionDef"
 _COMMON_REFERENCE = EXPRESSIONS + "CommonExpressionRef"
 _AGGREGATED = EXPRESSIONS + "aggregate.AggregateExpression"
@@ -154,6 +158,7 @@ class ExpressionCanonicalizer:
         observes_scan: a value tells which file is being read.
         scan_sensitive: a value depends on which parts of it are used.
         observes: what of the process around it a value may depend on.
+        ties: why a value depends on the order of rows with equal sort keys, if one does.
     """
 
     def __init__(
@@ -182,6 +187,7 @@ class ExpressionCanonicalizer:
         self.observes_scan = False
         self.scan_sensitive = False
         self.observes: frozenset[Observed] = frozenset()
+        self.ties: list[Reason] = []
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
@@ -307,8 +313,11 @@ class ExpressionCanonicalizer:
         if is_random(name) or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
             self._note_volatile(name, value["f"])
         self._volatile_seen += volatile
-        if depends_on_order(name) or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
+        in_order = depends_on_order(name) and not value.get("exact")
+        if in_order or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
+        if name == _WINDOW_EXPRESSION and depends_on_ties(value):
+            self.ties.append(Why.TIES.of(short(_function_of(value))))
         return canonical
 
     def _check_name(self, name: str) -> None:
@@ -320,8 +329,8 @@ class ExpressionCanonicalizer:
             self.observes_scan = True
 
     def _note_volatile(self, name: str, fields: list[Value]) -> None:
-        # A seed that stands in the plan fixes the values, as far as the layout does.
-        if name in _SEEDED:
+        # A seed that the query says fixes the values, as far as the layout does.
+        if name in _SEEDED and fields[-1] is not _HIDES_SEED:
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
         elif name in OBSERVES_SCAN and self._runs_in_scan():
             # Files are listed by name; where they are split depends on how tasks read them.
@@ -513,6 +522,14 @@ def _is_value(value: Value) -> bool:
     while isinstance(value, dict) and value.get("c") == _CAST and value.get("total"):
         value = value["f"][0]
     return isinstance(value, dict) and value.get("c") == _LITERAL and value["f"][0] is not None
+
+
+def _function_of(window_expression: dict[str, Any]) -> str:
+    """The class of what a window computes."""
+    function = window_expression["f"][0]
+    if function.get("c") == _AGGREGATED:
+        function = function["f"][0]
+    return str(function.get("c", "a window function"))
 
 
 def _common_id(value: Value) -> int:

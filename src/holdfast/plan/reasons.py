@@ -75,6 +75,11 @@ class Why(Enum):
 
     RDD = Validity.SESSION, "an RDD, which no other program has"
     PARTITIONED = Validity.SESSION, "{}, which depends on how rows are partitioned among tasks"
+    TIES = Validity.SESSION, "{}, which depends on the order of rows that tie"
+    OWN_ANSWER = (
+        Validity.SESSION,
+        "several answers are right, and intermediate-result-storage.share-ambiguous is false",
+    )
     OWN_CLASSES = (
         Validity.SESSION,
         "its records are of classes that are pickled by their content, and which no other program "

@@ -8,7 +8,7 @@ which order. The seeds' digest is of both: `holdfast.plan.canonical_plan.Canonic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.plan.hashing import hash_parts
 from holdfast.plan.terms import Canonical, Term, digests, in_one_order, term
@@ -56,8 +56,21 @@ def rows_over(inputs: Sequence[tuple[Rows, Sequence[Term]]], *parts: Canonical) 
 
 
 def as_dealt(rows: Rows) -> Rows:
-    """Rows of which it counts how they are dealt."""
+    """Rows of which it counts how they are distributed."""
     return Rows(rows.dealt, rows.dealt)
+
+
+def distributed(rows: Rows, how: str) -> Rows:
+    """The same rows in other tasks.
+
+    Args:
+        rows: those that are distributed.
+        how: the digest of what the plan says of that.
+    """
+    dealt = hash_parts("distributed", how, rows.dealt)
+    if rows.filtered is None:
+        return Rows(rows.digest, dealt)
+    return Rows(rows.digest, dealt, replace(rows.filtered, dealt=dealt), rows.conditions)
 
 
 def filtered(rows: Rows, conditions: Iterable[Term]) -> Rows:

@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.traits import Trait
+from holdfast.plan.traits import KEEPS_PARTITIONS, Trait
 
 # Each of their partitions comes from one partition of their input.
-_ONE_TO_ONE = frozenset(
-    {"ArrowEvalPython", "BatchEvalPython", "Filter", "MapInArrow", "MapInPandas", "Project"}
-)
-# The rows of each of their partitions come in the order of those of one partition of an input.
-_KEEPS_PARTITIONS = _ONE_TO_ONE | {"Generate", "Union"}
+_ONE_TO_ONE = KEEPS_PARTITIONS - {"Generate", "Union"}
 
 
 class Obstacle(Enum):
@@ -64,7 +60,7 @@ class _Above:
             self.in_barrier or is_barrier,
             not self.in_barrier or (self.one_to_one and node.operator in _ONE_TO_ONE),
             seen,
-            self.is_whole and node.operator in _KEEPS_PARTITIONS,
+            self.is_whole and node.operator in KEEPS_PARTITIONS,
         )
 
     def obstacle(self, node: CanonicalNode) -> Obstacle | None:

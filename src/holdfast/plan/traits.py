@@ -14,6 +14,20 @@ _SHUFFLES = 1
 _WINDOW = LOGICAL + "Window"
 _REPARTITION_BY_EXPRESSION = LOGICAL + "RepartitionByExpression"
 
+KEEPS_PARTITIONS = frozenset(
+    {
+        "ArrowEvalPython",
+        "BatchEvalPython",
+        "Filter",
+        "Generate",
+        "MapInArrow",
+        "MapInPandas",
+        "Project",
+        "Union",
+    }
+)
+"""The rows of each of their partitions come in the order of those of one partition of an input."""
+
 OBSERVES_SCAN = frozenset(
     EXPRESSIONS + name for name in ("InputFileBlockLength", "InputFileBlockStart", "InputFileName")
 )

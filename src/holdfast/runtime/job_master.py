@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor
@@ -52,6 +52,7 @@ from holdfast.runtime.vertex_runner import (
     SubstitutionRefusedError,
     VertexRunner,
 )
+from holdfast.runtime.wanted import CachedComputation
 from holdfast.storage.intermediate_result_storage import IntermediateResultStorage
 from holdfast.storage.kept_dataset import KeptDataSet
 
@@ -60,7 +61,7 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 # What passes of streams are made of: it puts rows where the plan, and the layout below, have them.
-_DEALS_AS_TOLD = frozenset(
+_DISTRIBUTES_AS_SAID = frozenset(
     {"MapInArrow", "Project", "Repartition", "RepartitionByExpression", "Union"}
 )
 
@@ -383,7 +384,7 @@ class JobMaster(Generic[Q, D]):
     def reasons(self, plan: CanonicalNode) -> tuple[Reason, ...]:
         """Why no other program finds what is kept of a plan; none where others do."""
         wanted = self._manager.wanted.find(plan.digest)
-        return reasons_of(plan, tells_layout=wanted is not None and wanted.tells_layout)
+        return reasons_of(plan, wanted)
 
     def outdated(self, plan: CanonicalNode) -> str | None:
         """What has changed since a catalog listed it, of what a plan reads: then it isn't kept."""
@@ -1117,22 +1118,28 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
-def reasons_of(plan: CanonicalNode, *, tells_layout: bool = False) -> tuple[Reason, ...]:
-    """Why another program would not compute the same rows; none where it would.
+def reasons_of(
+    plan: CanonicalNode, wanted: CachedComputation[Any] | None = None
+) -> tuple[Reason, ...]:
+    """Why what is kept of a plan is not right in other programs; none where it is.
 
-    Where rows depend on how they are partitioned, another one may have another number of cores.
+    Where several answers are, each program may have its own, unless this one is to stay: a
+    `cache()` with a lifetime says so. Streams are the same ones where their digest says how they
+    are distributed, as long as nothing cuts records off, or draws some.
 
     Args:
-        plan: its canonical plan.
-        tells_layout: that number is in its digest, as settings are. Then passes of streams are
-            the same ones; what cuts rows off, or draws some, depends on more than that.
+        plan: the canonical plan.
+        wanted: who asks for it to be kept.
     """
-    found = plan.reasons()
-    if tells_layout and all(
-        node.operator in _DEALS_AS_TOLD for node in plan.walk() if node.layout_sensitive
-    ):
-        return tuple(each for each in found if each.kind != Why.PARTITIONED.name)
-    return found
+    found, ambiguities = plan.reasons(), plan.ambiguities()
+    if not ambiguities or wanted is None or wanted.is_unasked:
+        return found
+    if wanted.tells_layout:
+        sensitive = (node for node in plan.walk() if node.ambiguous)
+        is_right = all(node.operator in _DISTRIBUTES_AS_SAID for node in sensitive)
+    else:
+        is_right = wanted.lifetime is not None
+    return tuple(each for each in found if each not in ambiguities) if is_right else found
 
 
 def asked_for(plan: CanonicalNode, shapes: Mapping[int, str], inputs: SessionInputs) -> AskedFor:

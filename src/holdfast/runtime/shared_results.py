@@ -39,7 +39,7 @@ from holdfast.runtime.result_book import (
 )
 from holdfast.runtime.sharing_place import SharingPlace
 from holdfast.storage.column_statistics import ColumnStatistics
-from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.sealed_batches import is_for_one_program
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class SharingPolicy:
             where they have it.
         is_unasked: whether nobody has asked for that, so that its result is kept for as long as
             others aren't worth more.
+        shares_ambiguous: results of which several are right are shared, if they have a lifetime.
         retention_seconds: how long what has no lifetime stays for the next start of this program,
             should it be killed; None: not at all.
         user: whose program this is.
@@ -75,6 +76,7 @@ class SharingPolicy:
     is_wanted: Callable[[str], bool]
     why_own_seal: Callable[[], str | None] = lambda: "the user has no key"
     is_unasked: Callable[[str], bool] = lambda digest: False
+    shares_ambiguous: bool = True
     retention_seconds: float | None = None
     user: str = ""
 
@@ -317,7 +319,7 @@ class SharedResults(ResultBook):
         return {
             dataset_id: each
             for dataset_id, each in found.items()
-            if self._can_be_opened(each.kept)
+            if self._may_be_read(each.kept.manifest.dataset)
             and self._policy.unreadable([file.path for file in each.made_from.files]) is None
         }
 
@@ -350,8 +352,10 @@ class SharedResults(ResultBook):
                     self._retained.add(result.number)
         return self._own.commit(claim, kept, wanted=wanted, origin=_origin(offered))
 
-    def _can_be_opened(self, kept: KeptDataSet) -> bool:
-        return kept.manifest.dataset.seal is None or self._policy.why_own_seal() is None
+    def _may_be_read(self, dataset: DataSetDescription) -> bool:
+        if dataset.ambiguous and not self._policy.shares_ambiguous:
+            return False
+        return dataset.seal is None or self._policy.why_own_seal() is None
 
     def _claim_of_all(self, own: Claim, patience_seconds: float) -> Claim | KeptResult | None:
         """Of all programs, too, one alone is to produce it."""
@@ -405,6 +409,8 @@ class SharedResults(ResultBook):
         reasons: list[Reason] = []
         if not facts.reasons and is_sealed:
             reasons += self._why_for_this_program(result.kept, facts)
+        if not facts.reasons and result.kept.manifest.dataset.ambiguous:
+            reasons += () if self._policy.shares_ambiguous else (Why.OWN_ANSWER.of(),)
         if not facts.reasons and not reasons and claim is None:
             reasons.append(Why.KEPT_ALREADY.of())
         is_offered = not facts.reasons and not reasons

@@ -160,8 +160,8 @@ def why_unverifiable(node: CanonicalNode, kept: KeptDataSet) -> str | None:
     """
     if node.all_doubts():
         return "its plan has doubts"
-    if node.layout_sensitive:
-        return "its rows depend on how rows are partitioned"
+    if node.ambiguous:
+        return f"several answers are right: {'; '.join(map(str, node.ambiguities()))}"
     if kept.manifest.dataset.seal is not None:
         return "it is a stream, whose batches may be divided in another way"
     if any(each.operator == "CollectMetrics" for each in node.walk()):

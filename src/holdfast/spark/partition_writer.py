@@ -65,6 +65,8 @@ def describe(
     ordered: bool,
     spark_version: str,
     identities: Sequence[str],
+    *,
+    ambiguous: bool = False,
 ) -> DataSetDescription:
     """How a dataset with this schema is kept.
 
@@ -75,6 +77,7 @@ def describe(
         ordered: the computation fixes the order of its rows.
         spark_version: the version of Spark that computes it.
         identities: of each column what it is of the rows.
+        ambiguous: several answers are right; a stream's digest says which one.
     """
     fields = json.loads(schema_json)["fields"]
     kept = kept_fields(
@@ -91,14 +94,17 @@ def describe(
         )
         for field, as_kept, identity in zip(fields, kept, identities, strict=True)
     )
+    seals = (each["metadata"][SEAL] for each in fields if SEAL in each["metadata"])
+    seal = next(seals, None)
     return DataSetDescription(
         dataset_id=dataset_id,
         computes=computes,
         columns=columns,
         ordered=ordered,
         filler_column=None if columns else FILLER_COLUMN,
-        seal=next((each["metadata"][SEAL] for each in fields if SEAL in each["metadata"]), None),
+        seal=seal,
         spark_version=spark_version,
+        ambiguous=ambiguous and seal is None,
     )
 
 

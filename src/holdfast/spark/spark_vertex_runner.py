@@ -355,6 +355,7 @@ class SparkVertexRunner:
             root.ordered,
             self._spark.version,
             digests(root.columns),
+            ambiguous=root.ambiguous,
         )
 
     def _check_inputs(self, root: CanonicalNode, session: Any, inputs: SessionInputs) -> None:
@@ -618,7 +619,8 @@ def is_distributed_alike(root: CanonicalNode) -> bool:
 
     What is observed is to be observed over all rows.
     """
-    return not (root.layout_sensitive or root.ordered or root.all_doubts() or is_observed(root))
+    alike = not (root.ambiguous or root.ordered or root.layout is not None)
+    return alike and not root.all_doubts() and not is_observed(root)
 
 
 def taken_over(left: KeptDataSet, completed: KeptDataSet) -> int:

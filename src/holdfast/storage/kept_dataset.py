@@ -77,6 +77,7 @@ class DataSetDescription(_Record):
         seal: the label under which its rows are sealed, for the batches of a stream.
         spark_version: the version of Spark that computed it.
         layout: which rows each partition holds; None where another run may say otherwise.
+        ambiguous: several answers are right, of which this is one.
     """
 
     dataset_id: str
@@ -88,6 +89,7 @@ class DataSetDescription(_Record):
     seal: str | None = None
     spark_version: str
     layout: RowLayout | None = None
+    ambiguous: bool = False
 
     @property
     def is_ordered(self) -> bool:
@@ -99,13 +101,14 @@ class Manifest(_Record):
     """What lies beside the partitions of a dataset, as `_manifest.json`.
 
     Attributes:
-        version: of this record's form; 3 has no layouts, and neither 3 nor 4 sizes in memory.
+        version: of this record's form; 3 has no layouts, neither 3 nor 4 sizes in memory, and none
+            of them says what is ambiguous.
         created: when the dataset was published, in ISO 8601.
         dataset: what it is.
         partitions: its partitions, by index.
     """
 
-    version: Literal[3, 4, 5] = 5
+    version: Literal[3, 4, 5, 6] = 6
     created: str
     dataset: DataSetDescription
     partitions: tuple[KeptPartition, ...]

@@ -523,6 +523,7 @@ class TaskExecutor:
             host=self._description.host,
             directory=str(output.directory),
             holding=holding,
+            ambiguous=manifest.dataset.ambiguous,
         )
 
     def _hold(self, directory: ApplicationDirectory) -> None:

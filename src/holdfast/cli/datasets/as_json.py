@@ -13,6 +13,7 @@ unknown. An object of `ls` has
     partitions_found      how many partitions were found
     number_of_partitions  how many partitions the dataset has
     rows, bytes           of the partitions found
+    ambiguous             whether it is one of several right answers
     created, age_seconds
     hits                  how many jobs of its program have read it
     user, host            who has kept it, and on which machine
@@ -62,6 +63,7 @@ def listed(dataset: ListedDataSet, now: datetime) -> dict[str, Any]:
         "number_of_partitions": dataset.number_of_partitions,
         "rows": dataset.rows,
         "bytes": dataset.bytes,
+        "ambiguous": dataset.ambiguous,
         "created": None if created is None else created.isoformat(),
         "age_seconds": None if created is None else (now - created).total_seconds(),
         "hits": dataset.hits,

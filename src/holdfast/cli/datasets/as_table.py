@@ -38,6 +38,7 @@ _MARKS = {
 _MEANING = {
     "!": "! incomplete or damaged: recomputed by the next job that needs it",
     "?": "? the missing partitions are empty, or on task executors that did not respond",
+    "~": "~ one of several right answers: its rows depend on how they were distributed to tasks",
 }
 
 
@@ -70,7 +71,7 @@ def show_all(
             ids[dataset.output],
             dataset.computes or UNKNOWN,
             _parts(dataset),
-            _short_count(dataset.rows),
+            _short_count(dataset.rows) + _ambiguity(dataset),
             size(dataset.bytes),
             age(dataset.created, now),
             _hits(dataset),
@@ -84,7 +85,8 @@ def show_all(
             row.append(UNKNOWN if application is None else _short(application))
         table.add_row(*map(as_text, row))
     show(console, table)
-    for mark in dict.fromkeys(_MARKS[dataset.state] for dataset in datasets):
+    marks = [mark for each in datasets for mark in (_MARKS[each.state], _ambiguity(each))]
+    for mark in dict.fromkeys(marks):
         if mark:
             show(console, as_text(_MEANING[mark]))
     for dataset in datasets:
@@ -118,6 +120,7 @@ def show_one(
         "state": _state(dataset),
         "partitions": f"{dataset.partitions_found} of {dataset.number_of_partitions or 'unknown'}",
         "rows": f"{dataset.rows:,}",
+        **({"answer": _MEANING["~"].removeprefix("~ ")} if dataset.ambiguous else {}),
         "size": f"{size(dataset.bytes)} ({dataset.bytes:,} bytes)",
         "created": "unknown"
         if created is None
@@ -225,6 +228,10 @@ def _sources(sources: Sequence[FileVersion]) -> Table:
     if len(sources) > _SHOWN_SOURCES:
         table.add_row(f"… and {len(sources) - _SHOWN_SOURCES:,} more", "")
     return table
+
+
+def _ambiguity(dataset: ListedDataSet) -> str:
+    return "~" if dataset.ambiguous else ""
 
 
 def _parts(dataset: ListedDataSet) -> str:

@@ -202,6 +202,7 @@ def _listed(
             state=_state(missing, wrong),
             hits=noted_hits(directory),
             places=(PartitionsPlace(socket.gethostname(), str(directory), partitions, wrong),),
+            ambiguous=manifest is not None and manifest.dataset.ambiguous,
         )
 
 

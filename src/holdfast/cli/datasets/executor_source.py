@@ -202,6 +202,7 @@ def _together(parts: Sequence[tuple[DataSetReport, PartitionsPlace]]) -> ListedD
         # Each has been told of all hits, some of them later than others.
         hits=max(report.hits for report, _ in parts),
         places=tuple(place for _, place in parts),
+        ambiguous=first.ambiguous,
     )
 
 

@@ -139,6 +139,7 @@ class ListedDataSet:
         hits: how many jobs of its program have read it; None where nobody noted that.
         places: where it lies.
         sharing: what the catalog records of it; None where it isn't in one.
+        ambiguous: several answers are right, of which it is one.
     """
 
     application: ApplicationID | None
@@ -151,6 +152,7 @@ class ListedDataSet:
     hits: int | None
     places: tuple[PartitionsPlace, ...]
     sharing: Sharing | None = None
+    ambiguous: bool = False
 
     @property
     def partitions(self) -> list[tuple[KeptPartition, PartitionsPlace]]:

@@ -48,6 +48,7 @@ import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Mode;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -818,6 +819,9 @@ public final class PlanReader implements Function {
             if (node instanceof Cast && types((Cast) node).contains("interval")) {
                 out.append(",\"worded\":true");
             }
+            if (isExact(node)) {
+                out.append(",\"exact\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
 
@@ -863,6 +867,18 @@ public final class PlanReader implements Function {
                 return !operation.failOnError() || divides && !decimal;
             }
             return false;
+        }
+
+        /** Whether of the values that are as frequent the greatest or the least one is taken, and
+         * no two of them tie. */
+        boolean isExact(Expression node) {
+            if (!(node instanceof Mode) || ((Mode) node).reverseOpt().isEmpty()) {
+                return false;
+            }
+            DataType type = ((Mode) node).child().dataType();
+            String json = type.json();
+            return !json.contains("\"float\"") && !json.contains("\"double\"")
+                    && !json.contains("\"binary\"") && !type.sql().contains(" COLLATE ");
         }
 
         /** The value of a literal or of a cast of one, unless that throws. */

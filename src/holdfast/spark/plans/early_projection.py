@@ -67,6 +67,9 @@ def part_with(
         columns: what they are of the rows.
     """
     for each in root.walk():
-        if each.rows.digest == node.rows.digest and columns == frozenset(digests(each.columns)):
+        # What distributes the rows of another node has them as well.
+        if each.layout is not None or each.rows.digest != node.rows.digest:
+            continue
+        if columns == frozenset(digests(each.columns)):
             return each
     return None

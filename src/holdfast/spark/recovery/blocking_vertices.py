@@ -180,7 +180,7 @@ class BlockingVertices:
             self._kept.values,
             prepare,
             dealt if retained is None else {**dealt, **retained.settings},
-            root.layout_sensitive,
+            root.ambiguous,
         )
         try:
             with self.watching():

@@ -55,7 +55,7 @@ def split_of(
     plan: Any,
     kept: Iterable[KeptDataSet] = (),
     *,
-    layout_sensitive: bool = False,
+    ambiguous: bool = False,
     session: Any = None,
 ) -> Split | None:
     """The split of a plan that Spark runs in one stage over files. Runs nothing.
@@ -65,7 +65,7 @@ def split_of(
         plan: the JVM's analyzed plan.
         kept: datasets that it reads; they count by what they are and by their files' names, as
             their directories are others in each start.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        ambiguous: several answers are right.
         session: the JVM's session under whose settings it runs, where that isn't `spark`'s.
 
     Returns:
@@ -89,7 +89,7 @@ def split_of(
         return None
     scans = streamed_scans(_operators(splits.operators(executed)))
     # A start on other cores may broadcast other rows of a limit, or of a tie.
-    if scans is None or (scans.broadcasts and layout_sensitive):
+    if scans is None or (scans.broadcasts and ambiguous):
         return None
     partitions = _file_partitions(executed, scans)
     parallelism = sum(each.size() for each in partitions)

@@ -39,7 +39,7 @@ class VertexProduction(ProductionSteps):
         kept: the datasets that it may read.
         prepare: cuts its plan further.
         settings: what is set while it runs.
-        layout_sensitive: which rows come out depends on how rows are dealt to tasks.
+        ambiguous: several answers are right.
 
     Source: FLIP-383, "The Whole Workflow of Job Recovery", steps 1, 2 and 4.
     """
@@ -57,7 +57,7 @@ class VertexProduction(ProductionSteps):
         kept: Callable[[], Collection[KeptDataSet]],
         prepare: Callable[[Any], Any],
         settings: Mapping[str, str],
-        layout_sensitive: bool,
+        ambiguous: bool,
     ) -> None:
         super().__init__(storage)
         self._spark = spark
@@ -69,7 +69,7 @@ class VertexProduction(ProductionSteps):
         self._kept = kept
         self._prepare = prepare
         self._settings = settings
-        self._layout_sensitive = layout_sensitive
+        self._ambiguous = ambiguous
         self._split: Split | None = None
         self._partial: PartialVertex | None = None
         self._coordinator = FileSplitCoordinator()
@@ -101,7 +101,7 @@ class VertexProduction(ProductionSteps):
                 self._spark,
                 plan,
                 self._kept(),
-                layout_sensitive=self._layout_sensitive,
+                ambiguous=self._ambiguous,
                 session=session,
             )
             # Files whose columns are called otherwise don't belong together.

@@ -90,6 +90,7 @@ class DataSetReport:
         host: where that runs.
         directory: the directory there that the partitions lie in.
         holding: of what the catalog holds, where the report is of that alone; else None.
+        ambiguous: several answers are right, of which it is one.
     """
 
     application: ApplicationID
@@ -103,6 +104,7 @@ class DataSetReport:
     host: str
     directory: str
     holding: CatalogHolding | None = None
+    ambiguous: bool = False
 
     @property
     def bytes(self) -> int:

@@ -1,0 +1,194 @@
+"""Where several answers are right, `cache(lifetime=…)` keeps one for all programs.
+
+Programs are environments on one directory. What stands under `SAME` has one right answer, however
+its rows are distributed to tasks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from holdfast import Environment
+from holdfast.runtime.vertex_outcome import VertexOutcome
+
+READ = [VertexOutcome.READ, VertexOutcome.RUN]
+PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
+RUN = [VertexOutcome.RUN]
+TIES = "PARTITION BY g ORDER BY k"
+Start = Callable[..., Environment]
+Make = Callable[[Any], Any]
+
+
+@pytest.fixture(scope="module")
+def orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("orders") / "orders")
+    columns = ("id", "id % 50 AS k", "id % 7 AS g", "id / 3 AS d", "cast(id % 9 AS string) AS t")
+    spark.range(0, 3_000, 1, 3).selectExpr(*columns).write.parquet(path)
+    return path
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
+    started: list[Environment] = []
+
+    def make(**settings: Any) -> Environment:
+        given = {f"intermediate-result-storage.{key}": each for key, each in settings.items()}
+        kept = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+        started.append(Environment(spark, config=kept | given))
+        return started[-1]
+
+    yield make
+    for each in started:
+        each.close()
+
+
+def outcomes(env: Environment) -> list[VertexOutcome]:
+    assert env.last_job_result is not None
+    return [vertex.outcome for vertex in env.last_job_result.vertices]
+
+
+def rows(table: Any) -> list[Row]:
+    return sorted(table.collect(), key=repr)
+
+
+def over(window: str, value: str) -> Make:
+    return lambda t: t.selectExpr("id", f"{value} OVER ({window}) AS w")
+
+
+AMBIGUOUS: dict[str, Make] = {
+    "limit": lambda t: t.limit(7),
+    "limit over ties": lambda t: t.orderBy("k").limit(7),
+    "first": lambda t: t.groupBy("g").agg(F.first("id")),
+    "collect_list": lambda t: t.groupBy("g").agg(F.collect_list("id")),
+    "percentile_approx": lambda t: t.groupBy("g").agg(F.percentile_approx("id", 0.5)),
+    "any mode": lambda t: t.groupBy("g").agg(F.mode("t")),
+    "mode of zeros with signs": lambda t: t.groupBy("g").agg(F.mode("d", True)),
+    "dropDuplicates": lambda t: t.dropDuplicates(["g"]),
+    "sample": lambda t: t.sample(0.1, seed=5),
+    "rand": lambda t: t.select("id", F.rand(3).alias("r")).where("r < 0.1"),
+    "numbered ties": over(TIES, "row_number()"),
+    "the row before": over(TIES, "lag(id)"),
+    "a sum over rows": over(f"{TIES} ROWS 2 PRECEDING", "sum(id)"),
+    "above a limit": lambda t: t.limit(70).groupBy("g").count(),
+    "a limit in a join": lambda t: t.join(t.limit(9).select("g"), "g", "semi"),
+}
+SAME: dict[str, Make] = {
+    "repartition": lambda t: t.repartition(8).select("id", "g"),
+    "repartition by a column": lambda t: t.repartition(8, "g").groupBy("g").count(),
+    "coalesce": lambda t: t.coalesce(1).select("id"),
+    "repartitionByRange": lambda t: t.repartitionByRange(3, "id").where("id > 5"),
+    "a hint": lambda t: t.hint("rebalance").where("g > 2"),
+    "pivot": lambda t: t.groupBy("k").pivot("g", [1, 2]).sum("id"),
+    "pivot without values": lambda t: t.groupBy("k").pivot("g").agg(F.max("id"), F.min("t")),
+    "mode": lambda t: t.groupBy("g").agg(F.mode("t", True)),
+    "mode within a group": lambda t: t.groupBy("g").agg(
+        F.expr("mode() WITHIN GROUP (ORDER BY k DESC)")
+    ),
+    "ranks": over(TIES, "rank()"),
+    "a sum over a range": over(TIES, "sum(id)"),
+    "a sum over a group": over("PARTITION BY g", "sum(id)"),
+}
+
+
+@pytest.mark.parametrize("make", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
+def test_one_of_several_answers_is_kept_for_all(start: Start, orders: str, make: Make) -> None:
+    first = start()
+    kept = rows(make(first.read.parquet(orders)).cache(lifetime="1 h"))
+    assert outcomes(first) == PRODUCED
+    first.close()
+    later = start()
+    assert rows(make(later.read.parquet(orders))) == kept and outcomes(later) == READ
+    assert "one of several right answers" in later.explain_kept(make(later.read.parquet(orders)))
+
+
+@pytest.mark.parametrize("make", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
+def test_without_a_lifetime_each_program_has_its_own(start: Start, orders: str, make: Make) -> None:
+    one, other = start(), start()
+    kept = make(one.read.parquet(orders)).cache()
+    rows(kept)
+    assert outcomes(one) == PRODUCED
+    rows(make(one.read.parquet(orders)))
+    assert outcomes(one) == READ
+    rows(make(other.read.parquet(orders)))
+    assert outcomes(other) == RUN
+
+
+@pytest.mark.parametrize("make", SAME.values(), ids=SAME.keys())
+def test_what_has_one_right_answer_is_shared_in_any_case(
+    start: Start, orders: str, spark: SparkSession, make: Make
+) -> None:
+    plain = rows(make(spark.read.parquet(orders)))
+    one, other = start(), start(**{"share-ambiguous": False})
+    assert rows(make(one.read.parquet(orders)).cache()) == plain
+    assert rows(make(other.read.parquet(orders))) == plain and outcomes(other) == READ
+    shown = other.explain_kept(make(other.read.parquet(orders)))
+    assert "read: " in shown and "one of several" not in shown
+
+
+def test_a_setting_turns_it_off(start: Start, orders: str) -> None:
+    closed = start(**{"share-ambiguous": False})
+    rows(closed.read.parquet(orders).limit(7).cache(lifetime="1 h"))
+    rows(closed.read.parquet(orders).limit(7))
+    assert outcomes(closed) == READ
+    open_ = start()
+    rows(open_.read.parquet(orders).limit(7))
+    assert outcomes(open_) == RUN
+    rows(open_.read.parquet(orders).limit(9).cache(lifetime="1 h"))
+    rows(closed.read.parquet(orders).limit(9))
+    assert outcomes(closed) == RUN
+    rows(closed.read.parquet(orders).limit(9).cache(lifetime="1 h"))
+    assert outcomes(closed) == PRODUCED
+
+
+def test_the_commands_mark_it(start: Start, orders: str, tmp_path: Path) -> None:
+    env = start()
+    rows(env.read.parquet(orders).limit(7).cache(lifetime="1 h"))
+    rows(env.read.parquet(orders).where("id < 5").cache(lifetime="1 h"))
+
+    def said(*arguments: str) -> str:
+        holdfast = (sys.executable, "-m", "holdfast.cli.main", *arguments)
+        directory = ("--directory", str(tmp_path / "kept"))
+        return subprocess.run(
+            [*holdfast, *directory], capture_output=True, text=True, timeout=120, check=True
+        ).stdout
+
+    assert " 7~ " in said("ls") and " 5 " in said("ls") and "several right answers" in said("ls")
+    (name,) = [Path(str(each.location)).name for each in env.list_cached() if each.rows == 7]
+    assert "one of several right answers" in said("show", name.partition("-")[0])
+
+
+def test_rows_are_those_below_a_repartition(start: Start, orders: str) -> None:
+    """What counts rows sees no partitions, so that either reads the other's."""
+    one, other = start(), start()
+    rows(one.read.parquet(orders).where("g < 3").repartition(5).groupBy("g").count().cache())
+    rows(other.read.parquet(orders).coalesce(2).where("g < 3").groupBy("g").count())
+    assert outcomes(other) == READ
+    for cut in (lambda t: t.repartition(5).limit(9), lambda t: t.limit(9)):
+        rows(cut(one.read.parquet(orders)).cache(lifetime="1 h"))
+        assert outcomes(one) == PRODUCED
+
+
+def test_partitions_are_those_that_the_plan_says(
+    start: Start, orders: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    env = start(**{"merge-small-partitions": False})
+    table = env.read.parquet(orders)
+    made = [table, *(table.repartition(number) for number in (3, 8)), table.coalesce(1)]
+    hot = [each.where("g > 1").select("id").cache() for each in made]
+    for each in hot:
+        each.count()
+        assert outcomes(env) == PRODUCED
+    for number, each in zip((None, 3, 8, 1), hot, strict=True):
+        assert number in (None, each.rdd.getNumPartitions())
+        each.write.parquet(str(tmp_path / f"written-{number}"))
+        assert outcomes(env) == READ
+    assert len(list((tmp_path / "written-8").glob("*.parquet"))) == 8
+    assert len(list((tmp_path / "written-1").glob("*.parquet"))) == 1
