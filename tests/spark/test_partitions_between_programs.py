@@ -252,6 +252,21 @@ def test_what_is_read_from_a_kept_result_names_no_files_of_it(programs: Programs
         assert substituted.inputFiles() == []
 
 
+def test_a_part_that_is_cached_answers_what_has_more_conditions(programs: Programs) -> None:
+    create(programs)
+    with programs.program() as env:
+        env.sql("SELECT * FROM t").cache().collect()
+        for query in ("SELECT * FROM t WHERE p = 1", QUERIES["above"], QUERIES["both"]):
+            assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+            assert env.last_job_result is not None
+            assert env.last_job_result.vertices[0].outcome is VertexOutcome.READ
+        # Its own condition is what counts where that is cached, too.
+        env.sql("SELECT * FROM t WHERE p = 2").cache().collect()
+    programs.sql("INSERT INTO t VALUES (11, 1)")
+    assert programs.finds("SELECT * FROM t WHERE p = 2")
+    assert not programs.finds("SELECT * FROM t")
+
+
 def test_what_another_program_adds_is_seen_where_nothing_is_cached(programs: Programs) -> None:
     create(programs)
     query = QUERIES["grouped"]

@@ -79,6 +79,10 @@ CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
         Why.PARTITIONED.of("First"),
     ),
     "limit": (lambda env: numbers(env).limit(7), Why.PARTITIONED.of("LocalLimit")),
+    "ties": (
+        lambda env: numbers(env).selectExpr("row_number() OVER (PARTITION BY k ORDER BY k) AS n"),
+        Why.TIES.of("RowNumber"),
+    ),
     "batches": (
         lambda env: numbers(env).select("id").mapInArrow(lambda rows: rows, "id long"),
         Why.PARTITIONED.of("PythonUDF"),
@@ -106,8 +110,12 @@ def test_a_reason_is_the_same_everywhere(
         env.invalidate_all()
         make(env).cache(lifetime="1 h").count()
     told = [each.getMessage() for each in caplog.records if each.levelno >= logging.INFO]
-    (line,) = [each for each in told if "has a lifetime, but" in each]
-    assert reason.sentence in line
+    lines = [each for each in told if "has a lifetime, but" in each]
+    if reason.kind in (Why.PARTITIONED.name, Why.TIES.name):
+        # One of several right answers is then the one for all programs.
+        assert lines == []
+    else:
+        assert [reason.sentence in line for line in lines] == [True]
 
 
 def assert_everywhere(
@@ -205,6 +213,16 @@ def test_without_a_catalog_a_lifetime_is_said_to_end_with_the_program(
         hot.explain()
         for said in (repr(env.list_cached()), repr(env.last_job_result), capsys.readouterr().out):
             assert Why.NO_CATALOG.of().sentence in said
+
+
+def test_an_answer_that_is_not_to_be_shared_says_so_everywhere(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {KEPT: str(tmp_path / "kept"), "intermediate-result-storage.share-ambiguous": False}
+    with Environment(spark, config=config) as env:
+        hot = numbers(env).limit(7).cache(lifetime="1 h")
+        hot.count()
+        assert_everywhere(env, tmp_path, hot, Why.OWN_ANSWER.of(), capsys)
 
 
 def test_a_catalog_that_cannot_be_used_is_said_to_keep_results_with_their_program(

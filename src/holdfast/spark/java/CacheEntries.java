@@ -12,6 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -21,6 +22,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
@@ -90,14 +94,38 @@ public final class CacheEntries implements Supplier, Function {
     }
 
     Object listed(LogicalPlan plan) {
+        LogicalPlan bare = bare(plan);
         Iterator each = ofTables.values().iterator();
         while (each.hasNext()) {
             Object[] known = (Object[]) each.next();
-            if (isSame(plan, (LogicalPlan) known[0])) {
+            if (isSame(bare, bare((LogicalPlan) known[0]))) {
                 return known[1];
             }
         }
         return null;
+    }
+
+    /** The part of a plan that has all of its rows and columns, perhaps in another order. */
+    static LogicalPlan bare(LogicalPlan plan) {
+        while (plan instanceof SubqueryAlias || plan instanceof View || choosesAll(plan)) {
+            plan = (LogicalPlan) plan.children().head();
+        }
+        return plan;
+    }
+
+    static boolean choosesAll(LogicalPlan plan) {
+        if (!(plan instanceof Project)) {
+            return false;
+        }
+        scala.collection.Iterator each = ((Project) plan).projectList().iterator();
+        while (each.hasNext()) {
+            if (!(each.next() instanceof AttributeReference)) {
+                return false;
+            }
+        }
+        LogicalPlan below = (LogicalPlan) plan.children().head();
+        return plan.output().size() == below.output().size()
+                && plan.outputSet().equals(below.outputSet());
     }
 
     static boolean isSame(LogicalPlan plan, LogicalPlan other) {
