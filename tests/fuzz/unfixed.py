@@ -52,10 +52,11 @@ def _blocks_depend_on_nothing() -> None:
 
 def _bytes_are_read_as_text() -> None:
     _change_java("PlanReader", "((UTF8String) value).isValid()", "true")
+    utf8 = "StandardCharsets.UTF_8"
     _change_java(
-        "PlanReader",
+        "KnownContent",
         "digest.update(row);",
-        'digest.update(new String(row, "UTF-8").getBytes("UTF-8"));',
+        f"digest.update(new String(row, {utf8}).getBytes({utf8}));",
     )
 
 
@@ -102,8 +103,8 @@ def _nothing_throws() -> None:
 
 def _all_readers_read_alike() -> None:
     real = canonicalizer.canonical_source
-    canonicalizer.canonical_source = lambda operator, context: replace(  # type: ignore[attr-defined]
-        real(operator, context), scan_sensitive=False
+    canonicalizer.canonical_source = lambda operator, context, **more: replace(  # type: ignore[attr-defined]
+        real(operator, context, **more), scan_sensitive=False
     )
 
 
