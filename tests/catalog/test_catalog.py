@@ -176,6 +176,15 @@ def test_one_alone_produces(programs: Programs) -> None:
     assert isinstance(cy.claims.producer(DATASET), CatalogedResult)
 
 
+def test_what_a_program_does_not_produce_after_all_another_one_does(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    ana.claims.claim(DATASET)
+    bo.claims.withdraw(DATASET)
+    assert isinstance(bo.claims.claim(DATASET), InProduction)
+    ana.claims.withdraw(DATASET)
+    assert isinstance(bo.claims.claim(DATASET), CatalogClaim)
+
+
 def test_how_long_it_took_the_last_time_is_known(programs: Programs) -> None:
     ana, bo = programs(), programs()
     publish(ana, seconds=33.0)

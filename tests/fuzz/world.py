@@ -34,7 +34,7 @@ class World:
         self._settings: dict[str, str | None] = {}
         self._only: dict[str, str | None] = {}
         self._modules: set[str] = set()
-        self._cached_any = False
+        self._held: list[DataFrame] = []
         self._tables = self._named()
         self.home = home / "case-0"
         self.home.mkdir(parents=True)
@@ -85,14 +85,14 @@ class World:
 
     def hold(self, df: DataFrame) -> DataFrame:
         """Has Spark itself cache a DataFrame."""
-        self._cached_any = True
-        df.cache().count()
+        self._held.append(df.cache())
+        df.count()
         return df
 
     def release(self) -> None:
-        """Empties Spark's own cache."""
-        self.spark.catalog.clearCache()
-        self._cached_any = False
+        """Has Spark forget what it holds: to clear its cache would end what others have cached."""
+        while self._held:
+            self._held.pop().unpersist(blocking=True)
 
     def module(self, name: str, text: str, reload: bool = True) -> None:
         """Writes a module, and has workers import all modules of the case anew.
@@ -173,8 +173,7 @@ class World:
             self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
         self._settings.clear()
         self._only.clear()
-        if self._cached_any:
-            self.release()
+        self.release()
         for name in self._named() - self._tables:
             self.spark.sql(f"DROP {'TABLE' if '.' in name else 'VIEW'} {name}")
         folder = str(self.home / "modules")

@@ -89,6 +89,20 @@ class CatalogClaims:
             )
         return True
 
+    def withdraw(self, dataset_id: IntermediateDataSetID) -> bool:
+        """This program doesn't produce a dataset, whether it was given the right or not.
+
+        Returns:
+            True: this is noted.
+        """
+        with self._scope.database.writing() as connection:
+            connection.execute(
+                update(CLAIMS)
+                .where(self._scope.claim_of(dataset_id), CLAIMS.c.application == self._scope.me)
+                .values(application=None, until=0.0)
+            )
+        return True
+
     def use_up(self, connection: Connection, claim: CatalogClaim) -> None:
         """What is claimed is there; within a transaction.
 

@@ -168,7 +168,9 @@ class SharedResults(ResultBook):
             waited = time.monotonic() - began
             return self._claim_of_all(own, patience_seconds - waited)
         except BaseException:
-            self._own.abandon(own)
+            # An interrupt may come between the catalog's answer and its being noted here.
+            self._catalog.ask(lambda catalog: catalog.claims.withdraw(dataset_id), False)
+            self.abandon(own)
             raise
 
     def commit(
