@@ -1,4 +1,4 @@
-"""What the tests of plans share: a few small tables, and what was read from cache."""
+"""What the tests of plans share: a few small tables, and a probe of what was read from cache."""
 
 from __future__ import annotations
 

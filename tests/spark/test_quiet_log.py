@@ -66,8 +66,8 @@ session.stop()
 _OF_CANCELLED_JOBS = (
     "N/N/N N:N:N WARN AccumulatorContext: Attempted to access garbage collected accumulator N"
 )
-"""Spark says this of any task that ends after its job was cancelled, if a garbage collection came
-between and its cleaner has not."""
+"""Spark's own, where a task ends after its job and a garbage collection came between, but Spark's
+cleaner has not. Seen once; which accumulator it was isn't known."""
 _OPTIONS = ("--implicit", "-c", "implicit-cache.results.min-saved-time=0 s")
 
 

@@ -19,6 +19,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,24 @@ def asked(spark: SparkSession) -> Iterator[Callable[[Callable[[Any], Any], float
         rule.remove()
 
 
+def _interrupted_once(spark: SparkSession) -> None:
+    """From now on this thread speaks with the JVM over another connection."""
+    main = threading.main_thread().ident
+    assert main is not None
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            spark.sparkContext._jvm.java.lang.Thread.sleep(60_000)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("where", ["this thread", "another thread", "after an interrupt"])
 def test_a_query_does_not_wait_for_ever_for_what_is_to_run_instead(
-    spark: SparkSession, asked: Callable[[Callable[[Any], Any], float], QueryRule]
+    spark: SparkSession, asked: Callable[[Callable[[Any], Any], float], QueryRule], where: str
 ) -> None:
     three = spark.range(3)._jdf.queryExecution().analyzed()
     held, asked_for, answered = threading.Event(), [], threading.Event()
@@ -74,16 +91,27 @@ def test_a_query_does_not_wait_for_ever_for_what_is_to_run_instead(
     def answer(plan: Any) -> Any:
         asked_for.append(plan)
         if len(asked_for) == 1:
-            held.wait()
+            # Not for ever, so that a failure of this test leaves the others alone.
+            held.wait(60)
             answered.set()
         return three
 
-    asked(answer, 0.1)
-    try:
+    def late() -> None:
         assert spark.range(1).count() == 1
         # As long as an answer is late, nothing else is asked.
         assert spark.range(2).collect() == [(0,), (1,)]
         assert len(asked_for) == 1
+
+    if where == "after an interrupt":
+        _interrupted_once(spark)
+    asked(answer, 0.1)
+    try:
+        if where == "another thread":
+            with ThreadPoolExecutor(1) as other:
+                other.submit(late).result()
+        else:
+            late()
+        assert not answered.is_set()
     finally:
         held.set()
     assert answered.wait(60)

@@ -84,9 +84,7 @@ class CatalogClaims:
     def abandon(self, claim: CatalogClaim) -> bool:
         """A claimed dataset is not going to be there. Returns True: this is noted."""
         with self._scope.database.writing() as connection:
-            connection.execute(
-                update(CLAIMS).where(self._is_mine(claim)).values(application=None, until=0.0)
-            )
+            _end(connection, self._is_mine(claim))
         return True
 
     def withdraw(self, dataset_id: IntermediateDataSetID) -> bool:
@@ -96,11 +94,7 @@ class CatalogClaims:
             True: this is noted.
         """
         with self._scope.database.writing() as connection:
-            connection.execute(
-                update(CLAIMS)
-                .where(self._scope.claim_of(dataset_id), CLAIMS.c.application == self._scope.me)
-                .values(application=None, until=0.0)
-            )
+            _end(connection, self._is_here(dataset_id))
         return True
 
     def use_up(self, connection: Connection, claim: CatalogClaim) -> None:
@@ -111,10 +105,7 @@ class CatalogClaims:
         Raises:
             ClaimFencedError: when another program has taken it.
         """
-        done = connection.execute(
-            update(CLAIMS).where(self._is_mine(claim)).values(application=None, until=0.0)
-        )
-        if not done.rowcount:
+        if not _end(connection, self._is_mine(claim)):
             raise ClaimFencedError(self._scope.database.name, claim.dataset_id.hex, claim.epoch)
 
     def _in_production(
@@ -129,8 +120,13 @@ class CatalogClaims:
         return InProduction(ApplicationID(claim.application), now - claim.since, expected)
 
     def _is_mine(self, claim: CatalogClaim) -> ColumnElement[bool]:
-        return and_(
-            self._scope.claim_of(claim.dataset_id),
-            CLAIMS.c.epoch == claim.epoch,
-            CLAIMS.c.application == self._scope.me,
-        )
+        return and_(self._is_here(claim.dataset_id), CLAIMS.c.epoch == claim.epoch)
+
+    def _is_here(self, dataset_id: IntermediateDataSetID) -> ColumnElement[bool]:
+        return and_(self._scope.claim_of(dataset_id), CLAIMS.c.application == self._scope.me)
+
+
+def _end(connection: Connection, which: ColumnElement[bool]) -> int:
+    """Ends claims; how many."""
+    ended = connection.execute(update(CLAIMS).where(which).values(application=None, until=0.0))
+    return ended.rowcount

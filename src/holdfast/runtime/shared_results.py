@@ -30,6 +30,7 @@ from holdfast.plan.reasons import Reason, Why
 from holdfast.runtime.at_hand import AtHand
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import (
+    CLAIM_NUMBERS,
     PATIENCE_SECONDS,
     Claim,
     KeptResult,
@@ -206,15 +207,16 @@ class SharedResults(ResultBook):
         offered = {each: known for each, known in popped.items() if known is not None}
         offered |= self._offered([each for each in missing if each not in offered])
         for dataset_id, each in offered.items():
-            claim = self._own.claim(dataset_id, each.result.digest)
-            if isinstance(claim, Claim):
-                try:
-                    taken_in = self._take_in(claim, each)
-                finally:
-                    self._own.abandon(claim)
-                if taken_in is not None:
-                    leased[dataset_id] = taken_in
-            elif claim is not None:
+            # Known before it is made, so that no interrupt leaves it held.
+            made = Claim(next(CLAIM_NUMBERS), dataset_id, each.result.digest)
+            try:
+                claim = self._own.claim(dataset_id, made.digest, number=made.number)
+                taken_in = self._take_in(claim, each) if isinstance(claim, Claim) else None
+            finally:
+                self._own.abandon(made)
+            if taken_in is not None:
+                leased[dataset_id] = taken_in
+            elif isinstance(claim, KeptResult):
                 own = self._own.lease([dataset_id])
                 self._note_uses(own.values())
                 leased.update(own)

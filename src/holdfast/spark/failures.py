@@ -29,9 +29,10 @@ _STREAM_TASK_ERROR = re.compile(
 _READERS = ("execution.datasources.FileScanRDD", "execution.datasources.parquet.")
 _OF_PYTHON = ("api.python.BasePythonRunner", "api.python.PythonException", "execution.python.")
 _FAILED_READ = "FAILED_READ_FILE"
+_INTERRUPTED = "java.lang.InterruptedException"
 _NOT_OF_DATA = frozenset(
     {
-        "java.lang.InterruptedException",
+        _INTERRUPTED,
         "java.lang.OutOfMemoryError",
         "java.nio.channels.ClosedByInterruptException",
     }
@@ -103,11 +104,13 @@ def _condition(throwable: Any) -> str | None:
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Whether a Spark job has ended because somebody cancelled it.
+    """Whether a Spark job has ended because somebody cancelled it, or whoever waits for it.
 
     Args:
         error: what it failed with.
     """
+    if any(str(each.getClass().getName()) == _INTERRUPTED for each in _causes(error)):
+        return True
     return any("SPARK_JOB_CANCELLED" in message for message in _messages(error))
 
 

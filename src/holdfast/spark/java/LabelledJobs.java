@@ -163,13 +163,25 @@ public final class LabelledJobs extends SparkListener {
                 return !work.hasRun;
             }
             synchronized (this) {
-                boolean runs = work.tasks > 0 || withItsThread && !work.jobs.isEmpty();
-                if (!runs && !(withItsThread && work.isInCall())) {
+                if (!goesOn(work, withItsThread) && !(withItsThread && work.isInCall())) {
                     return true;
                 }
                 wait(Math.min(left, PAUSE_MS));
             }
         }
+    }
+
+    /** Whether tasks of the work run, or of what is inside of it; or jobs, if these count. */
+    boolean goesOn(Work work, boolean withJobs) {
+        Iterator each = labels.values().iterator();
+        while (each.hasNext()) {
+            Work inside = (Work) each.next();
+            if (inside.isWithin(work)
+                    && (inside.tasks > 0 || withJobs && !inside.jobs.isEmpty())) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Whether Spark has told of all that had happened by now. */
@@ -213,7 +225,9 @@ public final class LabelledJobs extends SparkListener {
             Integer job = Integer.valueOf(event.jobId());
             jobs.put(job, work);
             work.jobs.add(job);
-            work.hasRun = true;
+            for (Work outer = work; outer != null; outer = outer.around) {
+                outer.hasRun = true;
+            }
             if (work.isStopped) {
                 context.cancelJob(event.jobId(), WHY);
             }

@@ -9,6 +9,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
@@ -74,6 +75,8 @@ public final class QueryRule extends Rule {
     /** Of the session that this one's is a copy of; this one itself where it is none. */
     final QueryRule first;
     volatile BiFunction asked;
+    /** What calls Python, each thread over a connection of its own; null if unknown. */
+    PythonClient client;
     final SparkContext context;
     final Consumer written;
     final int patience;
@@ -82,6 +85,9 @@ public final class QueryRule extends Rule {
 
     /** How many answers are late: until they have come, nothing is asked. */
     final AtomicInteger late;
+
+    /** Connections to threads of Python's that wait to be asked. */
+    final ConcurrentLinkedDeque idle;
 
     /**
      * @param session whose queries are looked at
@@ -100,6 +106,7 @@ public final class QueryRule extends Rule {
         this.first = this;
         this.alone = new ThreadLocal();
         this.late = new AtomicInteger();
+        this.idle = new ConcurrentLinkedDeque();
     }
 
     QueryRule(QueryRule first, SparkSession copy, SessionState state) {
@@ -112,6 +119,7 @@ public final class QueryRule extends Rule {
         this.first = first;
         this.alone = first.alone;
         this.late = first.late;
+        this.idle = first.idle;
     }
 
     /**
@@ -121,6 +129,7 @@ public final class QueryRule extends Rule {
      *     place, or what is to be thrown
      */
     public void start(BiFunction asked) throws Exception {
+        this.client = client(asked);
         this.asked = asked;
         set(this);
     }
@@ -275,7 +284,7 @@ public final class QueryRule extends Rule {
         Run run = new Run(this, isExecuted, context.getLocalProperties());
         leaveAlone();
         try {
-            found = first.asked.apply(query, run);
+            found = answer(query, run);
         } catch (RuntimeException error) {
             // Python is about to end, or doesn't answer in time: the query runs as it is.
             run.giveUp();
@@ -304,17 +313,49 @@ public final class QueryRule extends Rule {
         }
     }
 
-    /** What this thread asks Python over, which answers over it and calls back; null if unknown. */
-    Socket connection() {
+    /**
+     * What Python says, in a thread of its own. Py4J would ask the one that waits for the query, if
+     * it has been interrupted before or is none of the first: that one could be interrupted in the
+     * middle of its answer, and would have no connection for the query's rows if that came late.
+     */
+    Object answer(LogicalPlan query, Run run) {
+        PythonClient client = first.client;
+        if (client == null) {
+            return first.asked.apply(query, run);
+        }
+        ClientServerConnection before = client.getPerThreadConnection();
+        client.setPerThreadConnection((ClientServerConnection) idle.pollLast());
         try {
-            Object handler = Proxy.getInvocationHandler(first.asked);
+            return first.asked.apply(query, run);
+        } finally {
+            ClientServerConnection used = client.getPerThreadConnection();
+            client.setPerThreadConnection(before);
+            if (used != null && used.getSocket() != null) {
+                idle.addLast(used);
+            }
+            if (first.asked == null) {
+                closeIdle();
+            }
+        }
+    }
+
+    void closeIdle() {
+        ClientServerConnection each = (ClientServerConnection) idle.pollLast();
+        while (each != null) {
+            each.shutdown();
+            first.client.connectionStopped(each);
+            each = (ClientServerConnection) idle.pollLast();
+        }
+    }
+
+    static PythonClient client(BiFunction asked) {
+        try {
+            Object handler = Proxy.getInvocationHandler(asked);
             Field field = handler.getClass().getDeclaredField("gateway");
             field.setAccessible(true);
             Object client = ((Gateway) field.get(handler)).getCallbackClient();
             if (client instanceof PythonClient) {
-                ClientServerConnection connection =
-                        ((PythonClient) client).getPerThreadConnection();
-                return connection == null ? null : connection.getSocket();
+                return (PythonClient) client;
             }
         } catch (Exception error) {
             LoggerFactory.getLogger("holdfast").debug("Python may be silent for ever", error);
@@ -326,6 +367,7 @@ public final class QueryRule extends Rule {
     public void remove() throws Exception {
         asked = null;
         set(null);
+        closeIdle();
     }
 
     /** Replaces the rule of the session, or of the one that it is a copy of. */
@@ -412,7 +454,8 @@ public final class QueryRule extends Rule {
             rule.leaveAlone();
             before = rule.context.getLocalProperties();
             rule.context.setLocalProperties((Properties) properties.clone());
-            connection = rule.connection();
+            PythonClient client = rule.first.client;
+            connection = client == null ? null : client.getPerThreadConnection().getSocket();
             if (connection != null) {
                 // Of this thread's time nothing counts that it spends on calls of Python's.
                 connection.setSoTimeout(isExecuted ? rule.patienceWithCommands : rule.patience);
