@@ -750,6 +750,32 @@ def test_an_error_in_what_is_not_asked_for_fails_no_job(
     assert warnings() == []
 
 
+def test_once_a_result_is_kept_the_failure_before_is_not_its_reason(
+    spark: SparkSession, env: Environment, tmp_path: Path
+) -> None:
+    mended = str(tmp_path / "mended")
+
+    @F.udf("long")
+    def checked(number: int) -> int:
+        if not os.path.exists(mended):
+            raise ValueError("not yet")
+        return number
+
+    hot = env.from_dataframe(spark.range(5).select("id", checked("id").alias("x"))).cache()
+    assert len(hot.select("id").collect()) == 5
+    (listed,) = env.list_cached()
+    assert "not yet" in (listed.not_kept_by_holdfast or "")
+    Path(mended).touch()
+    deadline = time.monotonic() + 100
+    # The next attempt is made when some time has passed.
+    while outcomes(env)[0] is VertexOutcome.NOT_KEPT:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        assert len(hot.select("id").collect()) == 5
+    (listed,) = env.list_cached()
+    assert listed.not_kept_by_holdfast is None
+
+
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.sampled(2)
 def test_an_error_of_sql_surfaces_unchanged(

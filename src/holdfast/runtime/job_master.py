@@ -930,7 +930,7 @@ class _Job(Generic[Q, D]):
                 self._publish(VertexEnded(dataset_id, VertexOutcome.FAILED))
                 raise
             # Should the answer fail as well, its error is the one to be seen.
-            why = Why.FAILED.of(_first_line(error))
+            why = Why.FAILED.of(_in_one_line(error))
             self._failed_productions[dataset_id] = (why, time.monotonic() - started)
             self._ended_unkept(dataset_id, why)
         except BaseException:
@@ -1046,7 +1046,7 @@ class _Job(Generic[Q, D]):
             # may have none of the errors that are in these.
             self._master._not_in_one_pass.add(dataset_id)
             self._failed_productions[dataset_id] = (
-                Why.FAILED.of(_first_line(error)),
+                Why.FAILED.of(_in_one_line(error)),
                 time.monotonic() - started,
             )
             raise PassFailedError from error
@@ -1063,7 +1063,7 @@ class _Job(Generic[Q, D]):
             self._not_kept(claim.dataset_id, error)
         except Exception as error:
             self._master._not_in_one_pass.add(claim.dataset_id)
-            self._not_kept(claim.dataset_id, NotKeptError(Why.FAILED.of(_first_line(error))))
+            self._not_kept(claim.dataset_id, NotKeptError(Why.FAILED.of(_in_one_line(error))))
 
     def _asked_for(self, plan: CanonicalNode, dataset_id: IntermediateDataSetID) -> AskedFor | None:
         """A computation that isn't kept; None where nobody else could have kept it."""
@@ -1114,8 +1114,10 @@ class _Job(Generic[Q, D]):
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).partition("\n")[0]
+def _in_one_line(error: BaseException) -> str:
+    first, *others = (str(error).strip() or type(error).__name__).splitlines()
+    # Spark announces a Python traceback, which ends with what was raised.
+    return f"{first} {others[-1]}" if first.endswith(":") and others else first
 
 
 def reasons_of(

@@ -75,7 +75,7 @@ public final class QueryRule extends Rule {
     /** Of the session that this one's is a copy of; this one itself where it is none. */
     final QueryRule first;
     volatile BiFunction asked;
-    /** What calls Python, each thread over a connection of its own; null if unknown. */
+    /** What calls Python, each thread over another connection; null if unknown. */
     PythonClient client;
     final SparkContext context;
     final Consumer written;
@@ -314,9 +314,9 @@ public final class QueryRule extends Rule {
     }
 
     /**
-     * What Python says, in a thread of its own. Py4J would ask the one that waits for the query, if
-     * it has been interrupted before or is none of the first: that one could be interrupted in the
-     * middle of its answer, and would have no connection for the query's rows if that came late.
+     * What Python says in another thread than the one that waits for the query. Py4J asks that one
+     * itself where it has been interrupted before, or began after others: an interrupt would end
+     * its answer, and a late answer its connection, over which the query's rows are to come.
      */
     Object answer(LogicalPlan query, Run run) {
         PythonClient client = first.client;
