@@ -67,7 +67,7 @@ def asked(spark: SparkSession) -> Iterator[Callable[[Callable[[Any], Any], float
 
 
 def _interrupted_once(spark: SparkSession) -> None:
-    """From now on this thread speaks with the JVM over another connection."""
+    """Afterwards this thread speaks with the JVM over another connection."""
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -31,11 +31,7 @@ _OF_PYTHON = ("api.python.BasePythonRunner", "api.python.PythonException", "exec
 _FAILED_READ = "FAILED_READ_FILE"
 _INTERRUPTED = "java.lang.InterruptedException"
 _NOT_OF_DATA = frozenset(
-    {
-        _INTERRUPTED,
-        "java.lang.OutOfMemoryError",
-        "java.nio.channels.ClosedByInterruptException",
-    }
+    {"java.lang.OutOfMemoryError", "java.nio.channels.ClosedByInterruptException"}
 )
 
 
@@ -104,7 +100,7 @@ def _condition(throwable: Any) -> str | None:
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Whether a Spark job has ended because somebody cancelled it, or whoever waits for it.
+    """Whether a Spark job has ended because it, or the thread that waits for it, was cancelled.
 
     Args:
         error: what it failed with.

@@ -49,7 +49,7 @@ _WRITE_OPTIONS = {
     # Higher ones take longer than they save: what is kept is written once, and often read soon.
     "parquet.compression.codec.zstd.level": "1",
     # Columns of many values do without a dictionary early: larger ones take a fifth of the time in
-    # which a result is written, and queries of it gain nothing.
+    # which a result is written, and most queries of it gain nothing.
     "parquet.dictionary.page.size": str(64 << 10),
 }
 # Batches differ in size by orders of magnitude, so that no number of them can be foreseen.
