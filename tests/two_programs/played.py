@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tests.two_programs.cases import CASES
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "sharing.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "sharing.md"
 _SECONDS = 1_200
 _BEGIN, _END = "<!-- made by tests/two_programs -->", "<!-- end -->"
 
@@ -56,12 +57,14 @@ def played(home: Path, names: Collection[str]) -> dict[str, Found]:
 
 
 def _program(home: Path, names: Collection[str]) -> dict[str, dict]:  # type: ignore[type-arg]
+    # Python's workers import the functions of the cases.
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     ended = subprocess.run(
         [sys.executable, "-m", "tests.two_programs.program", str(home), *names],
         capture_output=True,
         text=True,
-        cwd=DOCUMENT.parents[1],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        cwd=ROOT,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path},
         timeout=_SECONDS,
     )
     assert ended.returncode == 0, ended.stderr[-2_000:]

@@ -48,7 +48,7 @@ def _played(plain: World, attached: World, make: Make) -> dict[str, Any]:
     job = environment.last_job_result.vertices
     found = {
         "is_found": bool(job) and job[0].outcome is VertexOutcome.READ,
-        "why": [*map(str, environment.list_cached()[-1].matches_only_itself)],
+        "why": [*map(str, environment.list_cached()[-1].reasons)],
         "rows": rows,
         "plain": _rows(make(plain)),
     }

@@ -117,7 +117,7 @@ def test_files_show_in_partitions_where_no_shuffle_lies_between(
         (node("Sort", node("Files")), False),
         (node("Group", node("Rows")), False),
     ],
-    ids=str,
+    ids=lambda param: getattr(param, "digest", param),
 )
 def test_rows_are_aggregated_where_files_are_read(root: CanonicalNode, aggregates: bool) -> None:
     def facts(each: CanonicalNode) -> NodeFacts:
