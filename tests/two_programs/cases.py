@@ -241,7 +241,8 @@ CASES: dict[str, dict[str, Make]] = {
             "SELECT n FROM r"
         ),
         "a correlated subquery": sql(
-            "SELECT id FROM {files} one WHERE x > (SELECT avg(x) FROM {files} other WHERE one.v = other.v)"
+            "SELECT id FROM {files} one "
+            "WHERE x > (SELECT avg(x) FROM {files} other WHERE one.v = other.v)"
         ),
         "`repartition(8)`": lambda w: w.read().repartition(8).select("id", "v"),
         "`repartition(8, k)`": lambda w: w.read().repartition(8, "v").groupBy("v").count(),

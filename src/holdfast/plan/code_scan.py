@@ -140,6 +140,11 @@ class CodeScan(NamedTuple):
     formats: bool
     shown: tuple[str, ...]
 
+    @property
+    def looked_up(self) -> frozenset[str]:
+        """What it looks up by name, in its globals or in something: not what it only defines."""
+        return self.global_names | self.attributes
+
     def uses_of(self, name: str) -> tuple[Use, ...]:
         """How a variable is used.
 

@@ -124,8 +124,8 @@ class ImportTime:
         strings = frozenset[str]().union(*(scan.strings for _, scan in scans))
         reached: set[str] = set()
         for _, scan in scans:
-            if scan.names & ANYTHING_NAMES:
-                return f"{min(scan.names & ANYTHING_NAMES)!r} reaches anything by name"
+            if scan.looked_up & ANYTHING_NAMES:
+                return f"{min(scan.looked_up & ANYTHING_NAMES)!r} reaches anything by name"
             why = by_methods(scan.methods) or self._why(scan, reached, is_installed)
             if why is not None:
                 return why

@@ -247,8 +247,8 @@ class ModuleEncoder(ReferenceEncoder):
             self.fail("its source can't be compiled")
         scan = scan_code(code)
         # There is no object to look at, hence only what the file says counts.
-        if scan.names & ANYTHING_NAMES:
-            self.fail(f"{min(scan.names & ANYTHING_NAMES)!r} reaches anything by name")
+        if scan.looked_up & ANYTHING_NAMES:
+            self.fail(f"{min(scan.looked_up & ANYTHING_NAMES)!r} reaches anything by name")
         self._names |= scan.names
         self._attribute_names |= scan.attributes
         self._strings |= scan.strings
