@@ -314,8 +314,11 @@ SEVERAL_ANSWERS = {
     "a window with ties",
     "`dropDuplicates` of some columns",
     "`limit`",
+    "`sample` with a seed",
     "`collect_list`",
     "`first`",
+    "`percentile_approx`",
+    "`rand` with a seed",
     "`uuid`",
 }
 """The names of cases where plain Spark may give other rows each time."""

@@ -683,6 +683,21 @@ def test_modules_that_are_not_loaded_are_read(modules: Modules) -> None:
         modules.digest(source)
 
 
+def test_a_method_of_the_name_eval_reaches_nothing(modules: Modules) -> None:
+    table_function = "class Two:\n    def eval(self, x): yield x\n"
+    modules.write("helpers_hf", table_function + "def g(x): return 1")
+    source = "from helpers_hf import g\ndef f(x): return g(x)"
+    before = modules.digest(source)
+    modules.write("helpers_hf", table_function + "def g(x): return 2")
+    assert modules.digest(source) != before
+    for reaching in ("one = eval('1')", "class One:\n    run = eval", "from builtins import eval"):
+        modules.write("helpers_hf", f"{table_function}{reaching}\ndef g(x): return 1")
+        with pytest.raises(Undigestible):
+            modules.digest(source)
+    modules.write("helpers2_hf", table_function)
+    modules.digest("def f(x):\n    import helpers2_hf\n    return helpers2_hf")
+
+
 def test_relative_imports_inside(modules: Modules) -> None:
     modules.write("pkg_hf.__init__", "")
     modules.write("pkg_hf.a", "def f(x):\n    from . import b\n    return b.h(x)")

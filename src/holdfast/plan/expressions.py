@@ -265,10 +265,10 @@ class ExpressionCanonicalizer:
                 return self._doubt(
                     Why.UNREADABLE.of("an expression id that something may refer to")
                 )
-            case {"opaque": name, "content": digest}:
-                # What its code looks at isn't known.
+            case {"opaque": _, "content": digest}:
+                # What its code looks at isn't known. A function's class has another name each time.
                 self.observes = EVERYTHING
-                return ("content", name, digest)
+                return ("content", digest)
             case {"opaque": _, "why": why}:
                 return self._doubt(Why.OBJECT.of(why))
             case {"opaque": name}:
