@@ -28,7 +28,7 @@ PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
 PYTHON_FOR_4.3 = $(BIN)/python
 
-.PHONY: help setup demo test test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
+.PHONY: help setup demo test nightly test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ $(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
 test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/spark tests/versions) $(ARGS)
+
+nightly: test ## Run the suite, and what it leaves out as that takes long
+	@$(MAKE) test ARGS="-m soak $(ARGS)"
 
 smoke-4.0: $(FOR_VERSIONS)4.0/.complete ## Try the oldest Spark that Holdfast runs on
 	@$(WITH_JAVA) && $(FOR_VERSIONS)4.0/bin/python -m pytest -n 0 -q tests/versions
