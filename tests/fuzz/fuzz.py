@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast import Environment
-from tests.fuzz.classes import CLASSES, FAMILIES, PAIRS, case, case_of, family_of, pair_of
+from tests.fuzz.classes import CLASSES, FAMILIES, HIVE, PAIRS, case, case_of, family_of, pair_of
 from tests.fuzz.family import Family, variants_of
 from tests.fuzz.player import Counts, Finding, Player
+from tests.fuzz.processes import in_processes
 from tests.fuzz.proving import prove
 from tests.fuzz.script import Script, snippet
 from tests.fuzz.session import fuzz_session
@@ -28,6 +29,8 @@ from tests.fuzz.world import World
 
 # Digests of many families are compared in the time that the jobs of one take.
 _TOGETHER = 8
+# Of what one program has kept and another one should find.
+_LEAST_FOUND = 0.95
 
 
 @dataclass
@@ -63,6 +66,11 @@ def main() -> int:
     parser.add_argument("--implicit", action="store_true", help="with the implicit cache")
     parser.add_argument("--attempts", type=int, default=60, help="to make a case smaller")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
+    parser.add_argument(
+        "--processes", action="store_true", help="programs that share results are processes"
+    )
+    parser.add_argument("--part", type=int, help="which program of its cases this process is")
+    parser.add_argument("--home", type=Path, help="the directory of all programs of the cases")
     arguments = parser.parse_args()
     if arguments.prove:
         return prove(arguments.output, _say)
@@ -72,22 +80,30 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     arguments.output.mkdir(parents=True, exist_ok=True)
     classes = tuple(arguments.only or CLASSES)
+    cases = [each.rpartition(":") for each in arguments.case or ()]
+    hive = not HIVE.isdisjoint([name for name, *_ in cases] or classes)
     with tempfile.TemporaryDirectory(dir=arguments.output, prefix="run-") as directory:
-        home = Path(directory).absolute()
-        spark = fuzz_session(home)
-        make_tables(spark, home / "tables")
+        home = (arguments.home or Path(directory)).absolute()
+        if arguments.processes:
+            return in_processes(
+                home, classes, arguments.seed, arguments.pairs or 100, arguments.output
+            )
+        spark = fuzz_session(home, hive=hive, stays=arguments.home is not None)
+        make_tables(spark, Path(directory).absolute() / "tables")
         config = {
-            "intermediate-result-storage.directory": str(home / "kept"),
+            "intermediate-result-storage.directory": str(Path(directory).absolute() / "kept"),
             "implicit-cache.enabled": arguments.implicit,
         }
         with Environment(spark, config=config) as env:
-            fuzz = Fuzz(
-                Player(env, World(spark, home / "cases")), arguments.output, arguments.attempts
-            )
-            if arguments.case:
-                for name, _, seed in (each.partition(":") for each in arguments.case):
-                    _say(f"{name} {seed}: {fuzz.verdict(name, int(seed))}")
-                status = 1 if fuzz.findings else 0
+            player = Player(env, World(spark, home / "cases"), arguments.part)
+            fuzz = Fuzz(player, arguments.output, arguments.attempts)
+            if cases:
+                for name, _, seed in cases:
+                    verdict = fuzz.verdict(name, int(seed))
+                    if verdict != "good" or arguments.part is None:
+                        _say(f"{name} {seed}: {verdict}")
+                if arguments.part is not None:
+                    fuzz.report(arguments.seed)
             else:
                 fuzz.run(
                     classes, arguments.seed, arguments.minutes * 60, arguments.pairs, arguments.mode
@@ -95,7 +111,7 @@ def main() -> int:
                 fuzz.report(arguments.seed)
                 if env._implicit.live is not None:
                     _say(f"{env._implicit.live.uses} shuffles and broadcasts were reused")
-                status = 1 if fuzz.findings else 0
+            status = 1 if fuzz.findings or player.counts.share_found < _LEAST_FOUND else 0
         spark.stop()
     return status
 
@@ -212,12 +228,24 @@ class Fuzz:
             )
         for name, hits, hoped in _reads(counts.expected_reads):
             _say(f"  read what was kept, {name}: {hits} of {hoped}")
+        if counts.due:
+            _say(
+                f"  found what another program has kept: {counts.share_found:.1%} of "
+                f"{counts.due.total()}; private with a reason: {dict(counts.private) or 'nothing'}"
+            )
+        for name, hits, due in _reads(counts.due):
+            _say(f"    {name}: {hits} of {due}")
+        for missed in counts.missed:
+            _say(f"  MISSED {missed}")
         document = {
             "seed": seed,
             "pairs_by_jobs": counts.pairs,
             "pairs_by_digests": counts.digested,
             "refused_by_spark": counts.invalid,
             "pairs_per_second": round(total / seconds, 2),
+            "share_found": round(counts.share_found, 4),
+            "due": counts.due.total(),
+            "private": dict(counts.private),
             "findings": [f"{each.script.label}: {each.kind}" for each in self.findings],
         }
         (self._output / "fuzz.json").write_text(json.dumps(document, indent=2) + "\n")

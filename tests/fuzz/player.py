@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
@@ -24,7 +24,7 @@ from tests.fuzz.busy import when_a_job_runs
 from tests.fuzz.family import Family, Variant
 from tests.fuzz.pair import briefly, start
 from tests.fuzz.rows import Rows, rows_of
-from tests.fuzz.script import Build, Enter, Forget, Run, Script
+from tests.fuzz.script import Build, Enter, Forget, Next, Run, Script, Step
 from tests.fuzz.world import World
 
 _NOT_ADAPTIVE = "'spark.sql.adaptive.enabled', 'false'"
@@ -60,6 +60,9 @@ class Counts:
         runs: jobs through Holdfast.
         repeated: how many of them were run again, as they had been written.
         expected_reads: for each kind of read that is hoped for: how often it was, and came.
+        due: the same of what one program has kept and another one should find.
+        missed: what of that was not found, and why as far as that is known.
+        private: the reasons for which only its program reads what would be due otherwise.
     """
 
     pairs: int = 0
@@ -68,6 +71,15 @@ class Counts:
     runs: int = 0
     repeated: int = 0
     expected_reads: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    due: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
+    private: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def share_found(self) -> float:
+        """How much of what is due was found."""
+        found = sum(number for (_, is_found), number in self.due.items() if is_found)
+        return found / (self.due.total() or 1) if self.due else 1.0
 
 
 @dataclass
@@ -88,10 +100,13 @@ class Player:
     Args:
         env: an environment of its own.
         world: of the same session.
+        part: the number of the one program that this process is, of those of each case; or else
+            it is all of them.
     """
 
-    def __init__(self, env: Environment, world: World) -> None:
-        self._env = env
+    def __init__(self, env: Environment, world: World, part: int | None = None) -> None:
+        self._part = part
+        self._env = self._alone_env = env
         self._world = world
         self.counts = Counts()
         self._names: dict[str, Any] = {}
@@ -102,20 +117,34 @@ class Player:
     def play(self, script: Script) -> list[Finding]:
         """All that went wrong in a case; nothing where plain Spark refuses its plans."""
         self._built, self._state, self._samples = {}, "", {}
-        findings = []
+        steps, name, stays = script.steps, "", False
+        if self._part is not None:
+            programs = list(_programs(steps))
+            steps, stays = programs[self._part], self._part < len(programs) - 1
+            name = script.label.replace(" ", "-")
         try:
-            with self._world.case() as self._names:
-                for step in script.steps:
-                    finding = self._step(script, step)
-                    if finding is not None:
-                        findings.append(finding)
+            with self._world.case(name, stays=stays) as self._names:
+                findings = [*filter(None, (self._step(script, step) for step in steps))]
         except _Refused:
             self.counts.invalid += 1
             return []
         finally:
+            self._end_program()
             self._env.invalidate_all()
         self.counts.pairs += script.pairs
         return findings
+
+    def _begin_program(self) -> None:
+        self._end_program()
+        self._built = {}
+        session = self._alone_env.spark.newSession()
+        self._names = self._world.begin(session)
+        self._env = Environment(session, config=config_of_programs(self._world))
+
+    def _end_program(self) -> None:
+        if self._env is not self._alone_env:
+            self._env.close()
+            self._env = self._alone_env
 
     def digests_agree_wrongly(self, label: str, family: Family) -> tuple[Family, list[Finding]]:
         """Runs nothing where digests differ; where they don't, rows mustn't either.
@@ -191,7 +220,7 @@ class Player:
         root = self._env._bridge.query(table).root  # type: ignore[arg-type]
         return session_inputs(self._env.spark).dataset_digest(root)
 
-    def _step(self, script: Script, step: Enter | Build | Run | Forget) -> Finding | None:
+    def _step(self, script: Script, step: Step) -> Finding | None:
         match step:
             case Enter(state, text):
                 if self._env._implicit.live is not None:
@@ -208,6 +237,8 @@ class Player:
                 return self._run(script, step)
             case Forget():
                 self._env.invalidate_all()
+            case Next():
+                self._begin_program()
         return None
 
     def _build(self, script: Script, step: Build) -> Finding | None:
@@ -263,6 +294,8 @@ class Player:
             expected.append(self._plainly(lambda: rows_of(self._past_cache(built))))
         if step.expects_read and not isinstance(actual, Exception):
             self.counts.expected_reads[step.expects_read, read] += 1
+        if step.due and not isinstance(actual, Exception):
+            self._count_due(script, step, built)
         if any(_same(actual, each, step.ordered) for each in expected):
             return self._random_hit(script, step, built, expected)
         expected += self._sampled(built, 2, again=True)
@@ -299,6 +332,23 @@ class Player:
             vertex.outcome for vertex in result.vertices
         ]
 
+    def _count_due(self, script: Script, step: Run, built: _Built) -> None:
+        result = self._env.last_job_result
+        outcomes = [] if result is None else [each.outcome for each in result.vertices]
+        is_found = VertexOutcome.READ in outcomes and VertexOutcome.PRODUCED not in outcomes
+        if not is_found:
+            digest = self._env._known_plans.query(built.table).root.digest
+            of_it = [each for each in self._env.list_cached() if each.digest == digest]
+            private = {each.kind for one in of_it for each in one.matches_only_itself}
+            if private:
+                self.counts.private.update(private)
+                return
+            why = "; ".join(each.sentence for one in of_it for each in one.reasons)
+            self.counts.missed.append(
+                f"{script.label}, {built.state}, `{step.name}`: {built.plan}: {why or 'no reason'}"
+            )
+        self.counts.due[step.due, is_found] += 1
+
     def _has_repeated(self) -> bool:
         result = self._env.last_job_result
         return result is not None and result.vertices[-1].attempts > 1
@@ -326,6 +376,19 @@ class Player:
         if self._identity(again) != self._identity(fresh):
             return None
         return Finding(script, _RANDOM, step.name, "\n".join(map(_text, expected[:2])))
+
+
+def config_of_programs(world: World) -> dict[str, str]:
+    """The configuration of programs that find what others have kept."""
+    keys = {"directory": str(world.home / "kept"), "lifetime": "1 h"}
+    return {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
+
+
+def _programs(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """The steps of each program of a case."""
+    starts = [place for place, step in enumerate(steps) if isinstance(step, Next)] or [0]
+    for start_of_one, end in zip(starts, [*starts[1:], len(steps)], strict=True):
+        yield steps[start_of_one:end]
 
 
 def keep_unasked(env: Environment, table: Table) -> None:

@@ -50,6 +50,8 @@ class Run:
             finds some conditions in another order.
         past_cache: rows of what is in the files now are right, too, where Spark has cached older
             ones.
+        due: whether this should read what an earlier program has kept, unless that is private with
+            a reason: the name of the count.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Run:
     expects_read: str = ""
     may_answer: bool = False
     past_cache: bool = False
+    due: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,15 @@ class Forget:
     """Drops everything that is kept."""
 
 
-Step = Enter | Build | Run | Forget
+@dataclass(frozen=True)
+class Next:
+    """Another program begins, which has nothing of the one before but files and a catalog.
+
+    Results are kept for other programs from the first of these steps to the case's end.
+    """
+
+
+Step = Enter | Build | Run | Forget | Next
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,8 @@ def snippet(script: Script) -> str:
                 ending = ".cache()" if cached else ""
                 lines.append(f"{name} = env.from_dataframe({plan}){ending}")
                 lines += [f"keep_unasked(env, {name})"] if unasked else []
+            case Next():
+                lines.append("spark, env = another_program()")
             case Run(name, _, meanwhile):
                 if meanwhile:
                     lines.append(f"while_a_job_runs({meanwhile!r})")

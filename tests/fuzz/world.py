@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.orc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -36,6 +38,7 @@ class World:
         self._modules: set[str] = set()
         self._held: list[DataFrame] = []
         self._tables = self._named()
+        self._alone = spark
         self.home = home / "case-0"
         self.home.mkdir(parents=True)
 
@@ -77,6 +80,63 @@ class World:
         path = self._file(name, "txt")
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return self._stamped(path, stamp)
+
+    def part(self, name: str, kind: str, ids: list[int], stamp: int = 0) -> str:
+        """Writes the file of a partition, of the columns `id BIGINT, v INT`, see `parquet`."""
+        values = pa.array([each % 3 for each in ids], pa.int32())
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "v": values})
+        path = self._file(name, kind)
+        match kind:
+            case "parquet":
+                pq.write_table(rows, path)
+            case "orc":
+                pyarrow.orc.write_table(rows, path)
+            case "json":
+                path.write_text("".join(f'{{"id": {i}, "v": {i % 3}}}\n' for i in ids))
+            case _:
+                between = "," if kind == "csv" else "\1"
+                path.write_text("".join(f"{i}{between}{i % 3}\n" for i in ids))
+        return self._stamped(path, stamp)
+
+    def elsewhere(self, *statements: str) -> None:
+        """Executes SQL in a program that ends then."""
+        session = self.spark.newSession()
+        for each in (f"USE {self._database}", *statements):
+            session.sql(each)
+
+    def stored_as(self, table: str, value: str, kind: str) -> None:
+        """What Hive's `ALTER TABLE … PARTITION (p = …) SET FILEFORMAT` does, which Spark has not."""
+        jvm: Any = self.spark.sparkContext._jvm
+        catalog = self.spark._jsparkSession.sharedState().externalCatalog()
+        spec = jvm.PythonUtils.toScalaMap({"p": value})
+        partition = catalog.getPartition(self._database, table, spec)
+        serde = jvm.org.apache.spark.sql.internal.HiveSerDe.sourceToSerDe(kind).get()
+        old = partition.storage()
+        copied = {"inputFormat": serde, "outputFormat": serde, "serde": serde}
+        names = [old.productElementName(each) for each in range(old.productArity())]
+        storage = old.copy(*(getattr(copied.get(name, old), name)() for name in names))
+        names = [partition.productElementName(each) for each in range(partition.productArity())]
+        changed = partition.copy(
+            *(storage if name == "storage" else getattr(partition, name)() for name in names)
+        )
+        catalog.alterPartitions(self._database, table, jvm.PythonUtils.toSeq([changed]))
+
+    def begin(self, session: SparkSession) -> dict[str, Any]:
+        """Another program begins; gives the names that its statements may use.
+
+        Args:
+            session: takes the place of that of the program before.
+        """
+        self._undo_settings()
+        self.spark = session
+        path = self.home / "database"
+        session.sql(f"CREATE DATABASE IF NOT EXISTS {self._database} LOCATION '{path}'")
+        session.sql(f"USE {self._database}")
+        return self.names()
+
+    @property
+    def _database(self) -> str:
+        return self.home.name.replace("-", "_")
 
     def remove(self, name: str) -> None:
         """Removes a file or a directory of the case."""
@@ -135,15 +195,20 @@ class World:
         factories.clear()
 
     @contextmanager
-    def case(self) -> Iterator[dict[str, Any]]:
-        """The names that a case's statements may use; all is undone at its end."""
+    def case(self, name: str = "", *, stays: bool = False) -> Iterator[dict[str, Any]]:
+        """The names that a case's statements may use; all is undone at its end.
+
+        Args:
+            name: of its directory, which may be there from an earlier program.
+            stays: its files and tables are there for a later program.
+        """
         self._cases += 1
-        self.home = self._root / f"case-{self._cases}"
-        self.home.mkdir()
+        self.home = self._root / (name or f"case-{self._cases}")
+        self.home.mkdir(exist_ok=bool(name))
         try:
             yield self.names()
         finally:
-            self._undo()
+            self._undo(stays)
 
     def names(self) -> dict[str, Any]:
         """What the statements of a case find."""
@@ -152,6 +217,9 @@ class World:
             self.only,
             self.parquet,
             self.text,
+            self.part,
+            self.elsewhere,
+            self.stored_as,
             self.remove,
             self.hold,
             self.release,
@@ -168,12 +236,19 @@ class World:
         catalog = self.spark._jsparkSession.sessionState().catalog()
         return set(catalog.listTables("default").mkString("\n").splitlines())
 
-    def _undo(self) -> None:
+    def _undo_settings(self) -> None:
         for key, value in self._settings.items():
             self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
         self._settings.clear()
         self._only.clear()
+
+    def _undo(self, stays: bool) -> None:
+        self._undo_settings()
         self.release()
+        if self.spark is not self._alone:
+            self.spark = self._alone
+            if not stays:
+                self.spark.sql(f"DROP DATABASE IF EXISTS {self._database} CASCADE")
         for name in self._named() - self._tables:
             self.spark.sql(f"DROP {'TABLE' if '.' in name else 'VIEW'} {name}")
         folder = str(self.home / "modules")
@@ -183,7 +258,8 @@ class World:
             sys.path.remove(folder)
             self.spark.sparkContext.environment.pop(_PYTHON_PATH, None)
             self._modules.clear()
-        shutil.rmtree(self.home)
+        if not stays:
+            shutil.rmtree(self.home)
 
     def _file(self, name: str, ending: str) -> Path:
         path = self.home / name

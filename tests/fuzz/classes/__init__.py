@@ -18,6 +18,7 @@ from tests.fuzz.classes import (
     modules,
     moved_partitions,
     plans,
+    programs,
     push_down,
     python_steps,
     registry,
@@ -73,6 +74,8 @@ FAMILIES: dict[str, Callable[[Random], Family]] = {
 SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
     "live-order": live.order,
     "live-partitions": live.partitions,
+    "programs": programs.of_spark,
+    "programs-hive": programs.of_hive,
     "stale-cache": stale_cache.script,
     "threads": threads.script,
     "throwing": throwing.script,
@@ -81,8 +84,17 @@ SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
 
 CLASSES = (*PAIRS, *SCRIPTS)
 
+PROGRAMS = {"programs": programs.PROGRAMS, "programs-hive": programs.PROGRAMS}
+"""Those whose cases are programs that share results, and how many of these a case has."""
+
+HIVE = frozenset({"programs-hive"})
+"""Those that need Hive's tables; Spark refuses them where a session has none."""
+
 _STEADY = frozenset(
-    {"arithmetic", "live-order", "live-partitions", "malformed", "moved-partitions", "throwing"}
+    {
+        *("arithmetic", "live-order", "live-partitions", "malformed", "moved-partitions"),
+        *("programs", "programs-hive", "throwing"),
+    }
 )
 
 
