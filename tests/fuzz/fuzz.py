@@ -102,8 +102,7 @@ def main() -> int:
                     verdict = fuzz.verdict(name, int(seed))
                     if verdict != "good" or arguments.part is None:
                         _say(f"{name} {seed}: {verdict}")
-                if arguments.part is not None:
-                    fuzz.report(arguments.seed)
+                fuzz.report(arguments.seed)
             else:
                 fuzz.run(
                     classes, arguments.seed, arguments.minutes * 60, arguments.pairs, arguments.mode

@@ -30,6 +30,8 @@ from tests.fuzz.world import World
 _NOT_ADAPTIVE = "'spark.sql.adaptive.enabled', 'false'"
 _ADAPTIVE = "'spark.sql.adaptive.enabled', 'true'"
 _RANDOM = "random rows of one digest"
+# Has later programs of a case leave it, too.
+_REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -118,20 +120,26 @@ class Player:
         """All that went wrong in a case; nothing where plain Spark refuses its plans."""
         self._built, self._state, self._samples = {}, "", {}
         steps, name, stays = script.steps, "", False
+        findings: list[Finding] = []
         if self._part is not None:
             programs = list(_programs(steps))
             steps, stays = programs[self._part], self._part < len(programs) - 1
             name = script.label.replace(" ", "-")
         try:
             with self._world.case(name, stays=stays) as self._names:
-                findings = [*filter(None, (self._step(script, step) for step in steps))]
+                if (self._world.home / _REFUSED).exists():
+                    raise _Refused
+                findings += filter(None, (self._step(script, step) for step in steps))
         except _Refused:
             self.counts.invalid += 1
+            if stays:
+                (self._world.home / _REFUSED).touch()
             return []
         finally:
             self._end_program()
             self._env.invalidate_all()
-        self.counts.pairs += script.pairs
+        if not stays:
+            self.counts.pairs += script.pairs
         return findings
 
     def _begin_program(self) -> None:

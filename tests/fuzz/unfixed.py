@@ -97,6 +97,10 @@ def _partitions_have_no_values() -> None:
     _change_java("StageInputs", "texts.intern(partitions(index))", '""')
 
 
+def _values_of_partitions_do_not_count() -> None:
+    _change_java("PlanReader", "'\\n' + values + ' '", "'\\n' + \"\" + ' '")
+
+
 def _nothing_throws() -> None:
     expressions.never_throws = lambda name: True
 
@@ -127,5 +131,6 @@ UNFIXED: dict[str, Callable[[], None]] = {
     "c": _all_readers_read_alike,
     "d": _nothing_throws,
     "e": _errors_are_final,
+    "f": _values_of_partitions_do_not_count,
 }
 """What takes a fix out for the rest of the process, by the bug's number in `proofs`."""

@@ -40,7 +40,7 @@ class World:
         self._tables = self._named()
         self._alone = spark
         self.home = home / "case-0"
-        self.home.mkdir(parents=True)
+        self.home.mkdir(parents=True, exist_ok=True)
 
     def setting(self, key: str, value: str | None) -> None:
         """Sets a setting of the session; None takes it away."""

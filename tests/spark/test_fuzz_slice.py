@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.fuzz.classes import CLASSES, FAMILIES, case, family_of
+from tests.fuzz.classes import CLASSES, FAMILIES, HIVE, case, family_of
 from tests.fuzz.player import Player
 from tests.fuzz.playing import assert_nothing, playing
 from tests.fuzz.proofs import PROOFS, Proof, fingerprint
@@ -45,7 +47,7 @@ def test_a_bug_is_found_where_its_fix_is_taken_out(proof: Proof, tmp_path: Path)
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [each for each in CLASSES if each not in HIVE])
 @pytest.mark.sampled(2, 1)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
     script = case(name, 1)
@@ -59,3 +61,33 @@ def test_what_has_one_digest_has_the_same_rows(player: Player, name: str) -> Non
     _, found = player.digests_agree_wrongly(name, family_of(name, 1))
     assert_nothing(found, name)
     assert player.counts.digested > compared
+
+
+@pytest.mark.timeout(0)
+def test_programs_find_what_has_not_changed_since_others_kept_it(player: Player) -> None:
+    script = case("programs", 2)
+    assert_nothing(player.play(script), snippet(script))
+    assert not player.counts.missed
+    assert player.counts.due.total() > 10
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(
+    "which",
+    [
+        ["--case", "programs-hive:1"],
+        ["--processes", "--only", "programs", "--only", "programs-hive", "--pairs", "400"],
+    ],
+    ids=["sessions", "processes"],
+)
+@pytest.mark.sampled(2)
+def test_programs_over_tables_of_hive(which: list[str], tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.fuzz", *which, "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-2_000:]
+    assert "refused" not in ended.stdout
+    assert "found what another program has kept" in ended.stdout

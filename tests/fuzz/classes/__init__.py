@@ -75,10 +75,10 @@ SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
     "live-order": live.order,
     "live-partitions": live.partitions,
     "programs": programs.of_spark,
-    "programs-hive": programs.of_hive,
     "stale-cache": stale_cache.script,
     "threads": threads.script,
     "throwing": throwing.script,
+    "programs-hive": programs.of_hive,
 }
 """Those whose cases are more than two computations."""
 

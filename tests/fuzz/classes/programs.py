@@ -11,10 +11,10 @@ from tests.fuzz.node import Node
 from tests.fuzz.pair import start
 from tests.fuzz.script import Build, Enter, Next, Run, Script, Step
 
-PROGRAMS = 3
+PROGRAMS = 5
 """How many programs a case has."""
 
-_QUERIES = 7
+_QUERIES = 8
 _VALUES = {
     "INT": ("1", "2", "3", "10"),
     "STRING": ("'1'", "'01'", "'b'", "'c'"),
@@ -60,7 +60,7 @@ _MADE = (
     "spark.createDataFrame([dict(zip(('id', 't'), each)) for each in {rows}])",
     "spark.createDataFrame([Row(id=i, t=t) for i, t in {rows}])",
     "spark.createDataFrame(pd.DataFrame({rows}, columns=['id', 't']))",
-    "spark.sql('SELECT * FROM VALUES {values} AS s(id, t)')",
+    'spark.sql("SELECT * FROM VALUES {values} AS s(id, t)")',
 )
 
 
@@ -104,7 +104,7 @@ class _Moving:
 
     def own(self, value: str) -> str:
         """The directory of a partition that has been given none."""
-        return f"t/p={_raw(value)}"
+        return f"{'database/' if self.is_managed else ''}t/p={_raw(value)}"
 
     def written(self, name: str, kind: str | None = None) -> str:
         """A statement that writes a file, or another one of the same time in its place."""
@@ -173,9 +173,9 @@ class _Moving:
         if present:
             ways += ["locate", "locate"]
         if len(present) > 1:
-            ways += ["drop"]
+            ways += ["drop", "swap", "swap"]
         if present and absent:
-            ways += ["rename", "rename"]
+            ways += ["rename", "rename", "rename"]
         if self.kind.others and present:
             ways += ["format", "delimiter"]
         match self.rng.choice(ways):
@@ -203,8 +203,20 @@ class _Moving:
                 return [_sql(f"ALTER TABLE t DROP PARTITION (p={one})"), *again]
             case "rename":
                 text = f"ALTER TABLE t PARTITION (p={one}) RENAME TO PARTITION (p={new})"
-                self._rename(one, new)
-                return [_sql(text)]
+                return [_sql(text), *self._rename(one, new)]
+            case "swap":
+                other = self.rng.choice([each for each in present if each != one])
+                names = self.partitions[other], self.partitions[one]
+                self.partitions[one], self.partitions[other] = names
+                texts = [
+                    f"ALTER TABLE t PARTITION (p={value}) SET LOCATION '{{home}}/{name}'"
+                    for value, name in zip((one, other), names, strict=True)
+                ]
+                formats = zip((one, other), names, strict=True)
+                return [
+                    _sql(*texts),
+                    *(line for each in formats for line in self._formatted(*each)),
+                ]
             case "repair":
                 return self._repaired(new)
             case "created":
@@ -226,16 +238,16 @@ class _Moving:
             case _:
                 return [_sql("ANALYZE TABLE t COMPUTE STATISTICS")]
 
-    def _rename(self, one: str, new: str) -> None:
-        name = self.partitions.pop(one)
+    def _rename(self, one: str, new: str) -> list[str]:
+        name = left = self.partitions.pop(one)
         if one in self.formats:
             self.formats[new] = self.formats.pop(one)
         if self.is_managed:
             # Its files are moved, too.
-            self.files[name] = next(self.numbers)
             name = self.own(new)
             self.files[name] = next(self.numbers)
         self.partitions[new] = name
+        return [self.written(left, _format_of(self.kind, left))] if self.is_managed else []
 
     def _repaired(self, value: str) -> list[str]:
         statement = self.written(self.own(value))
@@ -307,7 +319,6 @@ def _script(rng: Random, label: str, kind: _Kind) -> Script:
     moving = _Moving(rng, kind, values, is_managed=not kind.others and rng.random() < 0.3)
     moving.others["made"] = rng.randrange(len(_MADE))
     moving.turned(1)
-    settings = start(rng).text + _PROGRAM
     setup = [moving.written(name, _format_of(kind, name)) for name in _DIRECTORIES]
     setup.append(moving.created())
     for value in rng.sample(values, 3):
@@ -322,7 +333,7 @@ def _script(rng: Random, label: str, kind: _Kind) -> Script:
             moving.turned(0.2)
         steps += [
             Next(),
-            Enter(f"settings {number}", settings),
+            Enter(f"settings {number}", _settings(rng)),
             Enter(f"moved {number}", "\n".join(setup)),
             Enter(f"declared {number}", "\n".join(moving.declared())),
         ]
@@ -333,7 +344,7 @@ def _script(rng: Random, label: str, kind: _Kind) -> Script:
                 Run(f"q{place}", due=kind.name if seen in kept else ""),
             ]
             kept.add(seen)
-    return Script(label, tuple(steps), pairs=(PROGRAMS - 1) * len(queries))
+    return Script(label, tuple(steps), pairs=PROGRAMS * (PROGRAMS - 1) // 2 * len(queries))
 
 
 def _queries(rng: Random, values: tuple[str, ...]) -> list[_Query]:
@@ -395,5 +406,12 @@ def _sql(*texts: str) -> str:
     return f"elsewhere({', '.join(f'f{each!r}' for each in texts)})"
 
 
-# Spark knows no variable or temporary function of another session.
-_PROGRAM = "\nprogram = spark.sql"
+def _settings(rng: Random) -> str:
+    """What changes no rows, so that programs may differ in it."""
+    others = {
+        "spark.sql.shuffle.partitions": ["2", "3"],
+        "spark.sql.autoBroadcastJoinThreshold": ["-1", "10485760"],
+        "spark.sql.files.maxPartitionBytes": ["134217728", "1000000"],
+    }
+    lines = [f"setting({key!r}, {rng.choice(values)!r})" for key, values in others.items()]
+    return "\n".join([start(rng).text, *lines, "program = spark.sql"])
