@@ -62,5 +62,7 @@ PROOFS = (
     Proof("d: operands that may throw, in another order", "arithmetic", 3, "4c4f1ac6"),
     Proof("d: operands that may throw, in another order", "arithmetic", 17, "9e9412c9"),
     Proof("e: conditions over what is kept unasked", "throwing", 0, "64fd6d44"),
+    Proof("f: values of partitions, to another program", "programs", 38, "b57da4da"),
+    Proof("f: values of partitions, to another program", "programs", 52, "5b205ec1"),
 )
 """For each bug that was found, cases that find it."""
