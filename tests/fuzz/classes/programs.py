@@ -89,6 +89,7 @@ class _Moving:
     is_managed: bool
     partitions: dict[str, str] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
+    delimiters: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
     others: dict[str, int] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -96,7 +97,7 @@ class _Moving:
     def seen(self, query: _Query) -> object:
         """What a query sees; in two moments the same where it has the same rows."""
         reached = [
-            (value, name, self.files[name], self.formats.get(value))
+            (value, name, self.files[name], self.formats.get(value), self.delimiters.get(value))
             for value, name in sorted(self.partitions.items())
             if query.reaches(self.values.index(value))
         ]
@@ -197,8 +198,7 @@ class _Moving:
             case "drop":
                 left = self.partitions.pop(one)
                 self.formats.pop(one, None)
-                if self.is_managed:
-                    self.files[left] = next(self.numbers)
+                self.delimiters.pop(one, None)
                 again = [self.written(left, _format_of(self.kind, left))] if self.is_managed else []
                 return [_sql(f"ALTER TABLE t DROP PARTITION (p={one})"), *again]
             case "rename":
@@ -227,7 +227,7 @@ class _Moving:
                 named = "textfile" if kind == "text" else kind
                 return [f"stored_as('t', {_raw(one)!r}, {named!r})"]
             case "delimiter":
-                self.formats[one] = f"{self.formats.get(one)} {next(self.numbers)}"
+                self.delimiters[one] = next(self.numbers)
                 between = self.rng.choice([",", "|", "2"])
                 properties = f"SERDEPROPERTIES ('field.delim' = '{between}')"
                 return [_sql(f"ALTER TABLE t PARTITION (p={one}) SET {properties}")]
@@ -240,8 +240,9 @@ class _Moving:
 
     def _rename(self, one: str, new: str) -> list[str]:
         name = left = self.partitions.pop(one)
-        if one in self.formats:
-            self.formats[new] = self.formats.pop(one)
+        for each in (self.formats, self.delimiters):
+            if one in each:
+                each[new] = each.pop(one)
         if self.is_managed:
             # Its files are moved, too.
             name = self.own(new)
@@ -260,6 +261,7 @@ class _Moving:
         if self.is_managed:
             return []
         self.formats.clear()
+        self.delimiters.clear()
         there, self.partitions = self.partitions, {}
         lines = [_sql("DROP TABLE t"), self.created()]
         for value, name in there.items():
@@ -364,7 +366,8 @@ def _queries(rng: Random, values: tuple[str, ...]) -> list[_Query]:
         _Query(_asked("SELECT p, count(*) AS n FROM t GROUP BY p")),
         _Query(_asked(f"SELECT DISTINCT p FROM t WHERE p <> {v}"), lambda place: place != one),
         _Query(_asked(f"SELECT a.id, b.v FROM t AS a JOIN t AS b ON a.id = b.id WHERE a.p = {v} AND b.p = {w}"), is_either),
-        _Query(_asked(f"SELECT id FROM t WHERE v = (SELECT max(v) FROM t WHERE p = {v})")),
+        # Spark's filters of ORC files fail where one compares with a subquery that gives NULL.
+        _Query(_asked(f"SELECT id FROM t WHERE v = (SELECT coalesce(max(v), 0) FROM t WHERE p = {v})")),
         _Query(_asked(f"SELECT id FROM t WHERE p = {w} AND id IN (SELECT id + 1 FROM t WHERE p = {v})"), is_either),
         _Query(_asked("SELECT p, id, row_number() OVER (PARTITION BY p ORDER BY id, v) AS r FROM t")),
         _Query(_asked(f"SELECT id FROM t WHERE p = {v} UNION ALL SELECT id FROM t WHERE p = {w}"), is_either),
