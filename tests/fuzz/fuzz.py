@@ -67,7 +67,9 @@ def main() -> int:
     parser.add_argument("--attempts", type=int, default=60, help="to make a case smaller")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
     parser.add_argument(
-        "--processes", action="store_true", help="programs that share results are processes"
+        "--processes",
+        action="store_true",
+        help="`--pairs` of programs that share results, each of which is a process",
     )
     parser.add_argument("--part", type=int, help="which program of its cases this process is")
     parser.add_argument("--home", type=Path, help="the directory of all programs of the cases")
@@ -185,8 +187,12 @@ class Fuzz:
 
     def verdict(self, name: str, seed: int) -> str:
         """Plays one case, and says in a word what came of it."""
-        refused = self._player.counts.invalid
-        if self.play(case(name, seed)):
+        refused, started = self._player.counts.invalid, time.monotonic()
+        is_found = self.play(case(name, seed))
+        score = self.scores.setdefault(name, Score())
+        score.played += 1
+        score.seconds += time.monotonic() - started
+        if is_found:
             return "found"
         return "good" if self._player.counts.invalid == refused else "refused by Spark"
 

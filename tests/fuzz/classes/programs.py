@@ -203,7 +203,9 @@ class _Moving:
                 return [_sql(f"ALTER TABLE t DROP PARTITION (p={one})"), *again]
             case "rename":
                 text = f"ALTER TABLE t PARTITION (p={one}) RENAME TO PARTITION (p={new})"
-                return [_sql(text), *self._rename(one, new)]
+                is_there = self.is_managed and self.own(new) in self.files
+                before = [f"remove({self.own(new)!r})"] if is_there else []
+                return [*before, _sql(text), *self._rename(one, new)]
             case "swap":
                 other = self.rng.choice([each for each in present if each != one])
                 names = self.partitions[other], self.partitions[one]
