@@ -63,6 +63,10 @@ def over(window: str, value: str) -> Make:
     return lambda t: t.selectExpr("id", f"{value} OVER ({window}) AS w")
 
 
+def numbered(table: Any) -> Any:
+    return table.withColumn("n", F.monotonically_increasing_id())
+
+
 AMBIGUOUS: dict[str, Make] = {
     "limit": lambda t: t.limit(7),
     "limit over ties": lambda t: t.orderBy("k").limit(7),
@@ -74,6 +78,10 @@ AMBIGUOUS: dict[str, Make] = {
     "dropDuplicates": lambda t: t.dropDuplicates(["g"]),
     "sample": lambda t: t.sample(0.1, seed=5),
     "rand": lambda t: t.select("id", F.rand(3).alias("r")).where("r < 0.1"),
+    "monotonically_increasing_id": lambda t: t.select("id", F.monotonically_increasing_id()),
+    "spark_partition_id": lambda t: t.groupBy(F.spark_partition_id().alias("p")).count(),
+    "rows by their number": lambda t: numbered(t).where("n % 2 = 0").select("id"),
+    "a number of a join": lambda t: t.join(numbered(t).select("id", "n"), "id").select("g", "n"),
     "numbered ties": over(TIES, "row_number()"),
     "the row before": over(TIES, "lag(id)"),
     "a sum over rows": over(f"{TIES} ROWS 2 PRECEDING", "sum(id)"),
@@ -81,6 +89,10 @@ AMBIGUOUS: dict[str, Make] = {
     "a limit in a join": lambda t: t.join(t.limit(9).select("g"), "g", "semi"),
 }
 SAME: dict[str, Make] = {
+    "a number that is dropped": lambda t: numbered(t).where("g > 2").drop("n"),
+    "a number below a join": lambda t: (
+        numbered(t).select("id", "n").join(t, "id").select("id", "k")
+    ),
     "repartition": lambda t: t.repartition(8).select("id", "g"),
     "repartition by a column": lambda t: t.repartition(8, "g").groupBy("g").count(),
     "coalesce": lambda t: t.coalesce(1).select("id"),
@@ -131,6 +143,110 @@ def test_what_has_one_right_answer_is_shared_in_any_case(
     assert rows(make(other.read.parquet(orders))) == plain and outcomes(other) == READ
     shown = other.explain_kept(make(other.read.parquet(orders)))
     assert "read: " in shown and "one of several" not in shown
+
+
+IN_PANDAS: dict[str, tuple[Make, bool]] = {
+    "sums": (lambda p: p[["g", "id"]].groupby("g").sum(), False),
+    "groups": (lambda p: p.groupby("g").agg({"id": "max"}).reset_index(), False),
+    "columns": (lambda p: p[["id", "g"]], False),
+    "rows": (lambda p: p[p.g > 2].assign(h=p.g * 2), False),
+    "a join": (lambda p: p.merge(p.groupby("g")[["k"]].max().reset_index(), on="g"), False),
+    "a join without duplicates": (lambda p: p.merge(p[["g"]].drop_duplicates(), on="g"), True),
+    "the index": (lambda p: p[["id"]].reset_index(), True),
+    "the first rows": (lambda p: p[["id"]].head(7), True),
+    "a running sum": (lambda p: p[["id"]].cumsum(), True),
+}
+
+
+@pytest.mark.parametrize(("change", "is_ambiguous"), IN_PANDAS.values(), ids=IN_PANDAS.keys())
+@pytest.mark.filterwarnings("ignore")
+def test_what_pandas_makes_is_found(
+    start: Start, orders: str, spark: SparkSession, change: Make, is_ambiguous: bool
+) -> None:
+    def made(env: Environment) -> Any:
+        frame = spark.read.parquet(orders).pandas_api()
+        return env.from_dataframe(change(frame).to_spark())
+
+    one, other = start(), start()
+    kept = rows(made(one).cache(lifetime="1 h"))
+    assert outcomes(one) == PRODUCED and one.list_cached()[0].reasons == ()
+    one.close()
+    assert rows(made(other)) == kept and outcomes(other) == READ
+    assert ("one of several right" in other.explain_kept(made(other))) is is_ambiguous
+    if not is_ambiguous:
+        assert kept == rows(change(spark.read.parquet(orders).pandas_api()).to_spark())
+
+
+# -- columns that no program has a second time -----------------------------------------------------
+
+
+def with_lots(table: Any) -> Any:
+    return table.selectExpr("id", "g", "uuid() AS u", "uuid() AS w")
+
+
+DROPPED: dict[str, Make] = {
+    "a column": lambda t: with_lots(t).select("id"),
+    "below a filter": lambda t: with_lots(t).where("g > 2").groupBy("g").count(),
+    "below a join": lambda t: with_lots(t).join(t, "id").select("id", "k"),
+    "below a sort": lambda t: with_lots(t).orderBy("id").select("id", "g"),
+    "below a repartition": lambda t: with_lots(t).repartition(3).select("id"),
+    "on both sides": lambda t: with_lots(t).select("id").join(with_lots(t), "id").select("g"),
+}
+USED: dict[str, Make] = {
+    "a column": lambda t: with_lots(t).select("u"),
+    "by another column": lambda t: with_lots(t).select(F.length("w") + F.length("u")),
+    "by a filter": lambda t: with_lots(t).where("u > '8'").select("id"),
+    "by groups": lambda t: with_lots(t).groupBy("u").count().select("count"),
+    "by an aggregate": lambda t: with_lots(t).groupBy("g").agg(F.max("u").alias("m")),
+    "by a join": lambda t: with_lots(t).join(t, F.expr("u > '8' AND 1 = 1")).select("k").limit(9),
+    "by a sort": lambda t: with_lots(t).orderBy("u").select("id"),
+    "by a limit": lambda t: with_lots(t).orderBy("u").limit(9).select("id"),
+    "by distinct": lambda t: with_lots(t).distinct().select("id"),
+    "by a window": lambda t: with_lots(t).selectExpr("rank() OVER (PARTITION BY g ORDER BY u) r"),
+    "by a union": lambda t: with_lots(t).select("id", "u").union(t.select("id", "t")),
+    "by a subquery": lambda t: t.where(F.col("t") < with_lots(t).agg(F.max("u")).scalar()),
+    "by a semi join": lambda t: t.join(with_lots(t).where("u > '8'"), "id", "semi"),
+}
+
+
+@pytest.mark.parametrize("make", DROPPED.values(), ids=DROPPED.keys())
+def test_what_drops_a_column_is_found_whatever_that_was(
+    start: Start, orders: str, spark: SparkSession, make: Make
+) -> None:
+    plain = rows(make(spark.read.parquet(orders)))
+    one, other = start(), start()
+    hot = make(one.read.parquet(orders)).cache()
+    assert rows(hot) == plain and one.list_cached()[0].reasons == ()
+    assert rows(make(other.read.parquet(orders))) == plain and outcomes(other) == READ
+
+
+@pytest.mark.parametrize("make", USED.values(), ids=USED.keys())
+def test_what_uses_a_column_that_no_other_program_has_is_private(
+    start: Start, orders: str, make: Make
+) -> None:
+    one, other = start(), start()
+    hot = make(one.read.parquet(orders)).cache(lifetime="1 h")
+    first = rows(hot)
+    assert rows(hot) == first and outcomes(one) == READ
+    assert "Uuid, which is not deterministic" in map(str, one.list_cached()[0].reasons)
+    for each in (one, other):
+        rows(make(each.read.parquet(orders)))
+        assert VertexOutcome.READ not in outcomes(each)
+
+
+def test_each_column_that_is_drawn_is_one_of_its_own(start: Start, orders: str) -> None:
+    hot = with_lots(start().read.parquet(orders)).cache(lifetime="1 h")
+    assert all(row.u != row.w for row in rows(hot)) and rows(hot) == rows(hot)
+
+
+def test_a_number_is_one_of_the_rows_that_are_numbered(start: Start, orders: str) -> None:
+    env = start()
+    table = env.read.parquet(orders)
+    before, after = numbered(table).where("g > 2"), numbered(table.where("g > 2"))
+    rows(before.cache(lifetime="1 h"))
+    found = [row.n for row in after.orderBy("n").collect()]
+    assert outcomes(env) == RUN
+    assert found != [row.n for row in before.orderBy("n").collect()]
 
 
 def test_a_setting_turns_it_off(start: Start, orders: str) -> None:

@@ -458,8 +458,6 @@ MOMENTS = [
     "current_timezone()",
     "current_database()",
     "current_catalog()",
-    "monotonically_increasing_id()",
-    "spark_partition_id()",
     "input_file_name()",
     "shuffle(array(1, 2, 3))",
     "java_method('java.util.UUID', 'randomUUID')",

@@ -57,9 +57,9 @@ DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
 CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
     "uuid": (lambda env: numbers(env).selectExpr("uuid() AS u"), Why.RANDOM.of("Uuid")),
-    "drawn": (
+    "partition": (
         lambda env: numbers(env).selectExpr("spark_partition_id() AS p"),
-        Why.RANDOM.of("SparkPartitionID"),
+        Why.PARTITIONED.of("SparkPartitionID"),
     ),
     "moment": (
         lambda env: numbers(env).withColumn("now", F.current_timestamp()),

@@ -187,11 +187,7 @@ def function_rows(table: Table) -> Table:
     return table.withColumn("r", drawn.asNondeterministic()("k"))
 
 
-def numbered_rows(table: Table) -> Table:
-    return table.withColumn("r", F.monotonically_increasing_id())
-
-
-@pytest.mark.parametrize("doubtful", [random_rows, function_rows, numbered_rows])
+@pytest.mark.parametrize("doubtful", [random_rows, function_rows])
 def test_what_means_nothing_elsewhere_is_not_offered(
     start: Start, orders: Path, doubtful: Callable[[Table], Table]
 ) -> None:

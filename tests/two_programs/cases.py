@@ -311,6 +311,7 @@ CASES: dict[str, dict[str, Make]] = {
 """By section and name."""
 
 SEVERAL_ANSWERS = {
+    "`monotonically_increasing_id`",
     "a window with ties",
     "`dropDuplicates` of some columns",
     "`limit`",

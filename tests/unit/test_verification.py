@@ -56,7 +56,7 @@ def test_plans_that_give_other_rows_by_right_are_not_verified() -> None:
     assert why_unverifiable(node("Filter", leaf), kept()) is None
     doubtful = node("Filter", node("Project", leaf, doubts=(Why.RANDOM.of("Uuid"),)))
     assert "doubts" in (why_unverifiable(doubtful, kept()) or "")
-    limited = node("GlobalLimit", leaf, ambiguous=True)
+    limited = node("GlobalLimit", leaf, ambiguous_rows=True)
     assert "several answers" in (why_unverifiable(limited, kept()) or "")
     assert "stream" in (why_unverifiable(leaf, kept("label")) or "")
     observed = node("Project", node("CollectMetrics", leaf))

@@ -9,7 +9,7 @@ from holdfast.plan.file_version import FileVersion
 from holdfast.plan.observed import EVERYTHING, Observed
 from holdfast.plan.reasons import Reason
 from holdfast.plan.rows import UNKNOWN_ROWS, Rows
-from holdfast.plan.terms import Term
+from holdfast.plan.terms import Term, undetermined
 from holdfast.plan.traits import Trait
 from holdfast.plan.validity import Validity
 
@@ -32,12 +32,13 @@ class CanonicalNode:
             be run by itself.
         layout_sensitive: which rows come out depends on how rows are partitioned among tasks, so
             that their digest counts what is known of that.
-        ambiguous: several answers are right: it is layout-sensitive, or so is a value in rows with
-            equal sort keys.
+        ambiguous_rows: several answers are right, in whichever of its columns: it is
+            layout-sensitive, or so is a value in rows with equal sort keys.
         layout: the digest of what the plan says of its partitions: it is part of `digest`, and of
             nothing that is above a shuffle. None where it says nothing.
         replaceable: another plan may stand in the node's place.
-        doubts: why this very node has been given a salt, if it has.
+        doubts: why this very node has been given a salt, if it has. Why a column of it alone has
+            one is in `columns`, for as long as that is passed on.
         of_session: why what it reads itself is known in this session alone, if it is.
         partitioned: why its own rows, or values in rows with equal sort keys, depend on how rows
             are partitioned among tasks, if they do.
@@ -73,7 +74,7 @@ class CanonicalNode:
     traits: frozenset[Trait] = frozenset()
     scan_sensitive: bool = False
     observes: frozenset[Observed] = EVERYTHING
-    ambiguous: bool = False
+    ambiguous_rows: bool = False
     layout: str | None = None
 
     def walk(self) -> Iterator[CanonicalNode]:
@@ -93,15 +94,29 @@ class CanonicalNode:
         """Every file version that the plan reads by the listing of a catalog's table."""
         return frozenset(file for node in self.walk() if node.of_catalog for file in node.files)
 
+    def own_doubts(self) -> tuple[Reason, ...]:
+        """Why this node, or a column of it, matches only itself, if it does."""
+        return (*self.doubts, *self._of_columns(Validity.NODE))
+
     def all_doubts(self) -> tuple[Reason, ...]:
         """Why the plan matches only itself, if it does: each reason once."""
-        return tuple(dict.fromkeys(doubt for node in self.walk() for doubt in node.doubts))
+        of_rows = (doubt for node in self.walk() for doubt in node.doubts)
+        return tuple(dict.fromkeys((*of_rows, *self._of_columns(Validity.NODE))))
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether several answers are right."""
+        return self.ambiguous_rows or bool(self._of_columns(Validity.SESSION))
 
     def ambiguities(self) -> tuple[Reason, ...]:
         """Why several answers are right, if they are: each reason once."""
         if not self.ambiguous:
             return ()
-        return tuple(dict.fromkeys(each for node in self.walk() for each in node.partitioned))
+        of_rows = (each for node in self.walk() for each in node.partitioned)
+        return tuple(dict.fromkeys((*of_rows, *self._of_columns(Validity.SESSION))))
+
+    def _of_columns(self, where: Validity) -> tuple[Reason, ...]:
+        return tuple(each for each in undetermined(self.columns) if each.where is where)
 
     def reasons(self) -> tuple[Reason, ...]:
         """Why other programs don't have the same rows for the plan's digest, each reason once.
@@ -113,8 +128,7 @@ class CanonicalNode:
 
     def validity(self) -> Validity:
         """Where the plan's digest stands for the same rows."""
-        nodes = list(self.walk())
-        if any(node.doubts for node in nodes):
+        if self.all_doubts():
             return Validity.NODE
-        of_session = any(node.of_session for node in nodes)
+        of_session = any(node.of_session for node in self.walk())
         return Validity.SESSION if of_session else Validity.ANYWHERE

@@ -46,8 +46,9 @@ from holdfast.plan.rows import (
     sorted_rows,
 )
 from holdfast.plan.sources import SourceContext, canonical_source, has_metadata, shows_splits
-from holdfast.plan.terms import Canonical, Term, digests, embedded, term
+from holdfast.plan.terms import Canonical, Term, digests, embedded, term, undetermined
 from holdfast.plan.traits import KEEPS_PARTITIONS, traits_of
+from holdfast.plan.validity import Validity
 
 _AGGREGATE = LOGICAL + "Aggregate"
 _DEDUPLICATE = LOGICAL + "Deduplicate"
@@ -56,6 +57,7 @@ _FILTER = LOGICAL + "Filter"
 _JOIN = LOGICAL + "Join"
 _PROJECT = LOGICAL + "Project"
 _SORT = LOGICAL + "Sort"
+_ATTACH_SEQUENCE = LOGICAL + "AttachDistributedSequence"
 _AND = "org.apache.spark.sql.catalyst.expressions.And"
 _RELATION = EXECUTION + "datasources.LogicalRelation"
 _ROW_BY_ROW = frozenset({_FILTER, _PROJECT, LOGICAL + "SubqueryAlias", LOGICAL + "View"})
@@ -277,7 +279,7 @@ class _PlanPass:
         return replace(
             leaf,
             layout_sensitive=bool(source.partitioned),
-            ambiguous=bool(source.partitioned),
+            ambiguous_rows=bool(source.partitioned),
             partitioned=source.partitioned,
             scan_sensitive=source.scan_sensitive,
             doubts=source.doubts,
@@ -351,6 +353,8 @@ class _OperatorPass:
         self._position = position
         self._expressions = self._new_expressions()
         self._doubts: list[Reason] = []
+        # Why its values are not determined stands with its columns, and not with its rows.
+        self._by_column = False
         self._layout = self._layout_of_inputs()
 
     def _new_expressions(self) -> ExpressionCanonicalizer:
@@ -367,10 +371,16 @@ class _OperatorPass:
         known = self._known_form()
         if known is not None and self._is_exact() and not self._is_scan_sensitive():
             rows, columns, output = known
+            if self._name == _DISTINCT:
+                self._use_all_columns()
         else:
+            self._by_column = False
             self._layout = self._layout_of_inputs()
             rows, columns, output = self._general_form()
-        self._doubts += self._expressions.doubts
+            self._use_all_columns()
+        if not self._by_column:
+            self._doubts += self._expressions.doubts
+            self._doubts += self._inherited(Validity.NODE)
         return self._node(rows, columns, output)
 
     # -- forms in which several ways of writing the same are one --------------------------------
@@ -384,7 +394,13 @@ class _OperatorPass:
                 if output is None:
                     return None
                 (child,) = self._children
-                return child.rows, tuple(self._expressions.terms(fields[0])), output
+                self._by_column = True
+                columns = self._expressions.columns(
+                    fields[0], lambda: self._plan.salt(self._operator), child.rows.dealt
+                )
+                return child.rows, tuple(columns), output
+            case name if name == _ATTACH_SEQUENCE:
+                return self._numbered_rows(fields[0])
             case name if name == _FILTER:
                 (child,) = self._children
                 conditions = self._conditions(fields[0])
@@ -435,6 +451,17 @@ class _OperatorPass:
         rows = grouped(child.rows, by, digests(results))
         return rows, tuple(map(of_group, results)), output
 
+    def _numbered_rows(
+        self, number: Value
+    ) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
+        output = _ids([number])
+        if output is None:
+            return None
+        (child,) = self._children
+        self._by_column = True
+        numbers = replace(term("number", child.rows.dealt), undetermined=self._partitioned())
+        return child.rows, (numbers, *child.columns), (*output, *child.output)
+
     def _distinct(self) -> tuple[Rows, tuple[Term, ...], tuple[int, ...]] | None:
         (child,) = self._children
         if not child.columns:
@@ -473,7 +500,9 @@ class _OperatorPass:
         return tuple(columns)
 
     def _is_exact(self) -> bool:
-        """Whether each value is the same however and how often the operator is run."""
+        """Whether each row is the same however and how often the operator is run."""
+        if self._by_column:
+            return True
         return not self._expressions.doubts and not self._expressions.partitioned
 
     # -- the form of all others -----------------------------------------------------------------
@@ -565,8 +594,16 @@ class _OperatorPass:
         )
         return (*of_operator, *self._expressions.partitioned)
 
+    def _inherited(self, where: Validity) -> tuple[Reason, ...]:
+        """Why values that its rows depend on are not determined by its inputs' rows."""
+        return tuple(each for each in self._expressions.inherited if each.where is where)
+
+    def _use_all_columns(self) -> None:
+        for child in self._children:
+            self._expressions.inherited += undetermined(child.columns)
+
     def _sees_partitions(self) -> bool:
-        if self._doubts:
+        if self._doubts or self._expressions.doubts:
             return True
         # A limit over rows in order is of the first ones.
         ordered = self._rule.keeps_order and any(child.ordered for child in self._children)
@@ -581,7 +618,8 @@ class _OperatorPass:
         is_sorted = self._name == _SORT and self._operator["f"][1] is True
         keeps_order = self._rule.keeps_order and bool(children) and children[0].ordered
         inputs = (*children, *subqueries)
-        partitioned = self._partitioned()
+        sees_tasks = self._partitioned()
+        partitioned = () if self._by_column else (*sees_tasks, *self._inherited(Validity.SESSION))
         ambiguities = (*partitioned, *expressions.ties)
         return CanonicalNode(
             operator=short(self._name),
@@ -595,8 +633,8 @@ class _OperatorPass:
             ordered=is_sorted or keeps_order,
             reach=max([expressions.reach, *(child.reach for child in children)]),
             partitioned=ambiguities,
-            layout_sensitive=bool(partitioned) or any(node.layout_sensitive for node in inputs),
-            ambiguous=bool(ambiguities) or any(node.ambiguous for node in inputs),
+            layout_sensitive=bool(sees_tasks) or any(node.layout_sensitive for node in inputs),
+            ambiguous_rows=bool(ambiguities) or any(node.ambiguous_rows for node in inputs),
             layout=self._layout,
             scan_sensitive=self._is_scan_sensitive(),
             observes=self._observes(),
@@ -628,7 +666,7 @@ def _standing_for(
         ordered=node.ordered,
         reach=node.reach,
         layout_sensitive=node.layout_sensitive,
-        ambiguous=node.ambiguous,
+        ambiguous_rows=node.ambiguous_rows,
         layout=node.layout,
         scan_sensitive=node.scan_sensitive,
         observes=node.observes,

@@ -64,6 +64,10 @@ OPERATOR_RULES: dict[str, OperatorRule] = {
     for name, rule in {
         "Aggregate": OperatorRule(OutputKind.NAMED_EXPRESSIONS, named=1, ignored=frozenset({3})),
         "ArrowEvalPython": _FUNCTIONS,
+        # As pandas-on-Spark has its rows numbered.
+        "AttachDistributedSequence": OperatorRule(
+            OutputKind.DESCRIBED, defines=frozenset({0}), keeps_order=True, layout_sensitive=True
+        ),
         "BatchEvalPython": _FUNCTIONS,
         "Deduplicate": OperatorRule(layout_sensitive=True),
         "Distinct": OperatorRule(),

@@ -24,7 +24,15 @@ from holdfast.plan.determinism import (
 from holdfast.plan.document import CATALYST, EXPRESSIONS, Value
 from holdfast.plan.observed import EVERYTHING, Observed, of_class, of_expression, of_type
 from holdfast.plan.reasons import Reason, Why
-from holdfast.plan.terms import Canonical, Term, chained, digests, embedded, term
+from holdfast.plan.terms import (
+    Canonical,
+    Term,
+    chained,
+    digests,
+    embedded,
+    term,
+    undetermined,
+)
 from holdfast.plan.traits import OBSERVES_SCAN
 from holdfast.plan.value_digest import Undigestible
 
@@ -51,6 +59,9 @@ _MIRRORED = {
 # SQL's functions without a seed are given one that isn't shown.
 _HIDES_SEED = True
 _SEEDED = frozenset(EXPRESSIONS + name for name in ("Rand", "Randn", "RandStr", "Uniform"))
+_OF_TASKS = frozenset(
+    EXPRESSIONS + name for name in ("MonotonicallyIncreasingID", "SparkPartitionID")
+)
 _READS_THE_MOMENT = re.compile(
     r"(Current(?!Row\$).*|Now|LocalTimestamp.*|SessionUser|UnixTimestampNow)"
 )
@@ -159,6 +170,7 @@ class ExpressionCanonicalizer:
         scan_sensitive: a value depends on which parts of it are used.
         observes: what of the process around it a value may depend on.
         ties: why a value depends on the order of rows with equal sort keys, if one does.
+        inherited: why a value that is used is not determined by its rows, if one isn't.
     """
 
     def __init__(
@@ -188,6 +200,7 @@ class ExpressionCanonicalizer:
         self.scan_sensitive = False
         self.observes: frozenset[Observed] = frozenset()
         self.ties: list[Reason] = []
+        self.inherited: list[Reason] = []
 
     def canonical(self, value: Value) -> Canonical:
         """The canonical form of one argument."""
@@ -196,6 +209,31 @@ class ExpressionCanonicalizer:
     def terms(self, values: Iterable[Value]) -> list[Term]:
         """The terms of expressions; what is none becomes a term with a doubt."""
         return [self._as_term(self.canonical(value)) for value in values]
+
+    def columns(self, values: Sequence[Value], salt: Callable[[], str], dealt: str) -> list[Term]:
+        """The terms of expressions, each with why its value isn't determined by the rows.
+
+        Args:
+            values: the expressions.
+            salt: tells the operator from every other.
+            dealt: says how the rows are distributed to tasks.
+        """
+        found = []
+        for place, value in enumerate(values):
+            doubts, partitioned = len(self.doubts), len(self.partitioned)
+            inherited = len(self.inherited)
+            (column,) = self.terms([value])
+            if len(self.doubts) > doubts:
+                column = term("of this operator", salt(), place, column)
+            if len(self.partitioned) > partitioned:
+                column = term("of tasks", dealt, column)
+            reasons = (
+                *self.inherited[inherited:],
+                *self.doubts[doubts:],
+                *self.partitioned[partitioned:],
+            )
+            found.append(replace(column, undetermined=tuple(dict.fromkeys(reasons))))
+        return found
 
     def _as_term(self, value: Canonical) -> Term:
         return value if isinstance(value, Term) else term("value", value)
@@ -224,6 +262,7 @@ class ExpressionCanonicalizer:
         self._attributes_seen += 1
         found = self._scope.term(attribute) or self._outer_attribute(attribute)
         self._throwing_seen += found.throws
+        self.inherited += found.undetermined
         return found
 
     def _outer_attribute(self, attribute: int) -> Term:
@@ -279,6 +318,7 @@ class ExpressionCanonicalizer:
     def _nested(self, operators: list[Any]) -> Canonical:
         node = self._subquery(operators, (self._scope, *self._outer))
         self.subqueries.append(node)
+        self.inherited += undetermined(node.columns)
         self.reach = max(self.reach, node.reach - 1)
         return ("plan", node.rows.digest, digests(node.columns))
 
@@ -330,7 +370,7 @@ class ExpressionCanonicalizer:
 
     def _note_volatile(self, name: str, fields: list[Value]) -> None:
         # A seed that the query says fixes the values, as far as the layout does.
-        if name in _SEEDED and fields[-1] is not _HIDES_SEED:
+        if name in _OF_TASKS or (name in _SEEDED and fields[-1] is not _HIDES_SEED):
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
         elif name in OBSERVES_SCAN and self._runs_in_scan():
             # Files are listed by name; where they are split depends on how tasks read them.
@@ -394,6 +434,7 @@ class ExpressionCanonicalizer:
         if isinstance(reference, dict) and "a" in reference:
             found = self._outer_attribute(reference["a"])
             self._throwing_seen += found.throws
+            self.inherited += found.undetermined
             return found
         return self._doubt(
             Why.UNREADABLE.of("an outer reference to something other than an attribute")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.plan.hashing import hash_parts
+from holdfast.plan.reasons import Reason
 
 Canonical = Any
 """A `Term`, or nested tuples of strings, integers, booleans, None and embedded terms."""
@@ -22,12 +23,15 @@ class Term:
         operands: those operands, each once.
         throws: there may be rows that it has no value for, but an error. Whether that comes then
             depends on what is evaluated before, and decides.
+        undetermined: why the rows don't determine its value, if they don't: then no other node, or
+            no rows distributed in another way, have a term with this digest.
     """
 
     digest: str
     chain: str | None = None
     operands: tuple[Term, ...] = ()
     throws: bool = False
+    undetermined: tuple[Reason, ...] = ()
 
     def operands_of(self, chain: str) -> tuple[Term, ...]:
         """What `chain` connects in this term: the term itself where it is something else."""
@@ -37,15 +41,17 @@ class Term:
 def term(*parts: Canonical) -> Term:
     """The term with these parts: what it is called, and its canonical arguments.
 
-    It throws where one of these does.
+    It throws where one of these does, and is undetermined for what they are.
 
     >>> term("Add", term("column", 0), 1) == term("Add", term("column", 0), 1)
     True
     >>> term("Not", term("column", 0)) == term("Not", term("column", 0).digest)
     False
     """
-    throws = any(isinstance(each, Term) and each.throws for each in parts)
-    return Term(hash_parts(*map(embedded, parts)), throws=throws)
+    terms = [each for each in parts if isinstance(each, Term)]
+    throws = any(each.throws for each in terms)
+    digest = hash_parts(*map(embedded, parts))
+    return Term(digest, throws=throws, undetermined=undetermined(terms))
 
 
 def chained(chain: str, operands: Iterable[Term]) -> Term:
@@ -62,7 +68,7 @@ def chained(chain: str, operands: Iterable[Term]) -> Term:
     if len(flat) == 1:
         return flat[0]
     throws = any(each.throws for each in flat)
-    return Term(hash_parts(chain, digests(flat)), chain, flat, throws)
+    return Term(hash_parts(chain, digests(flat)), chain, flat, throws, undetermined(flat))
 
 
 def in_one_order(terms: Sequence[Term]) -> tuple[Term, ...]:
@@ -76,6 +82,11 @@ def in_one_order(terms: Sequence[Term]) -> tuple[Term, ...]:
 def embedded(value: Canonical) -> Canonical:
     """A canonical value as a part of another one: no literal looks like a term."""
     return ("term", value.digest) if isinstance(value, Term) else value
+
+
+def undetermined(terms: Iterable[Term]) -> tuple[Reason, ...]:
+    """Why the values of some terms are not determined by their rows, each reason once."""
+    return tuple(dict.fromkeys(reason for each in terms for reason in each.undetermined))
 
 
 def digests(terms: Iterable[Term]) -> tuple[str, ...]:

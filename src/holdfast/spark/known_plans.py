@@ -86,4 +86,4 @@ class _Runs:
 def _is_steady(query: Query) -> bool:
     """Whether nothing in a plan means something else each time that Spark plans it."""
     nodes = list(query.root.walk())
-    return not any(node.doubts or node.operator == "CollectMetrics" for node in nodes)
+    return not any(node.own_doubts() or node.operator == "CollectMetrics" for node in nodes)
