@@ -274,7 +274,10 @@ def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None
     assert bo.read() is None and bo.book.find([DATASET]) == {}
     claim = bo.book.claim(DATASET, DIGEST, alone=False)
     assert isinstance(claim, Claim)
-    bo.book.abandon(claim)
+    own = bo.book.commit(claim, bo.write((1,), DATASET), wanted=True, facts=FACTS)
+    assert own.reasons == (Why.KEPT_ALREADY.of(),)
+    bo.book.release([own])
+    bo.book.invalidate(DIGEST)
     bo.unreadable.clear()
     assert bo.read() == [1, 1, 1, 2, 2, 2]
 
@@ -481,6 +484,18 @@ def test_what_is_made_of_a_catalog_s_table_is_its_user_s_and_says_so(start: Star
     (kept,) = ana.book.find().values()
     assert kept.reasons == result.reasons
     assert start("bob", Audience.ALL).read() is None and start("ana", Audience.ALL).read()
+
+
+def test_what_cannot_be_opened_to_others_is_its_user_s_and_says_so(start: Start) -> None:
+    ana = start("ana", Audience.ALL)
+    claim = ana.book.claim(DATASET, DIGEST, alone=False)
+    assert isinstance(claim, Claim)
+    kept = ana.write((1,), DATASET)
+    for location in kept.locations:
+        Path(location).with_name("a link").symlink_to("/nowhere")
+    result = ana.book.commit(claim, kept, wanted=True, facts=FACTS)
+    assert [each.kind for each in result.reasons] == [Why.UNOPENED.name]
+    ana.book.release([result])
 
 
 def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> None:

@@ -27,6 +27,7 @@ from holdfast.api.table import Table
 from holdfast.api.table_session import plain_session
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import KeptPartitionLostError
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
 # What is lost while a job runs has to be lost before the last task opens its file.
@@ -740,13 +741,14 @@ def test_an_error_in_what_is_not_asked_for_fails_no_job(
     assert narrow(hot).collect() == narrow(spark.sql(query)).collect()
     assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
     assert "DIVIDE_BY_ZERO" in (result_of(env).vertices[0].reason or "")
+    assert [each.kind for each in result_of(env).vertices[0].reasons] == [Why.FAILED.name]
     (warning,) = warnings()
     assert "DIVIDE_BY_ZERO" in warning
     assert staged(env) == []
     # What has just failed isn't computed in vain by the next job, too.
     assert narrow(hot).collect() == narrow(spark.sql(query)).collect()
     assert outcomes(env) == [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
-    assert "a recent attempt" in (result_of(env).vertices[0].reason or "")
+    assert result_of(env).vertices[0].reasons == (Why.FAILED_BEFORE.of(),)
     assert warnings() == []
 
 

@@ -20,6 +20,7 @@ from holdfast.api.table import Table
 from holdfast.api.table_session import plain_session
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
 from holdfast.errors import UnsupportedTypeError
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_outcome import VertexOutcome
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
@@ -597,7 +598,7 @@ def test_what_no_cache_can_hold_is_computed(env: Environment, settings: Any) -> 
             assert hot.selectExpr("ST_Srid(v)").collect() == expected
             assert env.sql(query).selectExpr("ST_Srid(v)").collect() == expected
         (listed,) = env.list_cached()
-        assert "computed" in (listed.not_kept_by_holdfast or "")
+        assert listed.reasons == (Why.UNKEEPABLE.of(),)
 
 
 def test_few_values_are_kept_in_dictionaries(env: Environment) -> None:

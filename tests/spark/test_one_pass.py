@@ -22,6 +22,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment, VertexOutcome
 from holdfast.api.table import Table
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY
+from holdfast.plan.reasons import Why
 from holdfast.spark.failures import is_cancelled
 from holdfast.spark.one_pass import OnePass
 from holdfast.spark.program_environment import program_environment
@@ -244,6 +245,11 @@ def test_of_cached_tables_in_each_other_the_outer_one_flows(
     assert outcomes(env) == [READ, RUN]
 
 
+def why_not_kept(env: Environment) -> list[str]:
+    assert env.last_job_result is not None
+    return [each.kind for each in env.last_job_result.vertices[0].reasons]
+
+
 def test_what_spark_does_not_need_is_not_kept_and_the_next_job_keeps_it_first(
     env: Environment, passes: list[OnePass], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -254,7 +260,7 @@ def test_what_spark_does_not_need_is_not_kept_and_the_next_job_keeps_it_first(
     with_nothing = nothing.join(kept, "id")
     assert with_nothing.collect() == []
     if outcomes(env) == [NOT_KEPT, RUN]:
-        assert "did not take all of its rows" in caplog.text
+        assert why_not_kept(env) == [Why.NOT_ALL_ROWS.name]
         assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
         assert staged(env) == []
         assert with_nothing.collect() == []
@@ -308,6 +314,7 @@ def test_rows_flow_on_where_they_cannot_be_written(
     kept = numbers(env).withColumn("k", F.col("id") % 3).cache()
     assert sorted(texts(kept)) == sorted(texts(plain(env, kept)))
     assert outcomes(env) == [NOT_KEPT, RUN]
+    assert why_not_kept(env) == [Why.NOT_WRITTEN.name]
     assert staged(env) == []
     monkeypatch.undo()
     assert kept.count() == 300
@@ -388,6 +395,23 @@ def test_what_was_read_from_files_that_change_meanwhile_is_not_kept(
     assert outcomes(env) == [NOT_KEPT, RUN]
     assert len(passes) == 1
     assert staged(env) == []
+
+
+def test_a_setting_of_files_that_changes_is_said(
+    env: Environment, passes: list[OnePass], slow: Any, while_it_runs: Any
+) -> None:
+    of_files: Any = env.spark.sparkContext
+    of_files = of_files._jsc.hadoopConfiguration()
+    kept = numbers(env).withColumn("id", F.udf(slow, "long")("id")).cache()
+    try:
+        rows = while_it_runs(
+            lambda: texts(kept), lambda: of_files.set("parquet.of.tests", "another")
+        )
+    finally:
+        of_files.unset("parquet.of.tests")
+    assert len(rows) == 300 and staged(env) == []
+    assert outcomes(env) == [NOT_KEPT, RUN]
+    assert why_not_kept(env) == [Why.SETTING_CHANGED.name]
 
 
 def test_a_cancelled_job_leaves_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,15 @@ CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
     "operator": (observed, Why.UNKNOWN_OPERATOR.of("CollectMetrics")),
     "function": (looking_around, Why.PYTHON.of("")),
     "database": (of_database, Why.UNVERSIONED.of("JDBCRelation")),
+    "expression": (
+        lambda env: numbers(env).freqItems(["k"]),
+        Why.UNKNOWN_EXPRESSION.of("CollectFrequentItems"),
+    ),
+    "script": (
+        lambda env: env.sql("SELECT TRANSFORM(id) USING 'cat' AS (x) FROM range(3)"),
+        Why.UNREADABLE.of("a reference to an attribute that no input has"),
+    ),
+    "command": (lambda env: env.sql("SHOW CATALOGS"), Why.OPAQUE.of("GenericInternalRow")),
     "sample": (sampled, Why.UNSEEDED.of("Sample")),
     "rdd": (of_rdd, Why.RDD.of()),
     "first": (
@@ -153,6 +163,21 @@ def test_what_any_program_finds_has_no_reason(
     assert "program reads it" not in said and "table reads it" not in said
     (listed,) = env.list_cached()
     assert listed.reasons == ()
+
+
+def test_a_table_that_spark_has_cached_says_so_everywhere(
+    env: Environment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env.spark.sql("CREATE TABLE held (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    try:
+        env.spark.sql("INSERT INTO held VALUES (1, 1)")
+        env.spark.sql("CACHE TABLE held")
+        hot = env.table("held").where("id > 0").cache()
+        hot.count()
+        reason = Why.LISTED_LATER.of("a catalog's table that Spark has cached")
+        assert_everywhere(env, tmp_path, hot, reason, capsys)
+    finally:
+        env.spark.sql("DROP TABLE held")
 
 
 # -- what is not kept ------------------------------------------------------------------------------
@@ -249,6 +274,64 @@ def test_what_cannot_be_put_where_it_stays_is_said_to_end_with_the_program(
     (reason,) = listed.reasons
     assert reason.kind == Why.NOT_PUT.name
     assert_everywhere(env, tmp_path, hot, reason, capsys)
+
+
+# -- each of them ----------------------------------------------------------------------------------
+
+CATALOG = "catalog/test_shared_results.py"
+SEALED = "catalog/test_sealed_results.py"
+PRODUCED_BY = {
+    Why.OF_SPARK: "test_what_parquet_cannot_hold_says_so_everywhere",
+    Why.NO_ROOM: "test_what_there_is_no_room_for_says_so_everywhere",
+    Why.SOURCE_CHANGED: "test_a_source_that_changes_says_so_everywhere",
+    Why.NO_CATALOG: "test_without_a_catalog_a_lifetime_is_said_to_end_with_the_program",
+    Why.CATALOG_FAILED: "test_a_catalog_that_cannot_be_used_is_said_to_keep_results_with_their_pro"
+    "gram",
+    Why.OWN_ANSWER: "test_an_answer_that_is_not_to_be_shared_says_so_everywhere",
+    Why.NOT_PUT: "test_what_cannot_be_put_where_it_stays_is_said_to_end_with_the_program",
+    Why.UNKEEPABLE: "spark/test_kept_types.py::test_what_no_cache_can_hold_is_computed",
+    Why.DISTRUSTED: "spark/test_unreadable_results.py"
+    "::test_the_query_is_answered_as_it_was_written_and_the_result_goes",
+    Why.OUTDATED: "spark/test_source_versions.py"
+    "::test_a_catalog_s_table_over_a_file_that_changed_without_a_refresh",
+    Why.LISTED_LATER: "test_a_table_that_spark_has_cached_says_so_everywhere",
+    Why.FAILED: "spark/test_failures.py::test_an_error_in_what_is_not_asked_for_fails_no_job",
+    Why.FAILED_BEFORE: "spark/test_failures.py"
+    "::test_an_error_in_what_is_not_asked_for_fails_no_job",
+    Why.SETTING_CHANGED: "spark/test_one_pass.py::test_a_setting_of_files_that_changes_is_said",
+    Why.NOT_ALL_ROWS: "spark/test_one_pass.py"
+    "::test_what_spark_does_not_need_is_not_kept_and_the_next_job_keeps_it_first",
+    Why.NOT_WRITTEN: "spark/test_one_pass.py::test_rows_flow_on_where_they_cannot_be_written",
+    Why.KEPT_ALREADY: f"{CATALOG}::test_who_may_not_read_a_source_does_not_get_the_result",
+    Why.OVERTAKEN: f"{CATALOG}::test_a_producer_that_comes_back_is_fenced_and_leaves_no_garbage",
+    Why.UNCHECKABLE: f"{CATALOG}::test_what_is_made_of_a_catalog_s_table_is_its_user_s_and_says_so",
+    Why.UNOPENED: f"{CATALOG}::test_what_cannot_be_opened_to_others_is_its_user_s_and_says_so",
+    Why.OWN_CLASSES: f"{SEALED}"
+    "::test_those_whose_records_bring_classes_along_are_for_their_program",
+    Why.OWN_SEAL: f"{SEALED}::test_whoever_has_another_key_neither_reads_nor_offers_any",
+}
+"""The tests that produce reasons, beside those of `CASES`."""
+
+UNPRODUCED = {
+    Why.UNKNOWN_AGGREGATE: "Spark has none that is not known, but those of a catalog's functions",
+    Why.INCOMPARABLE_ROWS: "Spark lays out rows of all its types",
+    Why.OBJECT: "a function of the JVM that can't be serialized runs in no task",
+    Why.BUSY: "somebody would have to wait for minutes",
+    Why.NOT_ONCE: "a stage would have to run again, for an executor that was lost",
+}
+"""Why no test leads to the others."""
+
+
+def test_each_reason_is_produced_by_a_test() -> None:
+    of_queries = {Why[reason.kind] for _, reason in CASES.values()}
+    assert not of_queries & PRODUCED_BY.keys()
+    assert {*Why} - of_queries - PRODUCED_BY.keys() == UNPRODUCED.keys()
+    here = Path(__file__)
+    for why, test in PRODUCED_BY.items():
+        file, _, name = test.rpartition("::")
+        text = (here.parents[1] / file if file else here).read_text()
+        (body,) = re.findall(rf"^def {name}\(.*?(?=^[\w@#]|\Z)", text, re.DOTALL | re.MULTILINE)
+        assert re.search(rf"\bWhy\.{why.name}\b", body), test
 
 
 # -- what no query of these tests leads to ---------------------------------------------------------

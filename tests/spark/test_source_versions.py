@@ -17,6 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from holdfast import Environment
 from holdfast.api.table_session import plain_session
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.java_classes import object_of
 from holdfast.spark.source_versions import SourceVersions, file_versions
@@ -200,6 +201,7 @@ def test_a_catalog_s_table_over_a_file_that_changed_without_a_refresh(
             assert str(source) in record.getMessage()
             assert "REFRESH TABLE" in record.getMessage()
     (listed,) = env.list_cached()
+    assert [each.kind for each in listed.reasons] == [Why.OUTDATED.name]
     assert "REFRESH TABLE" in (listed.not_kept_by_holdfast or "")
     env.spark.sql(f"REFRESH TABLE {csv_table}")
     caplog.clear()

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from holdfast.api.table import Table
+from holdfast.plan.reasons import Why
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from tests.spark.conftest import Probe
 
@@ -59,6 +60,8 @@ def test_the_query_is_answered_as_it_was_written_and_the_result_goes(probe: Prob
     # What could not be read is not kept again in this program.
     probe.table(QUERY).cache().collect()
     assert probe.outcomes() == [VertexOutcome.RUN]
+    (listed,) = probe.env.list_cached()
+    assert listed.reasons == (Why.DISTRUSTED.of(),)
 
 
 def test_what_fails_without_kept_results_as_well_is_not_their_fault(probe: Probe) -> None:
