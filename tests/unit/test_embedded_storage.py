@@ -76,7 +76,7 @@ def test_a_published_dataset_is_whole_and_explains_itself(storage: EmbeddedStora
     assert kept.bytes == sum(path.stat().st_size for path in kept.directory.glob("*.parquet"))
     on_disk = (kept.directory / MANIFEST_NAME).read_text()
     assert Manifest.model_validate_json(on_disk) == kept.manifest
-    assert json.loads(on_disk)["version"] == 5
+    assert json.loads(on_disk)["version"] == 6
     assert json.loads(on_disk)["dataset"]["columns"][0]["name"] == "a b"
 
 

@@ -414,6 +414,7 @@ public final class KnownContent implements Function {
         final Set hosts = new HashSet();
         /** Ids that say nothing but which of several things it is. */
         final Map ids = new HashMap();
+        final Map values = new HashMap();
         /** The names of the models in it. */
         final List names = new ArrayList();
 
@@ -447,7 +448,9 @@ public final class KnownContent implements Function {
 
         protected Object replaceObject(Object value) throws IOException {
             if (value instanceof String) {
-                return withoutNames((String) value);
+                return once(withoutNames((String) value));
+            } else if (value instanceof Number) {
+                return once(value);
             } else if (value instanceof SerializedLambda) {
                 host((SerializedLambda) value);
             } else if (value instanceof TreeNode) {
@@ -477,6 +480,14 @@ public final class KnownContent implements Function {
                 return ofModel(value);
             }
             return value;
+        }
+
+        /** Equal values are one: whether they are one object is written, too, and differs. */
+        Object once(Object value) {
+            if (!values.containsKey(value)) {
+                values.put(value, value);
+            }
+            return values.get(value);
         }
 
         /** Whether its functions are those of Spark's models. */
