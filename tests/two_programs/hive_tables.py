@@ -109,6 +109,7 @@ def _queries(programs: Programs) -> None:
     more = {
         "by a subquery": "SELECT k FROM t WHERE p = (SELECT max(p) - 1 FROM t)",
         "by a function": "SELECT k FROM t WHERE p + 1 = 2 AND k > 0",
+        "in other letters": "SELECT K FROM t WHERE P = 1 AND K > 0",
         "by either": "SELECT k FROM t WHERE p = 1 OR k = 30",
         "twice": "WITH c AS (SELECT * FROM t) SELECT a.k FROM c a, c b WHERE a.p = 1 AND b.p > 1",
     }

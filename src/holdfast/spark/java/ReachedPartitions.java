@@ -44,6 +44,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
@@ -637,12 +638,15 @@ public final class ReachedPartitions implements BiFunction {
                         all.add(one);
                     }
                 }
+                Seq kept = CollectionConverters.asScala(all).toSeq();
+                // A column may be written in other letters than it has in the catalog.
+                kept = DataSourceStrategy$.MODULE$.normalizeExprs(kept, output());
                 partitions =
                         (Seq)
                                 ExternalCatalogUtils.prunePartitionsByFilter(
                                         tableMeta(),
                                         partitions,
-                                        CollectionConverters.asScala(all).toSeq(),
+                                        kept,
                                         session.sessionState().conf().sessionLocalTimeZone());
             }
             return new HiveTableRelation(
