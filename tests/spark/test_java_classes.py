@@ -99,6 +99,7 @@ def test_each_source_is_compiled(spark: SparkSession) -> None:
         "FreshPlans": new_object(spark, "FreshPlans", "a", PlanReader.of(spark).salt_tag, None),
         "CacheEntries": cache_entries(spark),
         "ReachedPartitions": reached_partitions(spark),
+        "HiveFiles": new_object(spark, "HiveFiles", None, None, "a"),
         "KeptFormat": new_object(spark, "KeptFormat", True),
         "KeptColumns": new_object(spark, "KeptColumns"),
         "CollectedObjects": new_object(spark, "CollectedObjects"),

@@ -46,8 +46,9 @@ class Programs:
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self._spark = spark
-        self._home = home
+        self.home = home
         self.outcomes: list[VertexOutcome] = []
+        self.why: list[str] = []
 
     def session(self) -> SparkSession:
         session = self._spark.newSession()
@@ -57,14 +58,14 @@ class Programs:
     def sql(self, *texts: str) -> None:
         session = self.session()
         for text in texts:
-            session.sql(text.replace("{path}", str(self._home)))
+            session.sql(text.replace("{path}", str(self.home)))
 
     def elsewhere(self, name: str, key: int) -> None:
         """A directory that no table has, with one row."""
         self.sql(f"INSERT OVERWRITE DIRECTORY '{{path}}/{name}' USING parquet SELECT {key} AS k")
 
     def program(self) -> Environment:
-        keys = {"directory": str(self._home / "kept"), "lifetime": "1 h"}
+        keys = {"directory": str(self.home / "kept"), "lifetime": "1 h"}
         config = {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
         return Environment(self.session(), config=config)
 
@@ -74,6 +75,7 @@ class Programs:
             rows = sorted(map(str, env.sql(query).cache().collect()))
             assert env.last_job_result is not None
             self.outcomes = [each.outcome for each in env.last_job_result.vertices]
+            self.why = [*map(str, env.list_cached()[-1].matches_only_itself)]
         assert rows == self.plain(query)
         return rows
 

@@ -64,6 +64,9 @@ def write_inputs(spark: SparkSession, home: Path) -> None:
         "INSERT INTO hive_parts PARTITION (p = 2) SELECT id, id % 7 FROM range(500)",
         "CREATE TABLE hive_text (id BIGINT, v INT) STORED AS TEXTFILE",
         "INSERT INTO hive_text SELECT id, id % 7 FROM range(1000)",
+        "CREATE TABLE text_parts (id BIGINT, v INT) PARTITIONED BY (p INT) STORED AS TEXTFILE",
+        "INSERT INTO text_parts PARTITION (p = 1) SELECT id, id % 7 FROM range(1000)",
+        "INSERT INTO text_parts PARTITION (p = 2) SELECT id, id % 7 FROM range(500)",
         "CREATE TABLE buckets (id BIGINT, v INT) USING parquet CLUSTERED BY (v) INTO 4 BUCKETS",
         "INSERT INTO buckets SELECT id, id % 7 FROM range(1000)",
         "CREATE TABLE lines (id BIGINT, v INT) USING csv",
@@ -205,6 +208,12 @@ CASES: dict[str, dict[str, Make]] = {
         ),
         "a partitioned table of Hive's": sql("SELECT v, count(*) AS n FROM hive_parts GROUP BY v"),
         "a table of Hive's, of text": sql("SELECT v, count(*) AS n FROM hive_text GROUP BY v"),
+        "a partitioned table of Hive's, of text": sql(
+            "SELECT v, count(*) AS n FROM text_parts GROUP BY v"
+        ),
+        "one partition of a table of Hive's, of text": sql(
+            "SELECT v, count(*) AS n FROM text_parts WHERE p = 1 GROUP BY v"
+        ),
     },
     "Rows that the program makes": {
         "`VALUES`": sql("SELECT i, count(*) FROM VALUES (1, 'a'), (2, 'b') AS t(i, n) GROUP BY i"),

@@ -75,6 +75,8 @@ class OperatorDocument(TypedDict):
         rows: the digest of the rows of a table that a program has made from its values; None
             where they can't be compared by value. After a blank follows, in base64, the Python
             function that Spark has them run through, if it has.
+        table: how a table is read by SerDes, see `holdfast.plan.hive_tables`, if it was listed.
+        files: these files, and their directories: each its path, length, modification time, tag.
     """
 
     i: int
@@ -87,6 +89,8 @@ class OperatorDocument(TypedDict):
     out: NotRequired[list[int]]
     inputs: NotRequired[list[dict[str, Any]]]
     rows: NotRequired[str | None]
+    table: NotRequired[dict[str, Any]]
+    files: NotRequired[list[list[Any]]]
 
 
 class FlatDocument(OperatorDocument):

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.plan.document import EXECUTION, EXPRESSIONS, OperatorDocument, Value
 from holdfast.plan.expressions import freeze_json, short
 from holdfast.plan.file_version import FileVersion
+from holdfast.plan.hive_tables import doubts_of, is_known, observed_by, splits_of
 from holdfast.plan.observed import EVERYTHING, Observed, of_reader, of_schema
 from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.terms import Canonical
@@ -35,6 +36,8 @@ _READ_ALIKE = frozenset(
 _PARQUET = EXECUTION + "datasources.parquet.ParquetFileFormat"
 # So does CSV, but for records that don't fit the columns that are read.
 _CSV = EXECUTION + "datasources.csv.CSVFileFormat"
+
+_UNLISTED = "a catalog's table that Spark has cached, or whose partitions can't be listed"
 
 # The part of a file that a task reads depends on how files are split.
 _OF_SPLIT = frozenset({"file_block_start", "file_block_length"})
@@ -104,8 +107,7 @@ def canonical_source(
         case "LogicalRDD":
             return _rdd(operator, context)
         case "HiveTableRelation":
-            doubt = Why.LISTED_LATER.of("a Hive table that Spark reads by a SerDe")
-            return CanonicalSource((), (doubt,), scan_sensitive=True)
+            return _hive_table(operator, context)
     return CanonicalSource((), (Why.UNREADABLE.of(f"the source {short(operator['c'])}"),))
 
 
@@ -139,12 +141,10 @@ def _relation(
     if "files" not in listing:
         name = listing.get("opaque") or listing.get("c") or "file index"
         now = listing.get("now")
-        lists = f"a {short(name)}"
-        if now is not None:
-            lists = "a catalog's table that Spark has cached, or whose partitions can't be listed"
+        lists = f"a {short(name)}" if now is None else _UNLISTED
         doubt = Why.LISTED_LATER.of(lists)
         return CanonicalSource((*how, now), (doubt,), scan_sensitive=scan_sensitive)
-    files = listed_files(listing, context)
+    files = listed_files(listing["files"], context)
     content = (
         *how,
         tuple(map(tuple, files)),
@@ -158,6 +158,24 @@ def _relation(
         scan_sensitive=scan_sensitive,
         of_catalog=operator["f"][2] is not None,
         observes=of_reader(reader, repr(how)),
+    )
+
+
+def _hive_table(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
+    """A table that Spark reads by a SerDe."""
+    table = operator.get("table")
+    if table is None:
+        return CanonicalSource((), (Why.LISTED_LATER.of(_UNLISTED),), scan_sensitive=True)
+    files = listed_files(operator["files"], context)
+    schema = freeze_json(operator["s"])
+    return CanonicalSource(
+        ("serde", table["how"], table["code"], schema, tuple(map(tuple, files))),
+        tuple(doubts_of(table)),
+        files=files,
+        partitioned=tuple(splits_of(table)),
+        scan_sensitive=not is_known(table) or table["ignorecorruptfiles"].lower() != "false",
+        of_catalog=True,
+        observes=observed_by(table, schema),
     )
 
 
@@ -242,14 +260,14 @@ def shows_splits(relation: OperatorDocument, operators: Iterable[OperatorDocumen
     return False
 
 
-def listed_files(listing: dict[str, Any], context: SourceContext) -> tuple[FileVersion, ...]:
+def listed_files(listed: Iterable[list[Any]], context: SourceContext) -> tuple[FileVersion, ...]:
     """The versions of files in a listing, in the order of their paths.
 
     Args:
-        listing: the argument of the form `{"index": …, "files": …}`.
+        listed: each file's path, length, modification time and tag.
         context: says how they count.
     """
-    files = (FileVersion(*file) for file in listing["files"])
+    files = (FileVersion(*file) for file in listed)
     return tuple(sorted(file.portable() if context.portable else file for file in files))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.errors import UnsupportedSparkError
+from holdfast.plan.hive_tables import HIVE_FORMATS, HIVE_SERDES
 from holdfast.spark.java_classes import new_object
 from holdfast.spark.per_context import PerContext
 from holdfast.spark.source_versions import file_versions
@@ -51,7 +52,10 @@ def reached_partitions(spark: SparkSession) -> Any:
 def _reached_partitions(spark: SparkSession) -> Any:
     versions = file_versions(spark)
     cached = cached_by_spark(spark)
-    return new_object(spark, "ReachedPartitions", cached, versions, versions.changes())
+    content = new_object(spark, "KnownContent")
+    known = ",".join(sorted(HIVE_FORMATS | HIVE_SERDES))
+    hive = new_object(spark, "HiveFiles", versions.directories(), content, known)
+    return new_object(spark, "ReachedPartitions", cached, versions, versions.changes(), hive)
 
 
 _of_context: PerContext[Any] = PerContext(

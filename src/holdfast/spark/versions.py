@@ -77,6 +77,7 @@ NEEDED_FOR: Mapping[str, str] = {
     "FileVersions": "caching and finding results",
     "WrittenTables": "caching and finding results",
     "ReachedPartitions": "finding results over partitioned tables of a catalog",
+    "HiveFiles": "finding results over tables that Spark reads by a SerDe",
     "CacheEntries": "caching and keeping results",
     "CollectedObjects": "removing results that only to_dataframe(), rdd and the like still read",
     "NodeMeasure": "estimating sizes for recovery",

@@ -12,6 +12,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -32,9 +35,10 @@ import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.storage.StorageLevel;
+import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
 
 /**
  * What Holdfast caches, as entries of Spark's cache: no query matches them, so that they are never
@@ -268,33 +272,43 @@ public final class CacheEntries implements Supplier, Function {
     /** The tables below a plan whose files are listed when a query runs. */
     static Set tables(LogicalPlan plan) {
         Set found = new HashSet();
-        Iterator each = listings(plan).iterator();
+        Iterator each = relations(plan).iterator();
         while (each.hasNext()) {
-            found.add(((CatalogFileIndex) each.next()).table().identifier().unquotedString());
+            Object relation = each.next();
+            CatalogFileIndex files = files(relation);
+            if (files != null) {
+                found.add(files.table().identifier().unquotedString());
+            } else if (relation instanceof HiveTableRelation) {
+                CatalogTable table = ((HiveTableRelation) relation).tableMeta();
+                found.add(table.identifier().unquotedString());
+            }
         }
         return found;
     }
 
     /** What is listed is remembered by each plan: it lists what is there now when it runs next. */
     static void refresh(LogicalPlan plan) {
-        Iterator each = listings(plan).iterator();
+        Iterator each = relations(plan).iterator();
         while (each.hasNext()) {
-            ((CatalogFileIndex) each.next()).refresh();
+            CatalogFileIndex files = files(each.next());
+            if (files != null) {
+                files.refresh();
+            }
         }
     }
 
-    static List listings(LogicalPlan plan) {
-        List relations = ofSubqueries(plan);
-        addRelations(relations, plan);
-        List found = new ArrayList();
-        Iterator each = relations.iterator();
-        while (each.hasNext()) {
-            LogicalRelation relation = (LogicalRelation) each.next();
-            Object files = ((HadoopFsRelation) relation.relation()).location();
-            if (files instanceof CatalogFileIndex) {
-                found.add(files);
-            }
-        }
+    /** What lists a relation's files when a query runs; null where nothing of Spark's does. */
+    static CatalogFileIndex files(Object relation) {
+        Object files =
+                relation instanceof LogicalRelation
+                        ? ((HadoopFsRelation) ((LogicalRelation) relation).relation()).location()
+                        : null;
+        return files instanceof CatalogFileIndex ? (CatalogFileIndex) files : null;
+    }
+
+    static List relations(LogicalPlan plan) {
+        List found = ofSubqueries(plan);
+        addRelations(found, plan);
         return found;
     }
 
@@ -311,56 +325,80 @@ public final class CacheEntries implements Supplier, Function {
         scala.collection.Iterator each = plan.collectLeaves().iterator();
         while (each.hasNext()) {
             Object leaf = each.next();
-            if (leaf instanceof LogicalRelation
-                    && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+            boolean isOfFiles =
+                    leaf instanceof LogicalRelation
+                            && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
+            if (isOfFiles || leaf instanceof HiveTableRelation) {
                 found.add(leaf);
             }
         }
     }
 
     /**
-     * The plan with a condition above its first leaf that no query has, and that always holds; and
-     * with what its subqueries read, in which Spark doesn't look for what it has written.
+     * The plan with a condition above its first leaf that no query has and no row meets; and with
+     * what its subqueries read, in which Spark doesn't look for what it has written. Its tables have
+     * it as well: Spark plans what it caches, and would list their partitions.
      */
     static LogicalPlan marked(LogicalPlan plan, String mark) {
-        List above = new ArrayList();
-        LogicalPlan node = plan;
-        while (!node.children().isEmpty()) {
-            above.add(node);
-            node = (LogicalPlan) node.children().head();
+        Expression text = Literal$.MODULE$.apply(mark);
+        Expression never = new EqualNullSafe(text, Literal$.MODULE$.apply(""));
+        LogicalPlan first = plan;
+        while (!first.children().isEmpty()) {
+            first = (LogicalPlan) first.children().head();
         }
-        Iterator each = ofSubqueries(plan).iterator();
+        Map leaves = new HashMap();
+        List all = new ArrayList();
+        addRelations(all, plan);
+        Iterator each = all.iterator();
         while (each.hasNext()) {
-            LogicalPlan read = ((LogicalRelation) each.next()).newInstance();
+            LogicalPlan leaf = (LogicalPlan) each.next();
+            if (leaf instanceof HiveTableRelation || files(leaf) != null) {
+                leaves.put(leaf, new Filter(never, leaf));
+            }
+        }
+        LogicalPlan node = first;
+        each = ofSubqueries(plan).iterator();
+        while (each.hasNext()) {
+            LogicalPlan read = ((MultiInstanceRelation) each.next()).newInstance();
             node = new Join(node, read, LeftSemi$.MODULE$, Option.empty(), JoinHint.NONE());
         }
-        Expression same = Literal$.MODULE$.apply(mark);
-        return rebuilt(above, new Filter(new EqualNullSafe(same, same), node));
+        leaves.put(first, new Filter(never, node));
+        LogicalPlan made = (LogicalPlan) plan.transformUp(new Replaced(leaves));
+        made.setAnalyzed();
+        return made;
     }
 
     static LogicalPlan unmarked(LogicalPlan plan) {
-        List above = new ArrayList();
-        LogicalPlan node = plan;
-        while (markOf(node) == null) {
-            above.add(node);
-            node = (LogicalPlan) node.children().head();
-        }
-        while (!node.children().isEmpty()) {
-            node = (LogicalPlan) node.children().head();
-        }
-        return rebuilt(above, node);
-    }
-
-    static LogicalPlan rebuilt(List above, LogicalPlan below) {
-        LogicalPlan made = below;
-        for (int index = above.size() - 1; index >= 0; index--) {
-            LogicalPlan node = (LogicalPlan) above.get(index);
-            List children = new ArrayList(CollectionConverters.asJava(node.children()));
-            children.set(0, made);
-            made = (LogicalPlan) node.withNewChildren(CollectionConverters.asScala(children).toSeq());
-        }
+        LogicalPlan made = (LogicalPlan) plan.transformDown(new Replaced(null));
         made.setAnalyzed();
         return made;
+    }
+
+    /** Puts a mark above each of some leaves; or takes out the marks that there are, without any. */
+    static final class Replaced extends AbstractPartialFunction {
+        final Map leaves;
+
+        Replaced(Map leaves) {
+            this.leaves = leaves;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return leaves == null ? markOf((LogicalPlan) node) != null : leaves.containsKey(node);
+        }
+
+        public Object applyOrElse(Object node, Function1 otherwise) {
+            if (!isDefinedAt(node)) {
+                return otherwise.apply(node);
+            }
+            if (leaves != null) {
+                return leaves.get(node);
+            }
+            LogicalPlan leaf = (LogicalPlan) node;
+            while (!leaf.children().isEmpty()) {
+                leaf = (LogicalPlan) leaf.children().head();
+            }
+            return leaf;
+        }
     }
 
     static String keyOf(LogicalPlan plan) {

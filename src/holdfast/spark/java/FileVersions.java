@@ -1,15 +1,24 @@
 package holdfast;
 
 import com.google.common.collect.MapMaker;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.nio.file.attribute.FileTime;
+import java.security.MessageDigest;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FileStatus;
@@ -24,6 +33,11 @@ public final class FileVersions implements Function {
     static final String LOCAL = "file:";
     // No file has this tag, so that what is read through such a listing is never kept.
     static final String NOT_AS_LISTED = "not as listed";
+    /** What the tag of a directory begins with, see `FileVersion`. */
+    static final String LISTS = "lists ";
+
+    static final byte[] NOTHING_THERE = {1};
+    static final Pattern PATTERN = Pattern.compile("[*?\\[\\]{}\\\\]");
 
     final String between;
     // By the very object: another listing of a path may mean another version.
@@ -61,7 +75,7 @@ public final class FileVersions implements Function {
         Map directories = new HashMap();
         Map counts = new HashMap();
         for (int i = 0; i + 3 < fields.length; i += 4) {
-            if (!fields[i].startsWith(LOCAL)) {
+            if (!fields[i].startsWith(LOCAL) && !fields[i + 3].startsWith(LISTS)) {
                 Path parent = new Path(fields[i]).getParent();
                 counts.put(parent, counts.containsKey(parent) ? "several" : "one");
             }
@@ -72,7 +86,9 @@ public final class FileVersions implements Function {
             String tag = fields[i + 3];
             boolean same;
             try {
-                if (fields[i].startsWith(LOCAL)) {
+                if (tag.startsWith(LISTS)) {
+                    same = tag.equals(directory(fields[i], settings)[1]);
+                } else if (fields[i].startsWith(LOCAL)) {
                     // Hadoop's text of a path is no URL: nothing in it is escaped.
                     String now = localTag(fields[i].substring(LOCAL.length()), length, modified);
                     same = !now.equals(NOT_AS_LISTED) && (tag.isEmpty() || tag.equals(now));
@@ -95,6 +111,69 @@ public final class FileVersions implements Function {
             }
         }
         return NOTHING;
+    }
+
+    /**
+     * A directory's path, the tag that says which files are below it, and a list of these.
+     *
+     * What Hadoop's formats of files pass over is left out: names with a dot or a line before them.
+     * Whether they go into directories is a setting: here they do.
+     */
+    static Object[] directory(String path, Configuration settings) throws Exception {
+        if (PATTERN.matcher(path).find()) {
+            // Hadoop's formats read what it matches.
+            throw new IOException(path);
+        }
+        FileSystem system = new Path(path).getFileSystem(settings);
+        Path root = system.makeQualified(new Path(path));
+        List found = new ArrayList();
+        ArrayDeque waiting = new ArrayDeque();
+        waiting.push(root);
+        MessageDigest names = MessageDigest.getInstance("SHA-256");
+        while (!waiting.isEmpty()) {
+            FileStatus[] statuses;
+            try {
+                statuses = system.listStatus((Path) waiting.pop());
+            } catch (FileNotFoundException error) {
+                statuses = new FileStatus[0];
+                names.update(NOTHING_THERE);
+            }
+            for (int i = 0; i < statuses.length; i++) {
+                String name = statuses[i].getPath().getName();
+                if (name.startsWith(".") || name.startsWith("_")) {
+                    continue;
+                } else if (statuses[i].isDirectory()) {
+                    waiting.push(statuses[i].getPath());
+                } else {
+                    found.add(statuses[i]);
+                }
+            }
+        }
+        String[] paths = new String[found.size()];
+        for (int i = 0; i < paths.length; i++) {
+            paths[i] = String.valueOf(((FileStatus) found.get(i)).getPath());
+        }
+        Arrays.sort(paths);
+        for (int i = 0; i < paths.length; i++) {
+            names.update((paths[i] + '\n').getBytes(StandardCharsets.UTF_16LE));
+        }
+        String tag = LISTS + Base64.getEncoder().encodeToString(names.digest());
+        return new Object[] {root.toString(), tag, found};
+    }
+
+    /** `directory` for classes that are compiled by themselves. */
+    public BiFunction directories() {
+        return new Directories();
+    }
+
+    static final class Directories implements BiFunction {
+        public Object apply(Object path, Object settings) {
+            try {
+                return directory((String) path, (Configuration) settings);
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
+            }
+        }
     }
 
     /** `changed` for classes that are compiled by themselves. */

@@ -20,12 +20,14 @@ import java.security.MessageDigest;
 import java.time.zone.ZoneRulesProvider;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -406,7 +408,9 @@ public final class PlanReader implements Function {
             Map outerPlaces = places;
             expressions = new StringBuilder();
             places = new IdentityHashMap();
-            String name = node.getClass().getName();
+            String name = node instanceof HiveTableRelation
+                    ? HiveTableRelation.class.getName()
+                    : node.getClass().getName();
             out.append("{\"i\":").append(nodes.size());
             nodes.add(node);
             out.append(",\"c\":\"").append(name);
@@ -420,6 +424,10 @@ public final class PlanReader implements Function {
                 out.append("\"f\":[],\"o\":[]");
                 output(node);
                 rows(node);
+            } else if (node instanceof HiveTableRelation) {
+                out.append("\"f\":[],\"o\":[]");
+                output(node);
+                table(node);
             } else {
                 arguments(node, true);
                 output(node);
@@ -598,6 +606,32 @@ public final class PlanReader implements Function {
                 if (plans.hasNext()) {
                     out.append(',');
                 }
+            }
+            out.append(']');
+        }
+
+        /** What has been listed of a table that is read by a SerDe, see `HiveFiles`. */
+        void table(LogicalPlan table) {
+            if (!(table instanceof Supplier)) {
+                isListedLater = true;
+                return;
+            }
+            Object[] listed = (Object[]) ((Supplier) table).get();
+            out.append(",\"table\":").append(listed[0]).append(",\"files\":[");
+            java.util.Iterator each = ((List) listed[1]).iterator();
+            while (each.hasNext()) {
+                Object next = each.next();
+                if (next instanceof FileStatus) {
+                    file((FileStatus) next);
+                } else {
+                    String[] directory = (String[]) next;
+                    out.append('[');
+                    quoted(directory[0]);
+                    out.append(",0,0,");
+                    quoted(directory[1]);
+                    out.append(']');
+                }
+                out.append(each.hasNext() ? "," : "");
             }
             out.append(']');
         }

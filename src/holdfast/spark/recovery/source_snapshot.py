@@ -196,7 +196,7 @@ def _content(leaf: OperatorDocument, context: SourceContext) -> str:
 def _files(leaf: OperatorDocument, context: SourceContext) -> tuple[FileVersion, ...]:
     listing = file_listing(leaf)
     assert listing is not None
-    return listed_files(listing, context)
+    return listed_files(listing["files"], context)
 
 
 def _changed(old: SourceListing, new: SourceListing) -> str | None:

@@ -1,0 +1,262 @@
+"""A program that plays what programs find over tables that Spark reads by a SerDe.
+
+`python -m tests.two_programs.hive_tables HOME` prints a line of JSON for each case: what was wrong.
+Hive's catalog is one of a process, and its programs are environments in sessions of this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from holdfast import VertexOutcome
+from tests.short_lived_jvm import local_session
+from tests.spark.test_partitions_between_programs import QUERIES, Programs
+
+CASES: dict[str, Callable[[Programs], None]] = {}
+PARTS = {"all": {1, 2, 3}, "one": {1}, "other": {2, 3}}
+TABLE = "CREATE TABLE t (k INT) PARTITIONED BY (p INT) STORED AS TEXTFILE"
+ROWS = "INSERT INTO t VALUES (10, 1), (20, 2), (30, 3)"
+FORMATS = {
+    "text": "STORED AS TEXTFILE",
+    "sequences": "STORED AS SEQUENCEFILE",
+    "RCFile": "STORED AS RCFILE",
+    "Avro": "STORED AS AVRO",
+    "Parquet": "STORED AS PARQUET",
+    "ORC": "STORED AS ORC",
+    "CSV": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS TEXTFILE",
+}
+# Of each, the partitions whose rows it changes, and whether the whole table is another one.
+CHANGES: dict[str, tuple[set[int], bool, list[str]]] = {
+    "added": (set(), True, ["ALTER TABLE t ADD PARTITION (p = 9) LOCATION '{path}/new'"]),
+    "dropped": ({1}, True, ["ALTER TABLE t DROP PARTITION (p = 1)"]),
+    "renamed": ({1}, True, ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)"]),
+    "located": ({1}, True, ["ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'"]),
+    "overwritten": ({1}, True, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
+    "appended": ({1}, True, ["INSERT INTO t PARTITION (p = 1) VALUES (11)"]),
+    "in one directory": (
+        {1, 2},
+        True,
+        [
+            "ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'",
+            "ALTER TABLE t PARTITION (p = 2) SET LOCATION '{path}/new'",
+        ],
+    ),
+    "swapped": (
+        {1, 2},
+        True,
+        [
+            "ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)",
+            "ALTER TABLE t PARTITION (p = 2) RENAME TO PARTITION (p = 1)",
+            "ALTER TABLE t PARTITION (p = 8) RENAME TO PARTITION (p = 2)",
+        ],
+    ),
+    "taken apart in another way": (
+        {1},
+        True,
+        ["ALTER TABLE t PARTITION (p = 1) SET SERDEPROPERTIES ('field.delim' = '0')"],
+    ),
+    "under other properties": (
+        {1, 2, 3},
+        True,
+        ["ALTER TABLE t SET TBLPROPERTIES ('skip.header.line.count' = '1')"],
+    ),
+}
+
+
+def case(name: str) -> Callable[[Callable[[Programs], None]], Callable[[Programs], None]]:
+    def named(play: Callable[[Programs], None]) -> Callable[[Programs], None]:
+        CASES[name] = play
+        return play
+
+    return named
+
+
+def _create(programs: Programs, *texts: str) -> None:
+    programs.sql(TABLE, ROWS, "CREATE OR REPLACE VIEW v AS SELECT p, k FROM t WHERE k > 0", *texts)
+
+
+def _moved(change: str) -> Callable[[Programs], None]:
+    def play(programs: Programs) -> None:
+        moved, is_whole, texts = CHANGES[change]
+        _create(programs, "INSERT OVERWRITE DIRECTORY '{path}/new' STORED AS TEXTFILE SELECT 7")
+        for name in PARTS:
+            programs.asks(QUERIES[name])
+        programs.sql(*texts)
+        for name, reached in PARTS.items():
+            stays = not (moved & reached) and not (is_whole and name == "all")
+            assert programs.finds(QUERIES[name]) is stays, name
+
+    return play
+
+
+for _name in CHANGES:
+    CASES[_name] = _moved(_name)
+
+
+@case("each way to ask")
+def _queries(programs: Programs) -> None:
+    _create(programs)
+    more = {
+        "by a subquery": "SELECT k FROM t WHERE p = (SELECT max(p) - 1 FROM t)",
+        "by a function": "SELECT k FROM t WHERE p + 1 = 2 AND k > 0",
+        "in other letters": "SELECT K FROM t WHERE P = 1 AND K > 0",
+        "by either": "SELECT k FROM t WHERE p = 1 OR k = 30",
+        "twice": "WITH c AS (SELECT * FROM t) SELECT a.k FROM c a, c b WHERE a.p = 1 AND b.p > 1",
+    }
+    asked = ("one", "above", "viewed", "joined", "inside")
+    for name, query in ({name: QUERIES[name] for name in asked} | more).items():
+        programs.asks(query)
+        assert programs.finds(query), name
+
+
+@case("a part that is cached answers what has more conditions")
+def _parts(programs: Programs) -> None:
+    _create(programs)
+    with programs.program() as env:
+        env.sql("SELECT * FROM t").cache().collect()
+        for query in ("SELECT * FROM t WHERE p = 1", QUERIES["above"], QUERIES["both"]):
+            assert sorted(map(str, env.sql(query).collect())) == programs.plain(query)
+            assert env.last_job_result is not None
+            assert env.last_job_result.vertices[0].outcome is VertexOutcome.READ
+    with programs.program() as env:
+        # Nothing is kept of the one side, which is listed for what is asked of it.
+        env.sql("SELECT p, max(k) AS m FROM t GROUP BY p").cache().collect()
+        query = "SELECT k, m FROM t JOIN (SELECT p, max(k) AS m FROM t GROUP BY p) USING (p)"
+        for condition in ("p = 1", "p > 1", "m > 10", "p = 1 OR m = 30"):
+            asked = f"{query} WHERE {condition}"
+            assert sorted(map(str, env.sql(asked).collect())) == programs.plain(asked), condition
+            assert env.last_job_result is not None
+            assert env.last_job_result.vertices[0].outcome is VertexOutcome.READ
+
+
+@case("formats")
+def _formats(programs: Programs) -> None:
+    for name, how in FORMATS.items():
+        programs.sql(f"CREATE TABLE t (k INT, s STRING) {how}", "INSERT INTO t VALUES (1, 'a')")
+        query = "SELECT k, upper(s) AS s FROM t"
+        programs.asks(query)
+        assert programs.finds(query), name
+        programs.sql("INSERT INTO t VALUES (2, 'b')")
+        assert not programs.finds(query), name
+        programs.sql("DROP TABLE t")
+
+
+@case("files")
+def _files(programs: Programs) -> None:
+    programs.sql("CREATE TABLE t (k INT) STORED AS TEXTFILE", "INSERT INTO t VALUES (1)")
+    query = "SELECT k + 1 AS k FROM t"
+    programs.asks(query)
+    directory = Path(programs.home, "warehouse", "t")
+    file = next(each for each in directory.iterdir() if each.name.startswith("part"))
+    (directory / "_hidden").write_text("5\n")
+    (directory / ".hidden").write_text("5\n")
+    assert programs.finds(query)
+    (directory / "another").write_text("6\n")
+    assert not programs.finds(query)
+    (directory / "another").unlink()
+    assert programs.finds(query)
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    file.write_text("8\n")
+    file.with_name(f".{file.name}.crc").unlink()
+    os.utime(file, ns=times)
+    assert not programs.finds(query)
+
+
+@case("what can't be known")
+def _unknown(programs: Programs) -> None:
+    path = programs.home / "links"
+    path.mkdir(parents=True)
+    (programs.home / "far").mkdir()
+    (programs.home / "far" / "file").write_text("1\n")
+    (path / "link").write_text(f"{programs.home}/far/file\n")
+    schema = programs.home / "schema"
+    schema.write_text('{"type": "record", "name": "r", "fields": [{"name": "k", "type": "int"}]}')
+    kinds = {
+        "a SymlinkTextInputFormat, whose content has no version": (
+            "CREATE TABLE t (k INT) STORED AS INPUTFORMAT "
+            "'org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat' OUTPUTFORMAT "
+            f"'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat' LOCATION '{path}'"
+        ),
+        "a schema of Avro's at a URL, whose content has no version": (
+            "CREATE TABLE t (k INT) STORED AS AVRO "
+            f"TBLPROPERTIES ('avro.schema.url' = 'file:{schema}')"
+        ),
+    }
+    for why, text in kinds.items():
+        programs.sql(text)
+        programs.asks("SELECT k FROM t")
+        assert not programs.finds("SELECT k FROM t"), why
+        assert programs.why == [why], programs.why
+        programs.sql("DROP TABLE t")
+
+
+@case("calls of the metastore")
+def _calls(programs: Programs) -> None:
+    spark = programs.session()
+    _create(
+        programs,
+        "CREATE TABLE u (k INT, p INT) USING parquet PARTITIONED BY (p)",
+        "INSERT INTO u VALUES (10, 1), (20, 2), (30, 3)",
+    )
+    jvm: Any = spark._jvm
+    metrics = jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+
+    def counted(action: Callable[[], Any]) -> tuple[int, int, int]:
+        metrics.reset()
+        action()
+        return (
+            metrics.METRIC_HIVE_CLIENT_CALLS().getCount(),
+            metrics.METRIC_PARTITIONS_FETCHED().getCount(),
+            metrics.METRIC_FILES_DISCOVERED().getCount(),
+        )
+
+    for table in ("t", "u"):
+        for query in ("one", "all", "joined"):
+            text = re.sub(r"\b(FROM|JOIN) t\b", rf"\1 {table}", QUERIES[query])
+            plain = counted(lambda text=text: spark.sql(text).collect())
+            for found in (False, True):
+                with programs.program() as env:
+                    ours = counted(lambda env=env, text=text: env.sql(text).cache().collect())
+                assert ours[:2] == plain[:2], f"{text}, {found=}: {ours}, {plain}"
+
+
+def main() -> None:
+    """Plays the cases; each in a database of its own."""
+    home = Path(sys.argv[1])
+    settings = {
+        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:hive;create=true",
+        "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
+        "spark.sql.hive.convertMetastoreParquet": "false",
+        "spark.sql.hive.convertMetastoreOrc": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    builder = local_session("hive tables", home).config(map=settings).enableHiveSupport()
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    for name in sys.argv[2:] or CASES:
+        wrong, began = "", time.monotonic()
+        directory = home / f"case{list(CASES).index(name)}"
+        spark.sql(f"CREATE DATABASE between_programs LOCATION '{directory}/warehouse'")
+        try:
+            CASES[name](Programs(spark, directory))
+        except Exception:
+            wrong = traceback.format_exc()[-3_000:]
+        spark.sql("DROP DATABASE between_programs CASCADE")
+        seconds = round(time.monotonic() - began, 1)
+        print(json.dumps({"name": name, "wrong": wrong, "seconds": seconds}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
