@@ -179,7 +179,8 @@ def _unknown(programs: Programs) -> None:
     (programs.home / "far").mkdir()
     (programs.home / "far" / "file").write_text("1\n")
     (path / "link").write_text(f"{programs.home}/far/file\n")
-    schema = programs.home / "schema"
+    # A URL has no blanks.
+    schema = programs.home.parent / "schema"
     schema.write_text('{"type": "record", "name": "r", "fields": [{"name": "k", "type": "int"}]}')
     kinds = {
         "a SymlinkTextInputFormat, whose content has no version": (
@@ -246,7 +247,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     for name in sys.argv[2:] or CASES:
         wrong, began = "", time.monotonic()
-        directory = home / f"case{list(CASES).index(name)}"
+        directory = home / f"case {list(CASES).index(name)}, 100%25"
         spark.sql(f"CREATE DATABASE between_programs LOCATION '{directory}/warehouse'")
         try:
             CASES[name](Programs(spark, directory))

@@ -1,7 +1,6 @@
 package holdfast;
 
 import com.google.common.collect.MapMaker;
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -36,7 +35,6 @@ public final class FileVersions implements Function {
     /** What the tag of a directory begins with, see `FileVersion`. */
     static final String LISTS = "lists ";
 
-    static final byte[] NOTHING_THERE = {1};
     static final Pattern PATTERN = Pattern.compile("[*?\\[\\]{}\\\\]");
 
     final String between;
@@ -131,13 +129,7 @@ public final class FileVersions implements Function {
         waiting.push(root);
         MessageDigest names = MessageDigest.getInstance("SHA-256");
         while (!waiting.isEmpty()) {
-            FileStatus[] statuses;
-            try {
-                statuses = system.listStatus((Path) waiting.pop());
-            } catch (FileNotFoundException error) {
-                statuses = new FileStatus[0];
-                names.update(NOTHING_THERE);
-            }
+            FileStatus[] statuses = system.listStatus((Path) waiting.pop());
             for (int i = 0; i < statuses.length; i++) {
                 String name = statuses[i].getPath().getName();
                 if (name.startsWith(".") || name.startsWith("_")) {

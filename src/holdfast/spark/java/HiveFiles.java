@@ -1,6 +1,7 @@
 package holdfast;
 
 import com.fasterxml.jackson.core.io.JsonStringEncoder;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.ArrayList;
@@ -15,6 +16,7 @@ import java.util.TreeSet;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -180,7 +182,8 @@ public final class HiveFiles implements BiFunction {
         }
 
         void directory(CatalogStorageFormat storage) {
-            String path = text(storage.locationUri());
+            // As Spark does: in a URI some characters are escaped that are none of a path.
+            String path = new Path((URI) storage.locationUri().get()).toString();
             Object[] below = (Object[]) with.directories.apply(path, hadoop);
             say((String) below[0]);
             // Partitions may share one.
