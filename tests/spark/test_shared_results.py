@@ -98,6 +98,24 @@ def test_a_result_with_a_lifetime_is_read_by_a_later_program(
     assert [each.partitions for each in later.list_cached()] == [read.partitions]
 
 
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [("CAST(X'FFFE' AS STRING)", "hex(v)"), ("date_add(DATE'9999-12-31', 400)", "year(v)")],
+)
+def test_values_that_python_has_not_are_shared(
+    start: Start, spark: SparkSession, value: str, seen: str
+) -> None:
+    first = start()
+    assert first.range(3).selectExpr("id", f"{value} AS v").cache(lifetime="1 h").count() == 3
+    assert outcomes(first) == PRODUCED
+    first.close()
+    plain = spark.range(3).selectExpr(f"{value} AS v").selectExpr(seen).collect()
+    later = start()
+    found = later.range(3).selectExpr("id", f"{value} AS v").selectExpr(seen)
+    assert found.collect() == plain
+    assert outcomes(later) == READ
+
+
 def test_a_result_of_a_program_that_runs_is_read_beside_it(start: Start, orders: Path) -> None:
     one, other = start(), start()
     rows = asked(by_key(one, orders).cache())

@@ -57,8 +57,13 @@ def _of_all(groups: list[Any]) -> ColumnStatistics:
         each for each in groups if each is None or each.num_values or not each.has_null_count
     ]
     known = bool(bounded) and all(each is not None and each.has_min_max for each in bounded)
-    return ColumnStatistics(
-        str(min(each.min for each in bounded)) if known else None,
-        str(max(each.max for each in bounded)) if known else None,
-        sum(nulls) if len(nulls) == len(groups) else None,
-    )
+    least, greatest = _bounds(bounded) if known else (None, None)
+    return ColumnStatistics(least, greatest, sum(nulls) if len(nulls) == len(groups) else None)
+
+
+def _bounds(groups: list[Any]) -> tuple[str | None, str | None]:
+    try:
+        return str(min(each.min for each in groups)), str(max(each.max for each in groups))
+    except (ValueError, OverflowError):
+        # Spark has texts of any bytes, and days that Python's calendar hasn't.
+        return None, None
