@@ -65,9 +65,12 @@ class Programs:
         self.sql(f"INSERT OVERWRITE DIRECTORY '{{path}}/{name}' USING parquet SELECT {key} AS k")
 
     def program(self) -> Environment:
+        return Environment(self.session(), config=self.config)
+
+    @property
+    def config(self) -> dict[str, str]:
         keys = {"directory": str(self.home / "kept"), "lifetime": "1 h"}
-        config = {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
-        return Environment(self.session(), config=config)
+        return {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
 
     def asks(self, query: str) -> list[str]:
         """What another program answers, which keeps it for the next ones."""
@@ -110,6 +113,36 @@ def test_what_one_program_keeps_the_next_one_finds(programs: Programs, reader: s
     for query in ["all", "one"] if reader != "parquet" else QUERIES:
         programs.asks(QUERIES[query])
         assert programs.finds(QUERIES[query]), query
+
+
+def test_what_one_program_has_cached_is_listed_again_for_others_after_a_command(
+    programs: Programs,
+) -> None:
+    create(programs)
+    with programs.program() as one, programs.program() as other:
+        one.sql(QUERIES["all"]).cache().collect()
+        programs.sql("INSERT INTO t VALUES (11, 1)")
+        assert sorted(map(str, other.sql(QUERIES["all"]).collect())) == programs.plain(
+            QUERIES["all"]
+        )
+        assert sorted(map(str, one.sql(QUERIES["all"]).collect())) == programs.plain(QUERIES["all"])
+
+
+def test_what_is_handed_out_lists_its_tables_when_it_is_run(programs: Programs) -> None:
+    create(programs)
+    kept = "SELECT p, max(k) AS m FROM t GROUP BY p"
+    queries = [QUERIES[each] for each in ("all", "one", "joined", "inside")]
+    queries.append(f"SELECT k, m FROM t JOIN ({kept}) USING (p)")
+    with programs.program() as env:
+        frames = [env.sql(query).to_dataframe() for query in queries]
+        programs.sql("INSERT INTO t VALUES (11, 1), (40, 4)")
+        for query, frame in zip(queries, frames, strict=True):
+            assert sorted(map(str, frame.collect())) == programs.plain(query), query
+        env.sql(kept).cache().collect()
+        frame = env.sql(queries[-1]).to_dataframe()
+        programs.sql("ALTER TABLE t DROP PARTITION (p = 2)", "INSERT INTO t VALUES (12, 1)")
+        # What is kept is read as it was.
+        assert sorted(frame.collect()) == [(10, 11), (11, 11), (12, 11), (30, 30), (40, 40)]
 
 
 # Of each, the partitions whose rows it changes; the rest has the same rows in the same files.

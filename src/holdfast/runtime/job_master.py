@@ -273,7 +273,7 @@ class JobMaster(Generic[Q, D]):
 
             try:
                 handed_out = self._hands_out.handed_out(
-                    request.query, request.root, reads, hand_out.name
+                    request.query, request.root, reads, hand_out.name, is_run_later=True
                 )
             except SubstitutionRefusedError as refused:
                 logger.warning("kept results are not used by the returned plan: %s", refused)

@@ -188,7 +188,15 @@ class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
             SubstitutionRefusedError: when the engine doesn't take the plan.
         """
 
-    def handed_out(self, query: Q_contra, root: CanonicalNode, reads: Reads, name: str) -> D_co:
+    def handed_out(
+        self,
+        query: Q_contra,
+        root: CanonicalNode,
+        reads: Reads,
+        name: str,
+        *,
+        is_run_later: bool = False,
+    ) -> D_co:
         """Like `substituted`, for a plan that goes to where its jobs aren't seen.
 
         Args:
@@ -196,6 +204,7 @@ class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
             root: its canonical plan.
             reads: what is read instead of being computed.
             name: what `collected` calls it.
+            is_run_later: its tables are listed again each time that it is run.
 
         Raises:
             SubstitutionRefusedError: when the engine doesn't take the plan.

@@ -13,6 +13,7 @@ from holdfast.errors import UnsupportedSparkError
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.canonicalizer import Canonicalizer
 from holdfast.plan.document import OperatorDocument
+from holdfast.spark.cache_entries import reached_partitions
 from holdfast.spark.fresh_plans import FreshPlans
 from holdfast.spark.jvm_members import JvmMembers
 from holdfast.spark.last_run import LastRun
@@ -166,6 +167,29 @@ class CatalystBridge:
         plan = query.plan.transformDownWithSubqueries(self._partial_function(query, replacements))
         plan.setAnalyzed()
         return plan
+
+    def runs_in(self, query: Query, session: Any) -> None:
+        """A query that has been read is run in another session, such as a stream's.
+
+        Args:
+            query: of this session.
+            session: the JVM's.
+        """
+        if not query.reading.is_as_written:
+            reached_partitions(self._spark).runsIn(session)
+
+    def listed_later(self, query: Query, plan: Any) -> Any:
+        """A plan that lists its tables when it is run.
+
+        Args:
+            query: of which the plan is made.
+            plan: in the JVM, perhaps over files that were listed for the query.
+        """
+        if query.reading.is_as_written:
+            return plan
+        made = plan.transformUpWithSubqueries(self._jvm.to_scala_map(query.reading.listed))
+        made.setAnalyzed()
+        return made
 
     def substitute_upwards(self, query: Query, replacements: Mapping[int, Any]) -> Any:
         """Like `substitute`, for plans that may have what they replace inside.

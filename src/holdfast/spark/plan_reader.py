@@ -66,6 +66,11 @@ class PlanReading:
         return self._reading.original(handle)
 
     @property
+    def listed(self) -> Any:
+        """The JVM's map from tables whose files were listed to what lists them when it is run."""
+        return self._reading.listed()
+
+    @property
     def is_as_written(self) -> bool:
         """Whether no node is another than its original."""
         return bool(self._reading.isAsWritten())

@@ -122,8 +122,23 @@ class SparkVertexRunner:
         )
         return query.last_run.lend(read, made)
 
-    def handed_out(self, query: Query, root: CanonicalNode, reads: Reads, name: str) -> DataFrame:
+    def handed_out(
+        self,
+        query: Query,
+        root: CanonicalNode,
+        reads: Reads,
+        name: str,
+        *,
+        is_run_later: bool = False,
+    ) -> DataFrame:
         """The query as a DataFrame that goes to where its jobs aren't seen.
+
+        Args:
+            query: what is handed out.
+            root: its canonical plan.
+            reads: what is read instead of being computed.
+            name: what `collected` calls it.
+            is_run_later: its tables are listed again each time that it is run.
 
         Raises:
             SubstitutionRefusedError: when Spark doesn't take the plan.
@@ -138,7 +153,12 @@ class SparkVertexRunner:
                 raise SubstitutionRefusedError(str(error)) from error
         self._live.watch(session, name)
         reader = PartitionReader(self._spark, session)
-        return self._substituted(query, root, reads, reader, is_part=True)
+        made = self._substituted(query, root, reads, reader, is_part=True)
+        if not is_run_later:
+            return made
+        plan = made._jdf.queryExecution().analyzed()
+        later = self._bridge.listed_later(query, plan)
+        return made if later is plan else self._bridge.dataframe(later)
 
     def collected(self, thorough: bool) -> list[str]:
         """The names of handed-out plans that nobody has any more; each one once."""

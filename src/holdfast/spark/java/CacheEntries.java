@@ -2,6 +2,7 @@ package holdfast;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -57,6 +58,9 @@ public final class CacheEntries implements Supplier, Function {
     // By key, of plans whose files Spark lists when they run: each, and what is listed for it.
     final Map ofTables = new ConcurrentHashMap();
     Object seen;
+    // For which state of Spark's cache the tables are known that its commands have changed.
+    Object compared;
+    Set changed = new HashSet();
 
     /** @param session any session */
     public CacheEntries(SparkSession session) throws Exception {
@@ -103,10 +107,32 @@ public final class CacheEntries implements Supplier, Function {
         while (each.hasNext()) {
             Object[] known = (Object[]) each.next();
             if (isSame(bare, bare((LogicalPlan) known[0]))) {
-                return known[1];
+                // It is listed again each time, until the one looks that has cached it.
+                Set tables = changedTables();
+                return !tables.isEmpty() && tables((LogicalPlan) known[0]).removeAll(tables)
+                        ? new AtomicReference()
+                        : known[1];
             }
         }
         return null;
+    }
+
+    /** The tables that Spark's commands have changed since `look`. */
+    synchronized Set changedTables() {
+        Object now = all();
+        if (now != seen && now != compared) {
+            compared = now;
+            changed = new HashSet();
+            Map found = found("");
+            Iterator each = plans.keySet().iterator();
+            while (each.hasNext()) {
+                String key = (String) each.next();
+                if (found.get(key) != entries.get(key)) {
+                    changed.addAll(tables((LogicalPlan) plans.get(key)));
+                }
+            }
+        }
+        return now == seen ? Collections.EMPTY_SET : changed;
     }
 
     /** The part of a plan that has all of its rows and columns, perhaps in another order. */
@@ -210,6 +236,7 @@ public final class CacheEntries implements Supplier, Function {
     }
 
     void look() {
+        compared = null;
         Map found = found("");
         Set stale = new HashSet();
         Iterator each = plans.keySet().iterator();

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -343,6 +344,24 @@ public final class PlanReader implements Function {
         /** Whether the plan that has been read is the one that was written. */
         public boolean isAsWritten() {
             return originals.isEmpty();
+        }
+
+        /** The tables over files that were listed, each with what lists it afresh when it is run. */
+        public Map listed() {
+            Map found = new HashMap();
+            java.util.Iterator each = originals.entrySet().iterator();
+            while (each.hasNext()) {
+                Map.Entry entry = (Map.Entry) each.next();
+                LogicalPlan leaf = (LogicalPlan) entry.getValue();
+                if (!leaf.children().isEmpty()) {
+                    continue;
+                }
+                found.put(entry.getKey(), leaf);
+                if (leaf instanceof LogicalRelation) {
+                    ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location().refresh();
+                }
+            }
+            return found;
         }
 
         /** What a function says of each original node, by handle and separated by commas. */
