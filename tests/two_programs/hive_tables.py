@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+import holdfast
 from holdfast import VertexOutcome
 from tests.short_lived_jvm import local_session
 from tests.spark.test_partitions_between_programs import QUERIES, Programs
@@ -170,6 +171,44 @@ def _files(programs: Programs) -> None:
     file.with_name(f".{file.name}.crc").unlink()
     os.utime(file, ns=times)
     assert not programs.finds(query)
+
+
+@case("values of a partition under a property's name")
+def _named(programs: Programs) -> None:
+    query = "SELECT * FROM t"
+    programs.sql(
+        "CREATE TABLE t (k INT) PARTITIONED BY (comment STRING) STORED AS TEXTFILE",
+        "INSERT INTO t VALUES (10, 'a'), (20, 'b')",
+    )
+    programs.asks(query)
+    assert programs.finds(query)
+    directory = f"{programs.home}/warehouse/t"
+    programs.sql(
+        f"ALTER TABLE t PARTITION (comment = 'a') SET LOCATION '{directory}/comment=b'",
+        f"ALTER TABLE t PARTITION (comment = 'b') SET LOCATION '{directory}/comment=a'",
+    )
+    assert not programs.finds(query)
+
+
+@case("beside a stream, which runs in another session")
+def _beside_a_stream(programs: Programs) -> None:
+    _create(programs)
+    source = programs.home / "source"
+    source.mkdir()
+    (source / "1").write_text("1\n4\n")
+    session = holdfast.attach(programs.session(), config=programs.config)
+    try:
+        stream = session.readStream.schema("p INT").csv(str(source))
+        joined = stream.join(session.sql("SELECT * FROM t"), "p")
+        query = joined.writeStream.format("memory").queryName("joined").start()
+        query.processAllAvailable()
+        programs.sql("INSERT INTO t VALUES (40, 4)")
+        (source / "2").write_text("4\n")
+        query.processAllAvailable()
+        query.stop()
+        assert sorted(session.sql("SELECT k, p FROM joined").collect()) == [(10, 1), (40, 4)]
+    finally:
+        holdfast.detach(session)
 
 
 @case("what can't be known")

@@ -1164,6 +1164,7 @@ class Environment(StreamEnvironment):
             run: how it is run; if it is, what is missing is produced first.
         """
         query = self._stored_by_spark.fixed(self._bridge.read(plan))
+        self._bridge.runs_in(query, run.session())
         inputs = session_inputs(session_over(self._plain, run.session()))
         request = JobRequest("sql", query, query.root, inputs)
         if not run.isExecuted():

@@ -122,6 +122,16 @@ public final class HiveFiles implements BiFunction {
             how.append(text.length()).append(' ').append(text);
         }
 
+        /** @param texts in any order */
+        void say(List texts) {
+            Collections.sort(texts);
+            say(String.valueOf(texts.size()));
+            java.util.Iterator each = texts.iterator();
+            while (each.hasNext()) {
+                say((String) each.next());
+            }
+        }
+
         void properties(Map properties) {
             List lines = new ArrayList();
             Iterator each = properties.iterator();
@@ -137,8 +147,16 @@ public final class HiveFiles implements BiFunction {
                     lines(String.valueOf(entry._2()));
                 }
             }
-            Collections.sort(lines);
-            say(String.join("\n", (Collection) lines));
+            say(lines);
+        }
+
+        void values(Map partition) {
+            List lines = new ArrayList();
+            for (Iterator each = partition.iterator(); each.hasNext(); ) {
+                Tuple2 value = (Tuple2) each.next();
+                lines.add(value._1() + "\0" + value._2());
+            }
+            say(lines);
         }
 
         void lines(String count) {
@@ -168,7 +186,8 @@ public final class HiveFiles implements BiFunction {
                 CatalogTablePartition partition = (CatalogTablePartition) each.next();
                 StringBuilder outer = new StringBuilder(how);
                 how.setLength(0);
-                properties(partition.spec());
+                // Columns may have the names of properties.
+                values(partition.spec());
                 storage(partition.storage());
                 properties(partition.parameters());
                 directory(partition.storage());
@@ -177,8 +196,7 @@ public final class HiveFiles implements BiFunction {
                 how.append(outer);
             }
             // A catalog has them in any order.
-            Collections.sort(found);
-            say(String.join("\n", (Collection) found));
+            say(found);
         }
 
         void directory(CatalogStorageFormat storage) {
@@ -215,8 +233,7 @@ public final class HiveFiles implements BiFunction {
                     lines.add(key + '\0' + entry.getValue());
                 }
             }
-            Collections.sort(lines);
-            say(String.join("\n", (Collection) lines));
+            say(lines);
             SparkConf conf = session.sparkContext().conf();
             say(conf.get("spark.files.ignoreMissingFiles", "false"));
             say(conf.get("spark.files.ignoreCorruptFiles", "false"));

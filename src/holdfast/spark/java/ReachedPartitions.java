@@ -195,6 +195,11 @@ public final class ReachedPartitions implements BiFunction {
                 && files(node).location() instanceof CatalogFileIndex;
     }
 
+    /** Has another session know how to run what is listed. */
+    public void runsIn(SparkSession session) {
+        extend(session);
+    }
+
     /** Has a session know how to run what is listed of Hive's tables. */
     static synchronized void extend(SparkSession session) {
         Seq strategies = session.experimental().extraStrategies();
