@@ -316,7 +316,8 @@ class Table(DataFrame):
         """Returns the plain DataFrame, with kept results substituted. Runs nothing.
 
         Its jobs are Spark's own: they keep nothing, unless the session is attached. What it reads
-        stays as long as this DataFrame, or one derived from it, exists and the environment is open.
+        stays as long as this DataFrame, or one derived from it, exists and the environment is open;
+        the rest is computed of a catalog's tables as they are when Spark plans each query.
 
         Returns:
             A DataFrame with this table's schema.
