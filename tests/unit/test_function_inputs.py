@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -360,6 +361,9 @@ OUTSIDE = {
     "numpy.load": "import numpy as np\ndef f(x): return np.load(x)",
     "numpy.loadtxt by name": "from numpy import loadtxt\ndef f(x): return loadtxt(x)",
     "numpy.fromfile": "import numpy\ndef f(x): return numpy.fromfile(x)",
+    "numpy.fromregex": "import numpy\ndef f(x): return numpy.fromregex(x, '(a)', 'S1')",
+    "pandas' handles": "import pandas as pd\ndef f(x): return pd.io.common.get_handle(x, 'r')",
+    "pyarrow.ipc": "import pyarrow.ipc as p\ndef f(x): return p.open_file(x).read_all()",
     "numpy.memmap": "import numpy as np\ndef f(x): return np.memmap(x)",
     "pandas.read_csv": "import pandas as pd\ndef f(x): return pd.read_csv(x)",
     "pandas.read_parquet inside": (
@@ -441,6 +445,21 @@ def test_what_sees_the_outside_world_cannot_be_known(source: str) -> None:
         return
     with pytest.raises(Undigestible):
         digest_value((pickled, "bigint"))
+
+
+def test_modules_that_are_loaded_when_they_are_asked_for_count_before(tmp_path: Path) -> None:
+    """NumPy loads `numpy.random` then, which nothing else may have done in a program."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n"
+        "from holdfast.plan.function_digest import Undigestible, digest_function\n"
+        "held = {'n': np}\n"
+        "for f in (lambda x: np.random.rand(), lambda x: held['n'].random.rand()):\n"
+        "    try: print(digest_function(f))\n"
+        "    except Undigestible as why: print(why)\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("'numpy.random.rand' may give something else") == 2
 
 
 HARMLESS = {

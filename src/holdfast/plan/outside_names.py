@@ -109,12 +109,14 @@ PARTLY_REACHING_OUT: dict[str, frozenset[str]] = {
     "cloudpickle": frozenset({"load", "loads"}),
     "dill": frozenset({"load", "loads", "load_module", "load_session"}),
     "joblib": frozenset({"Memory", "load", "cpu_count", "hash"}),
-    "numpy": _words("DataSource fromfile genfromtxt load loadtxt memmap open_memmap show_config"),
-    "pandas": frozenset({"ExcelFile", "HDFStore"}),
+    "numpy": _words("""
+        DataSource fromfile fromregex genfromtxt load loadtxt memmap open_memmap show_config
+        """),
+    "pandas": frozenset({"ExcelFile", "HDFStore", "TextFileReader", "get_handle"}),
     "polars": frozenset({"SQLContext"}),
     "pyarrow": _words("""
         OSFile cpu_count create_memory_map csv dataset feather flight fs input_stream json
-        memory_map orc parquet
+        memory_map open_file open_stream orc parquet
         """),
     "pyspark": _words("""
         BarrierTaskContext BarrierTaskInfo InheritableThread SparkConf SparkContext SparkFiles

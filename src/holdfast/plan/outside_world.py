@@ -6,7 +6,9 @@ Of the standard library what is known to be harmless is listed, of everything el
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from types import ModuleType
 
 from holdfast.plan.code_scan import Call, Unknown
@@ -57,7 +59,7 @@ def outside(module: str, attributes: Sequence[str], call: Call | None = None) ->
     True
     """
     rest = list(attributes)
-    while rest and f"{module}.{rest[0]}" in sys.modules:
+    while rest and _has_module(module, rest[0]):
         module = f"{module}.{rest.pop(0)}"
     first = rest[0] if rest else None
     if _is_outside(module, first, call):
@@ -119,8 +121,9 @@ def by_name_in(module: ModuleType, names: Set[str]) -> str | None:
         module: an installed one, of which the code gets hold.
         names: all attributes that the code mentions.
     """
-    for name in sorted(names & vars(module).keys()):
-        inner = vars(module)[name]
+    later = {name for name in names if _has_module(module.__name__, name)}
+    for name in sorted(later | (names & vars(module).keys())):
+        inner = vars(module).get(name)
         if isinstance(inner, ModuleType):
             if inner is sys.modules.get(f"{module.__name__}.{name}"):
                 found = by_name_in(inner, names - {name})
@@ -129,6 +132,17 @@ def by_name_in(module: ModuleType, names: Set[str]) -> str | None:
         elif (found := outside(module.__name__, [name])) is not None:
             return found
     return None
+
+
+def _has_module(module: str, name: str) -> bool:
+    """Whether an attribute of a module is a module itself, perhaps one that asking for it loads."""
+    holder = sys.modules.get(module)
+    if holder is not None and name not in vars(holder) and "__getattr__" in vars(holder):
+        # As the code does that names it.
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(holder, name)
+    return f"{module}.{name}" in sys.modules
 
 
 def by_methods(methods: Iterable[tuple[str, Call | None]]) -> str | None:
