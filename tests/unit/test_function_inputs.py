@@ -364,6 +364,10 @@ OUTSIDE = {
     "numpy.fromregex": "import numpy\ndef f(x): return numpy.fromregex(x, '(a)', 'S1')",
     "pandas' handles": "import pandas as pd\ndef f(x): return pd.io.common.get_handle(x, 'r')",
     "pyarrow.ipc": "import pyarrow.ipc as p\ndef f(x): return p.open_file(x).read_all()",
+    "pyarrow's random": "import pyarrow.compute as pc\ndef f(x): return pc.random(len(x))",
+    "pyarrow's functions by name": (
+        "import pyarrow.compute as pc\ndef f(x): return pc.call_function('random', [])"
+    ),
     "numpy.memmap": "import numpy as np\ndef f(x): return np.memmap(x)",
     "pandas.read_csv": "import pandas as pd\ndef f(x): return pd.read_csv(x)",
     "pandas.read_parquet inside": (

@@ -115,8 +115,8 @@ PARTLY_REACHING_OUT: dict[str, frozenset[str]] = {
     "pandas": frozenset({"ExcelFile", "HDFStore", "TextFileReader", "get_handle"}),
     "polars": frozenset({"SQLContext"}),
     "pyarrow": _words("""
-        OSFile cpu_count create_memory_map csv dataset feather flight fs input_stream json
-        memory_map open_file open_stream orc parquet
+        OSFile call_function cpu_count create_memory_map csv dataset feather flight fs
+        input_stream json memory_map open_file open_stream orc parquet random
         """),
     "pyspark": _words("""
         BarrierTaskContext BarrierTaskInfo InheritableThread SparkConf SparkContext SparkFiles
