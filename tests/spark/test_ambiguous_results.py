@@ -249,6 +249,36 @@ def test_a_number_is_one_of_the_rows_that_are_numbered(start: Start, orders: str
     assert found != [row.n for row in before.orderBy("n").collect()]
 
 
+HALVES: dict[str, Make] = {
+    "by tasks": lambda t: t.select("id", F.spark_partition_id().alias("n")),
+    "by numbers": lambda t: numbered(t).selectExpr("id", "n % 2 AS n"),
+    "by lots": lambda t: t.select("id", (F.rand(3) * 2).cast("int").alias("n")),
+    "by ties": lambda t: t.selectExpr("id", f"row_number() OVER ({TIES}) % 2 AS n"),
+}
+
+
+@pytest.mark.parametrize("make", HALVES.values(), ids=HALVES.keys())
+def test_what_is_read_and_what_is_computed_are_parts_of_one_answer(
+    orders: str, tmp_path: Path, spark: SparkSession, make: Make
+) -> None:
+    """Files that are distributed in another way give other halves."""
+    one, other, same = (spark.newSession() for _ in range(3))
+    other.conf.set("spark.sql.files.openCostInBytes", "100000000")
+    kept = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    programs = [Environment(session, config=kept) for session in (one, other, same)]
+    for env, is_read in zip(programs, (False, False, True), strict=True):
+        table = make(env.read.parquet(orders))
+        first, second = (table.where(f"n {sign} 0").select("id") for sign in ("=", "<>"))
+        if env is programs[0]:
+            first.cache(lifetime="1 h").count()
+        else:
+            both = first.union(second)
+            assert both.count() == both.distinct().count() == 3_000
+            assert outcomes(env) == (READ if is_read else RUN)
+    for env in programs:
+        env.close()
+
+
 def test_a_setting_turns_it_off(start: Start, orders: str) -> None:
     closed = start(**{"share-ambiguous": False})
     rows(closed.read.parquet(orders).limit(7).cache(lifetime="1 h"))

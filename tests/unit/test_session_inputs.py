@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -11,15 +12,32 @@ from hypothesis import strategies as st
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
+from holdfast.plan.reasons import Why
 from holdfast.plan.session_inputs import SessionInputs
+from holdfast.plan.terms import term
 
 
-def node(name: str = "plan", *, layout_sensitive: bool = False) -> CanonicalNode:
-    return CanonicalNode(name, hash_parts(name), (), (), 0, (), False, 0, layout_sensitive)
+def node(
+    name: str = "plan", *, layout_sensitive: bool = False, ties: bool = False
+) -> CanonicalNode:
+    return CanonicalNode(
+        name,
+        hash_parts(name),
+        (),
+        (),
+        0,
+        (),
+        False,
+        0,
+        layout_sensitive,
+        ambiguous_rows=layout_sensitive or ties,
+    )
 
 
 PLAN = node()
 DEALT = node(layout_sensitive=True)
+TIED = node(ties=True)
+NUMBERED = (Why.PARTITIONED.of("MonotonicallyIncreasingID"),)
 SETTINGS = {"ansi": "true", "time zone": "UTC", "spark.sql.shuffle.partitions": "4"}
 
 
@@ -109,7 +127,17 @@ def test_a_setting_that_changes_speed_alone_does_not_count(key: str) -> None:
 def test_it_counts_where_rows_depend_on_how_they_are_dealt(key: str) -> None:
     without = {name: value for name, value in SETTINGS.items() if name != key}
     settings = [without, {**SETTINGS, key: "1"}, {**SETTINGS, key: "2"}]
-    assert len({digest(each, DEALT) for each in settings}) == 3
+    for plan in (DEALT, TIED):
+        assert len({digest(each, plan) for each in settings}) == 3
+
+
+@pytest.mark.parametrize(
+    "plan", [DEALT, TIED, replace(PLAN, columns=(replace(term("n"), undetermined=NUMBERED),))]
+)
+def test_cores_count_where_several_answers_are_right(plan: CanonicalNode) -> None:
+    programs = [SessionInputs("4.3.0", SETTINGS, cores=cores) for cores in (2, 2, 8)]
+    assert len({each.dataset_digest(plan) for each in programs}) == 2
+    assert len({each.dataset_digest(PLAN) for each in programs}) == 1
 
 
 TEXTS = st.text(st.sampled_from("ab=,'\"()\\ é\ud800"), max_size=4)

@@ -15,6 +15,7 @@ _DIGEST_VERSION = 4
 _SQL = "spark.sql."
 _OF_ZONE = frozenset({"time zone", _SQL + "session.timeZone"})
 _OF_JAVA = "Java's "
+_CORES = "default parallelism"
 _SEEN_BY = {"locale": Observed.LOCALE, "zone": Observed.ZONE, "classes": Observed.CLASSES}
 
 # Settings that no row depends on, however rows are dealt to tasks: what is shown, and a directory
@@ -80,12 +81,14 @@ class SessionInputs:
         process: what Java has by default, "locale" and "zone", and which "classes" were added to
             Spark's own.
         classes: gives a digest of these, of that text; it may take long.
+        cores: how many tasks Spark runs at once, by which it deals files to them.
     """
 
     spark_version: str
     settings: Mapping[str, str]
     process: Mapping[str, str] = field(default_factory=dict)
     classes: Callable[[str], str] = field(default=str, repr=False, compare=False)
+    cores: int = 0
     _counted: dict[object, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -94,8 +97,9 @@ class SessionInputs:
         """The identity of `node`'s rows in a session like this one.
 
         Where the rows depend on how they are dealt to tasks, every setting counts that any row can
-        depend on; elsewhere those that change results. What else there is around them counts where
-        they may depend on it.
+        depend on, and the number of cores where several answers are right: what is read of one and
+        what is computed beside it are parts of the same one. Elsewhere those settings count that
+        change results. What else is around them counts where they may depend on it.
 
         Returns:
             64 hexadecimal digits.
@@ -108,15 +112,18 @@ class SessionInputs:
 
     def _counted_for(self, node: CanonicalNode) -> tuple[tuple[str, str], ...]:
         # A job asks for each node of its plan.
-        key = node.layout_sensitive, node.observes
+        ambiguous = node.ambiguous
+        key = node.layout_sensitive or ambiguous, ambiguous, node.observes
         counted = self._counted.get(key)
         if counted is None:
             counted = self._counted[key] = tuple(sorted(self._of(*key)))
         return counted
 
     def _of(
-        self, layout_sensitive: bool, observed: frozenset[Observed]
+        self, layout_sensitive: bool, ambiguous: bool, observed: frozenset[Observed]
     ) -> Iterator[tuple[str, str]]:
+        if ambiguous:
+            yield _CORES, str(self.cores)
         for key, value in self.settings.items():
             if key.startswith(_OF_NO_ROW) or (not layout_sensitive and key.startswith(_NEUTRAL)):
                 continue

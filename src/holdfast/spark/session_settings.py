@@ -38,6 +38,8 @@ class _KnownInputs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._reader = PlanReader.of(spark)
+        # What a program has kept is found by it, however many executors come and go.
+        self._cores = spark.sparkContext.defaultParallelism
         self._lock = RLock()
         self._by_digest: OrderedDict[str, SessionInputs] = OrderedDict()
 
@@ -45,7 +47,7 @@ class _KnownInputs:
         with self._lock:
             known = dict(self._by_digest)
         digest, found = self._reader.inputs(spark._jsparkSession, known)
-        inputs = known.get(digest) or _session_inputs(spark.version, *found)
+        inputs = known.get(digest) or _session_inputs(spark.version, self._cores, *found)
         with self._lock:
             put(self._by_digest, digest, inputs, _REMEMBERED)
         return inputs
@@ -56,6 +58,7 @@ _known_inputs = PerContext(_KnownInputs)
 
 def _session_inputs(
     version: str,
+    cores: int,
     everything: dict[str, str],
     in_effect: dict[str, str],
     hadoop: dict[str, str],
@@ -63,7 +66,7 @@ def _session_inputs(
 ) -> SessionInputs:
     of_hadoop = {_HADOOP + key: value for key, value in hadoop.items()}
     settings = _counted(everything) | in_effect | of_hadoop
-    return SessionInputs(version, settings, process, classes_digest)
+    return SessionInputs(version, settings, process, classes_digest, cores)
 
 
 def of_hadoop(inputs: SessionInputs) -> dict[str, str]:
