@@ -79,7 +79,7 @@ def _ask(url: str, home: str, rounds: int, seconds: float, barrier: Barrier, ans
         claim = book.claim(dataset_id, dataset_id.hex, alone=False)
         if isinstance(claim, Claim):
             time.sleep(seconds)
-            facts = ProductionFacts(is_valid_anywhere=True, is_checkable=True, seconds=seconds)
+            facts = ProductionFacts(is_checkable=True, seconds=seconds)
             kept = written(storage, dataset_id, [list(range(1000))] * 4)
             book.release([book.commit(claim, kept, wanted=True, facts=facts)])
         elapsed = time.perf_counter() - started
