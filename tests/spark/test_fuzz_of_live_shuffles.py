@@ -29,7 +29,7 @@ def test_a_case_of_each_class(player: Player, name: str) -> None:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("name", "seed"), [("plans", 3), ("python-steps", 7), ("settings", 4)])
+@pytest.mark.parametrize(("name", "seed"), [("plans", 3), ("python-steps", 31), ("settings", 4)])
 def test_a_case_that_reuses_a_shuffle(player: Player, name: str, seed: int) -> None:
     live = player._env._implicit.live
     assert live is not None
