@@ -273,7 +273,7 @@ def test_files_of_any_sizes_are_read_in_their_order_by_one_scan(
     spark: SparkSession, env: Environment, settings: Any, share: Any, split: dict[str, str]
 ) -> None:
     df = spark.range(0, 4000, 1, 20)
-    grows = share(F.spark_partition_id())
+    grows = share(F.floor(F.col("id") / 200))
     df = df.select("id", F.sha2(F.col("id").cast("string"), 256).alias("w"))
     hot = keep(env, df.where((F.col("id") % 200 <= 10 + 9 * grows) & (F.col("id") >= 0)))
     sizes = [path.stat().st_size for path in _parts(env)]

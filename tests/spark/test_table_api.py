@@ -397,7 +397,7 @@ GROUPED_ON_STREAMS: dict[str, Callable[[DataFrame], Any]] = {
 def test_every_transformation_has_an_example() -> None:
     lazy = MemberKind.TRANSFORMATION
     grouping = {"cube", "groupBy", "groupby", "groupingSets", "rollup"}
-    lazy_members = members_of(TABLE_MEMBERS, lazy) | grouping
+    lazy_members = members_of(TABLE_MEMBERS, lazy) | grouping | {"sample"}
     assert TRANSFORMATIONS.keys() | ON_STREAMS.keys() == lazy_members
     grouped_examples = GROUPED_TRANSFORMATIONS.keys() | GROUPED_ON_STREAMS.keys()
     assert grouped_examples == members_of(GROUPED_MEMBERS, lazy)
@@ -786,7 +786,8 @@ def test_explain_says_what_is_kept_first(
     cached = context.list_cached()[0]
     kept = (
         f"== Holdfast ==\nread: {cached.computes}\n  from {cached.location}: 2 partitions, 4 rows, "
-        f"{cached.bytes:,} bytes\n\n"
+        f"{cached.bytes:,} bytes\n"
+        "  only this program reads it: an RDD, which no other program has\n\n"
     )
     other = context.wrap(df.sparkSession.range(3))
     nothing = (

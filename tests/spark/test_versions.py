@@ -110,7 +110,7 @@ def test_an_environment_looks(
     assert NEEDED_FOR["ScanSplits"] in caplog.text
 
 
-_ALL = {"PlanReader", "FileVersions", "WrittenTables"}
+_ALL = {"PlanReader", "KnownContent", "FileVersions", "WrittenTables"}
 
 
 @pytest.mark.parametrize("name", sorted(NEEDED_FOR.keys() - _ALL))
