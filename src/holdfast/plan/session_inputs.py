@@ -81,7 +81,7 @@ class SessionInputs:
         process: what Java has by default, "locale" and "zone", and which "classes" were added to
             Spark's own.
         classes: gives a digest of these, of that text; it may take long.
-        cores: how many tasks Spark runs at once, by which it deals files to them.
+        cores: how many tasks Spark runs at once, by which it splits files among them.
     """
 
     spark_version: str

@@ -133,13 +133,6 @@ class SparkVertexRunner:
     ) -> DataFrame:
         """The query as a DataFrame that goes to where its jobs aren't seen.
 
-        Args:
-            query: what is handed out.
-            root: its canonical plan.
-            reads: what is read instead of being computed.
-            name: what `collected` calls it.
-            is_run_later: its tables are listed again each time that it is run.
-
         Raises:
             SubstitutionRefusedError: when Spark doesn't take the plan.
         """
