@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.ml.feature import StopWordsRemover
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -54,6 +55,11 @@ def of_database(env: Environment) -> Table:
     return env.from_dataframe(env.spark.read.jdbc(url, table, properties={"driver": DRIVER}))
 
 
+def without_many_words(env: Environment) -> Table:
+    remover = StopWordsRemover(inputCol="t", outputCol="left", stopWords=["x" * 9_000_000])
+    return env.from_dataframe(remover.transform(env.spark.sql("SELECT array('x', 'y') AS t")))
+
+
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
 CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
@@ -84,6 +90,14 @@ CASES: dict[str, tuple[Callable[[Environment], Table], Reason]] = {
     "command": (lambda env: env.sql("SHOW CATALOGS"), Why.OPAQUE.of("GenericInternalRow")),
     "sample": (sampled, Why.UNSEEDED.of("Sample")),
     "rdd": (of_rdd, Why.RDD.of()),
+    "values": (
+        lambda env: env.createDataFrame([("x" * 9_000_000,)], "x STRING"),
+        Why.MANY_VALUES.of(),
+    ),
+    "object": (
+        without_many_words,
+        Why.OBJECT.of("a function that holds more than 8388608 bytes"),
+    ),
     "first": (
         lambda env: numbers(env).groupBy("k").agg(F.first("id")),
         Why.PARTITIONED.of("First"),
@@ -315,7 +329,6 @@ PRODUCED_BY = {
 UNPRODUCED = {
     Why.UNKNOWN_AGGREGATE: "Spark has none that is not known, but those of a catalog's functions",
     Why.INCOMPARABLE_ROWS: "Spark lays out rows of all its types",
-    Why.OBJECT: "a function of the JVM that can't be serialized runs in no task",
     Why.BUSY: "somebody would have to wait for minutes",
     Why.NOT_ONCE: "a stage would have to run again, for an executor that was lost",
 }

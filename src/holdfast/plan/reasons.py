@@ -74,6 +74,10 @@ class Why(Enum):
     INCOMPARABLE_ROWS = Validity.NODE, "rows of types that can't be compared by value"
 
     RDD = Validity.SESSION, "an RDD, which no other program has"
+    MANY_VALUES = (
+        Validity.SESSION,
+        "more than 8 MB of values of the program's own, which aren't compared: put them into files",
+    )
     PARTITIONED = Validity.SESSION, "{}, which depends on how rows are partitioned among tasks"
     TIES = Validity.SESSION, "{}, which depends on the order of rows that tie"
     OWN_ANSWER = (

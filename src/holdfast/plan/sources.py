@@ -37,6 +37,8 @@ _PARQUET = EXECUTION + "datasources.parquet.ParquetFileFormat"
 # So does CSV, but for records that don't fit the columns that are read.
 _CSV = EXECUTION + "datasources.csv.CSVFileFormat"
 
+# What the JVM says of rows that are too many to be compared.
+_TOO_MANY = "!"
 _UNLISTED = "a catalog's table that Spark has cached, or whose partitions can't be listed"
 
 # The part of a file that a task reads depends on how files are split.
@@ -300,11 +302,12 @@ def _shape(operator: OperatorDocument) -> tuple[str, ...]:
 
 def _rdd(operator: OperatorDocument, context: SourceContext) -> CanonicalSource:
     rows, _, through = (operator.get("rows") or "").partition(" ")
-    if rows and (not through or context.passes_on(through)):
+    if rows and rows != _TOO_MANY and (not through or context.passes_on(through)):
         # They are distributed to tasks in another way than those of an inline table.
         return _values("rows of values", operator, rows)
     rdd = operator["f"][1]
     if "rdd" not in rdd:
         return CanonicalSource((), (Why.UNREADABLE.of("an RDD without an id"),))
     content = ("rdd", context.session, rdd["rdd"], freeze_json(operator["s"]))
-    return CanonicalSource(content, of_session=(Why.RDD.of(),))
+    why = Why.MANY_VALUES.of() if rows == _TOO_MANY else Why.RDD.of()
+    return CanonicalSource(content, of_session=(why,))

@@ -90,8 +90,8 @@ public final class KnownContent implements Function {
 
     /**
      * Of a table the digest of its rows, or null where they aren't known; after it, where there is
-     * one, the pickle of the Python function through which the rows come, which may be any. Of
-     * anything else the digest of its content, after it a `!` where it is a function of one of Spark's
+     * one, the pickle of the Python function through which the rows come, which may be any. A `!`
+     * where they have more than `MOST_BYTES`. Of anything else the digest of its content, after it a `!` where it is a function of one of Spark's
      * models, or after a `?` why that can't be known.
      */
     public Object apply(Object value) {
@@ -152,8 +152,9 @@ public final class KnownContent implements Function {
                 }
             }
             Partition[] partitions = rdd.partitions();
-            if (!arePickles(partitions)) {
-                return null;
+            long size = sizeOfPickles(partitions);
+            if (size < 0 || size > MOST_BYTES) {
+                return size < 0 ? null : "!";
             }
             MessageDigest digest = MessageDigest.getInstance("SHA-256");
             UnsafeProjection layout = layout(table.output().iterator());
@@ -190,19 +191,20 @@ public final class KnownContent implements Function {
         return !stream.hosts.isEmpty() && DECODE_ROWS.containsAll(stream.hosts);
     }
 
-    static boolean arePickles(Partition[] partitions) {
+    /** How many bytes they are, negative where they are anything else. */
+    static long sizeOfPickles(Partition[] partitions) {
         long size = 0;
         for (int index = 0; index < partitions.length; index++) {
             Iterator batches = ((ParallelCollectionPartition) partitions[index]).iterator();
             while (batches.hasNext()) {
                 Object batch = batches.next();
                 if (!(batch instanceof byte[])) {
-                    return false;
+                    return -1;
                 }
                 size += ((byte[]) batch).length;
             }
         }
-        return size <= MOST_BYTES;
+        return size;
     }
 
     static void add(MessageDigest digest, UnsafeProjection layout, Iterator rows) {
