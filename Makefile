@@ -54,7 +54,7 @@ $(STAMP): pyproject.toml $(if $(USABLE),,anew)
 
 anew:
 
-demo: setup ## Play an analyst's session with and without Holdfast (ARGS="--scale 1")
+demo: setup ## Play a tour of Holdfast (ARGS="--rows 50000000")
 	@$(WITH_JAVA) && $(BIN)/holdfast demo $(ARGS)
 
 lint: $(STAMP) ## Check the style

@@ -8,7 +8,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 _DIRECTORIES = {"cluster", "chaos"}
 # They start clusters of their own, or none.
-_APART = {"test_demo_on_cluster.py", "test_killed_on_cluster.py", "test_namespaced_process.py"}
+_APART = {"test_killed_on_cluster.py", "test_namespaced_process.py"}
 
 
 class SharingOut(LoadScopeScheduling):

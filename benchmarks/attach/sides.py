@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import holdfast
-from holdfast.cli.local_cluster.process_tree import descendants
+from tests.harness.process_tree import descendants
 
 
 @dataclass

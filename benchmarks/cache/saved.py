@@ -10,10 +10,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.analyst import QUESTIONS, joined
 from benchmarks.figure import Figure
 from holdfast import Environment
-from holdfast.cli.demo.parquet_folder import tables_of
-from holdfast.cli.demo.tpch_story import tpch_story
 
 _MOST_OFF = 0.35
 _WARM_UPS = 1
@@ -24,7 +23,7 @@ Ask = Callable[[DataFrame], DataFrame]
 
 
 def measure(spark: SparkSession, environment: Environment, data: Path, rounds: int) -> list[Figure]:
-    """The demo's questions, and narrow ones about a wide join.
+    """An analyst's questions, and narrow ones about a wide join.
 
     Args:
         spark: the session.
@@ -32,10 +31,8 @@ def measure(spark: SparkSession, environment: Environment, data: Path, rounds: i
         data: TPC-H's tables.
         rounds: that count.
     """
-    story = tpch_story("TPC-H", tables_of(data))
-    demo = [each.ask for each in story.questions]
-    plain, ours = story.build(spark), story.build(environment)
-    figures = [_measured(environment, "the demo's questions", plain, ours, demo, rounds)]
+    plain, ours = joined(spark, data), joined(environment, data)
+    figures = [_measured(environment, "an analyst's questions", plain, ours, QUESTIONS, rounds)]
     environment.invalidate_all()
     plain, ours = _wide(spark, data), _wide(environment, data)
     figures.append(_measured(environment, "20 narrow queries", plain, ours, _narrow(), rounds))

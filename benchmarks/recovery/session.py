@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.cache.session import start
 from holdfast import Environment
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from tests.harness.local_cluster import LocalCluster
 
 WAITING = "execution.batch.job-recovery.previous-worker.recovery.timeout"
 _MEMORY = "3g"

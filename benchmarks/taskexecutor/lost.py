@@ -8,11 +8,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.analyst import joined
 from holdfast import Environment
 from holdfast.api.cached_table import CachedTable
-from holdfast.cli.demo.parquet_folder import tables_of
-from holdfast.cli.demo.tpch_story import tpch_story
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from tests.harness.local_cluster import LocalCluster
 
 PARTITIONS = 16
 # Their heartbeats tell the driver what is lost.
@@ -21,7 +20,7 @@ _MEMORY = "3g"
 
 
 def measure(spark: SparkSession, home: Path, data: Path, rounds: int) -> list[tuple[float, float]]:
-    """The seconds of restoring the demo's join, one partition of which is lost, and of producing.
+    """The seconds of restoring the join, one partition of which is lost, and of producing.
 
     Args:
         spark: the session.
@@ -74,11 +73,10 @@ def _measured(
 ) -> list[tuple[float, float]]:
     spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", str(PARTITIONS))
     spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64k")
-    story = tpch_story("TPC-H", tables_of(data))
     pairs = []
     with Environment(spark, options) as environment:
         for number in range(rounds + 1):
-            kept = story.build(environment).cache()  # type: ignore[operator]
+            kept = joined(environment, data).cache()  # type: ignore[operator]
             produced = _seconds(kept)
             lose(number, environment)
             restored = _seconds(kept)

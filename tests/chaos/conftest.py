@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos import data
 from tests.chaos.episode import Episode, Outcome
 from tests.chaos.moments import Moment
 from tests.chaos.places import OneMachine, Place, TwoWorkers
 from tests.chaos.programs import SUITE, Program
 from tests.chaos.references import References
+from tests.harness.errors import NamespacesUnavailableError
+from tests.harness.local_cluster import LocalCluster
 
 SCALE = 0.01
 StartEpisode = Callable[..., Episode]

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.local_cluster.process_tree import descendants, is_stopped
-from holdfast.cli.local_cluster.waiting import wait_for
 from tests.chaos.orders import Diary, Orders
+from tests.harness.process_tree import descendants, is_stopped
+from tests.harness.waiting import wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.cli.local_cluster.waiting import wait_for
 from tests.chaos import task_time
 from tests.chaos.driver_process import Blow, DriverProcess
 from tests.chaos.moments import Moment, Scene
@@ -23,6 +22,7 @@ from tests.chaos.programs import COLLECTED, Job, Program
 from tests.chaos.references import References
 from tests.chaos.rows import Difference, Rows, data_files, read_rows, times
 from tests.chaos.watching_reader import WatchingReader
+from tests.harness.waiting import wait_for
 
 _SECONDS_BETWEEN_LOOKS = 0.003
 _SHARE_OF_TIME = 3

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos.driver_process import DRIVER_BLOWS, Blow
+from tests.harness.local_cluster import LocalCluster
 from tests.short_lived_jvm import JARS_FIRST, NO_CODEGEN, OPTIONS, options
 
 _PREVIOUS_WORKER_TIMEOUT = "5 s"

@@ -17,13 +17,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from tests.chaos import data
 from tests.chaos.episode import Episode, Outcome
 from tests.chaos.moments import random_moments
 from tests.chaos.places import OneMachine, Place, TwoWorkers
 from tests.chaos.programs import CLUSTER_PROGRAMS, PROGRAMS, STREAM_PROGRAMS, Program
 from tests.chaos.references import References
+from tests.harness.local_cluster import LocalCluster
 
 _MOST_KILLS = 5
 _MEASURES = (

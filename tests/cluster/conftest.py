@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
-from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness.errors import NamespacesUnavailableError
+from tests.harness.local_cluster import LocalCluster, task_executor_command
+from tests.harness.waiting import wait_for
 from tests.short_lived_jvm import JARS_FIRST, OF_PROGRAMS, options
 
 # What each program finds: a session on the cluster, and the path that each node has for itself.

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from holdfast.cli.local_cluster.cluster_node import ClusterNode
-from holdfast.cli.local_cluster.errors import ClusterProcessError, JavaNotFoundError
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
-from holdfast.cli.local_cluster.process_tree import descendants, is_alive
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness.cluster_node import ClusterNode
+from tests.harness.errors import ClusterProcessError, JavaNotFoundError
+from tests.harness.local_cluster import LocalCluster
+from tests.harness.process_tree import descendants, is_alive
+from tests.harness.waiting import wait_for
 from tests.short_lived_jvm import environment_of_cluster
 
 RunProgram = Callable[..., Any]
@@ -53,7 +53,7 @@ for line in sys.stdin:
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from tests.harness.local_cluster import LocalCluster
 
 with LocalCluster(Path(sys.argv[1]), workers=1) as cluster:
     if sys.argv[2] == "session":

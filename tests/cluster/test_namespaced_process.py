@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.local_cluster.errors import ClusterProcessError, NamespacesUnavailableError
-from holdfast.cli.local_cluster.namespaced_process import BindMount, NamespacedProcess
-from holdfast.cli.local_cluster.namespaces import unshare_command
-from holdfast.cli.local_cluster.process_tree import descendants, is_alive
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness.errors import ClusterProcessError, NamespacesUnavailableError
+from tests.harness.namespaced_process import BindMount, NamespacedProcess
+from tests.harness.namespaces import unshare_command
+from tests.harness.process_tree import descendants, is_alive
+from tests.harness.waiting import wait_for
 
 SECONDS = 20
 USER_NAMESPACE = ("--user", "--map-root-user")
@@ -29,8 +29,8 @@ FAMILY = "setsid sleep 600 & echo ready; sleep 600"
 OWNER = """
 import sys, time
 from pathlib import Path
-from holdfast.cli.local_cluster.namespaced_process import NamespacedProcess
-from holdfast.cli.local_cluster.namespaces import unshare_command
+from tests.harness.namespaced_process import NamespacedProcess
+from tests.harness.namespaces import unshare_command
 
 home = Path(sys.argv[1])
 process = NamespacedProcess("family", ["sh", "-c", sys.argv[2]], log=home / "log",

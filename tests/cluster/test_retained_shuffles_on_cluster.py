@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness.local_cluster import LocalCluster
+from tests.harness.waiting import wait_for
 
 SECONDS = 120
 FILES = 8

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
-from holdfast.cli.local_cluster.local_cluster import LocalCluster, task_executor_command
-from holdfast.cli.local_cluster.waiting import wait_for
 from holdfast.ids import CATALOG_APPLICATION
+from tests.harness.errors import NamespacesUnavailableError
+from tests.harness.local_cluster import LocalCluster, task_executor_command
+from tests.harness.waiting import wait_for
 from tests.taskexecutor.sharing_programs import held_files
 
 SECONDS = 60

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
-from holdfast.cli.local_cluster.namespaces import unshare_command
 from holdfast.eventstore.events import ExecutionVertexFinished
 from holdfast.eventstore.log_position import START
 from holdfast.eventstore.recording_state import RecordingState
 from holdfast.eventstore.replay import event_files, replay
 from holdfast.eventstore.store import JobEventStore
 from holdfast.ids import JobVertexID
+from tests.harness.errors import NamespacesUnavailableError
+from tests.harness.namespaces import unshare_command
 
 SECONDS = 60
 TICK = timedelta(milliseconds=5)

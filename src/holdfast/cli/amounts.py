@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 
-def seconds(amount: float) -> str:
-    """`12.3 s`; more digits for short times."""
-    return f"{amount:.1f} s" if amount >= 10 else f"{amount:.2f} s"
-
-
 def size(number_of_bytes: float) -> str:
     """`345 MB`, in powers of 1000."""
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -20,8 +15,3 @@ def size(number_of_bytes: float) -> str:
 def count(number: int, thing: str) -> str:
     """`1 row`, `1,500 rows`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def shortened(text: str, length: int) -> str:
-    """The text, cut off where it is longer."""
-    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -12,7 +12,7 @@ from holdfast.version import __version__
 
 _MODULES = {
     "run": "holdfast.cli.program",
-    "demo": "holdfast.cli.demo.arguments",
+    "demo": "holdfast.cli.demo",
     "taskexecutor": "holdfast.cli.taskexecutor",
     "ls": "holdfast.cli.datasets.command",
     "show": "holdfast.cli.datasets.command",

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from holdfast.cli.local_cluster.cluster_home import ClusterHome
-from holdfast.cli.local_cluster.cluster_node import ClusterNode
-from holdfast.cli.local_cluster.errors import ClusterProcessError
-from holdfast.cli.local_cluster.master_page import RegisteredWorker, registered_workers
-from holdfast.cli.local_cluster.namespaced_process import NamespacedProcess
-from holdfast.cli.local_cluster.namespaces import unshare_command
-from holdfast.cli.local_cluster.spark_daemons import (
+from tests.harness.cluster_home import ClusterHome
+from tests.harness.cluster_node import ClusterNode
+from tests.harness.errors import ClusterProcessError
+from tests.harness.master_page import RegisteredWorker, registered_workers
+from tests.harness.namespaced_process import NamespacedProcess
+from tests.harness.namespaces import unshare_command
+from tests.harness.spark_daemons import (
     WorkerSize,
     driver_environment,
     find_java,
@@ -26,7 +26,7 @@ from holdfast.cli.local_cluster.spark_daemons import (
     temporary_files_option,
     worker_command,
 )
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness.waiting import wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self

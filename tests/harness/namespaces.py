@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from holdfast.cli.local_cluster.errors import NamespacesUnavailableError
+from tests.harness.errors import NamespacesUnavailableError
 
 # If `unshare` itself is killed, the kernel kills its child, and so all of the namespace.
 _OWN_FILES_AND_PROCESSES = (

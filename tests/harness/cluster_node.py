@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.cli.local_cluster.cluster_home import ClusterHome
-from holdfast.cli.local_cluster.namespaced_process import BindMount, NamespacedProcess
-from holdfast.cli.local_cluster.spark_daemons import process_environment
+from tests.harness.cluster_home import ClusterHome
+from tests.harness.namespaced_process import BindMount, NamespacedProcess
+from tests.harness.spark_daemons import process_environment
 
 _ADDRESS = r"(?<![\d.]){host}:(\d+)"
 

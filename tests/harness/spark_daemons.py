@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from holdfast.cli.local_cluster.cluster_home import ClusterHome
-from holdfast.cli.local_cluster.errors import JavaNotFoundError
+from tests.harness.cluster_home import ClusterHome
+from tests.harness.errors import JavaNotFoundError
 
 SPARK_HOME = Path(pyspark.__file__).parent
 

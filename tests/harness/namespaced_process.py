@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.local_cluster import namespace_init
-from holdfast.cli.local_cluster.errors import ClusterProcessError
-from holdfast.cli.local_cluster.process_tree import descendants, is_stopped, pid_in_namespace
-from holdfast.cli.local_cluster.waiting import wait_for
+from tests.harness import namespace_init
+from tests.harness.errors import ClusterProcessError
+from tests.harness.process_tree import descendants, is_stopped, pid_in_namespace
+from tests.harness.waiting import wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
