@@ -53,6 +53,12 @@ SCRIPTS = (
         "LICENSE",
         "695be632894bf1304418420ba433e5467ae69f35c1a8a37464a1a32a8d3faf08",
     ),
+    Script(
+        "@mermaid-js/tiny@12.0.0",
+        "dist/mermaid.tiny.js",
+        "LICENSE",
+        "9f2807e402479d2864bfd9a95052076fc69d0ff45a0b25148b84b70fc33425b9",
+    ),
 )
 
 

@@ -258,7 +258,8 @@ def test_the_plan_is_printed_and_drawn_before_it_runs(
         assert stage in str(plan)
     assert "as text" in str(plan)
     assert "BLOCKING_PERSISTENT" in str(plan)
-    assert plan._repr_svg_().startswith("<svg")
+    assert plan.mermaid.startswith("flowchart") and "as text" in plan.mermaid
+    assert plan._repr_mimebundle_() == {"text/vnd.mermaid": plan.mermaid, "text/plain": str(plan)}
     env.execute()
     cached.print()
     assert "BLOCKING_PERSISTENT" not in str(env.get_execution_plan())

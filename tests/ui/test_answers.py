@@ -249,7 +249,7 @@ def test_others_need_the_token(serve: Serve, tmp_path: Path) -> None:
     served = serve("--directory", tmp_path, "--host", "0.0.0.0", "--token-file", token)
     url = served.url.replace("0.0.0.0", "127.0.0.1")
     stranger = Client(url)
-    for path in (*PATHS, "/results.json", "/events", page, f"{page}/plan.svg"):
+    for path in (*PATHS, "/results.json", "/events", page, f"{page}/plan"):
         status, text, _ = stranger.ask(path)
         assert status == 200 and "Log in" in text and "Join over" not in text, path
     assert stranger.ask(f"{page}/release", {})[0] in (200, 405)

@@ -160,7 +160,7 @@ def test_hostile_names_are_text(serve: Serve, look: Look, tmp_path: Path) -> Non
         served = serve("--directory", tmp_path)
         looking = look()
         page = looking.page
-        for path in (*PATHS.values(), f"/results/{kept.name}", f"/results/{kept.name}/plan.svg"):
+        for path in (*PATHS.values(), f"/results/{kept.name}", f"/results/{kept.name}/plan"):
             page.goto(served.url + path)
             page.wait_for_timeout(200)
             assert page.evaluate("window.owned") is None

@@ -51,7 +51,7 @@ def application(place: ShownPlace, security: Security) -> web.Application:
             web.get(f"/results.{_FORMS}", results.export),
             web.get("/treemap.json", results.treemap),
             web.get("/results/{name:[0-9a-f-]+}", results.one),
-            web.get("/results/{name:[0-9a-f-]+}/plan.svg", results.drawing),
+            web.get("/results/{name:[0-9a-f-]+}/plan", results.drawing),
             web.get(
                 "/results/{name:[0-9a-f-]+}/{table:columns|partitions|sources|uses}." + _FORMS,
                 results.part,
@@ -60,7 +60,7 @@ def application(place: ShownPlace, security: Security) -> web.Application:
             web.get("/jobs", jobs.all),
             web.get(f"/jobs.{_FORMS}", jobs.export),
             web.get("/jobs/{id:[0-9a-f]+}", jobs.one),
-            web.get("/jobs/{id:[0-9a-f]+}/graph.svg", jobs.drawing),
+            web.get("/jobs/{id:[0-9a-f]+}/graph", jobs.drawing),
             web.get("/jobs/{id:[0-9a-f]+}/vertices." + _FORMS, jobs.vertices),
             web.get("/advice", advice.show),
             web.get(f"/advice.{_FORMS}", advice.export),

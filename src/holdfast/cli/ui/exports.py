@@ -6,12 +6,30 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
 from aiohttp import web
 
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_DRAWS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; frame-ancestors 'self'"
+}
+_DRAWING = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<script src="/static/vendor/mermaid.tiny.js" defer></script>
+<script src="/static/drawing.js" defer></script>
+</head>
+<body><pre class="mermaid">
+{mermaid}
+</pre></body>
+</html>
+"""
 
 
 def exported(rows: Iterable[Mapping[str, Any]], form: str, name: str) -> web.Response:
@@ -34,14 +52,15 @@ def exported(rows: Iterable[Mapping[str, Any]], form: str, name: str) -> web.Res
     return web.Response(text=text.getvalue(), content_type="text/csv", headers=disposition)
 
 
-def drawn(svg: str) -> web.Response:
-    """A picture.
+def drawn(title: str, mermaid: str) -> web.Response:
+    """A picture, as a page of its own, as what draws it makes styles.
 
     Args:
-        svg: an `<svg>` element.
+        title: what it shows.
+        mermaid: as Mermaid's text.
     """
-    policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-    return web.Response(text=svg, content_type="image/svg+xml", headers=policy)
+    page = _DRAWING.format(title=escape(title), mermaid=escape(mermaid))
+    return web.Response(text=page, content_type="text/html", headers=_DRAWS)
 
 
 def _cell(value: Any) -> Any:

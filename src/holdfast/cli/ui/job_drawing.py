@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
-from holdfast.graph.diagram.diagram_svg import diagram_svg
+from holdfast.graph.diagram.diagram_mermaid import diagram_mermaid
 from holdfast.highavailability.job_record import VertexProgress
 from holdfast.highavailability.job_timeline import Span, VertexTimeline
 
@@ -68,12 +68,11 @@ class VertexRow:
         )
 
 
-def job_drawing(vertices: Sequence[VertexRow], title: str) -> str:
-    """An `<svg>` element that shows which vertex reads which, and how far each is.
+def job_drawing(vertices: Sequence[VertexRow]) -> str:
+    """Which vertex reads which, and how far each is, as Mermaid's text.
 
     Args:
         vertices: of a job.
-        title: what is drawn.
     """
     ordered = _inputs_first(vertices)
     numbers = {each.dataset: number for number, each in enumerate(ordered, 1) if each.dataset}
@@ -88,7 +87,7 @@ def job_drawing(vertices: Sequence[VertexRow], title: str) -> str:
         # What goes round in circles is cut somewhere.
         if numbers.get(read, number) < number
     )
-    return diagram_svg(Diagram(title, boxes, arrows))
+    return diagram_mermaid(Diagram("Job", boxes, arrows))
 
 
 def _inputs_first(vertices: Sequence[VertexRow]) -> list[VertexRow]:

@@ -65,7 +65,7 @@ class JobsPages:
             return self._missing(request)
         job, _, vertices = found
         title = job.job_id.hex if job.record is None else job.record.name
-        return drawn(job_drawing(vertices, title))
+        return drawn(title, job_drawing(vertices))
 
     async def vertices(self, request: web.Request) -> web.Response:
         """A job's vertices, as CSV or JSON."""

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
-from holdfast.graph.diagram.diagram_svg import diagram_svg
+from holdfast.graph.diagram.diagram_mermaid import diagram_mermaid
 from holdfast.plan.outline import PlanStep
 
 _SHOWN_SOURCES = 4
 
 
-def plan_drawing(steps: Sequence[PlanStep], title: str) -> str:
-    """An `<svg>` element that shows a plan, its sources above.
+def plan_drawing(steps: Sequence[PlanStep]) -> str:
+    """A plan as Mermaid's text, its sources above.
 
     Args:
         steps: of the plan, inputs first.
-        title: what is drawn.
 
-    >>> drawn = plan_drawing([PlanStep("Relation", (), ("sales",)), PlanStep("Filter", (0,))], "x")
+    >>> drawn = plan_drawing([PlanStep("Relation", (), ("sales",)), PlanStep("Filter", (0,))])
     >>> "sales" in drawn and "Filter" in drawn
     True
     """
@@ -29,7 +28,7 @@ def plan_drawing(steps: Sequence[PlanStep], title: str) -> str:
     arrows = tuple(
         Arrow(each + 1, number) for number, step in enumerate(steps, 1) for each in step.inputs
     )
-    return diagram_svg(Diagram(title, boxes, arrows))
+    return diagram_mermaid(Diagram("Plan", boxes, arrows))
 
 
 def _name(step: PlanStep) -> str:

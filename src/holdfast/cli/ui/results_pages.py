@@ -105,7 +105,7 @@ class ResultsPages:
         detail = await self._site.aside(self._detail, request.match_info["name"])
         if detail is None or not detail.made_from.plan:
             return self._missing(request)
-        return drawn(plan_drawing(detail.made_from.plan, detail.result.computes))
+        return drawn(detail.result.computes, plan_drawing(detail.made_from.plan))
 
     async def part(self, request: web.Request) -> web.Response:
         """A table of a result's page, as CSV or JSON."""

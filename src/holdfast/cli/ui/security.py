@@ -25,6 +25,7 @@ _POLICY = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self' data:",
+        "frame-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",

@@ -1,4 +1,4 @@
-"""What a graph looks like to a person, whatever it is a graph of. It is rendered as text or SVG."""
+"""What a graph looks like to a person, whatever it is a graph of. It is rendered as text."""
 
 from __future__ import annotations
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from holdfast.graph.diagram.diagram import Diagram
-from holdfast.graph.diagram.diagram_svg import diagram_svg
+from holdfast.graph.diagram.diagram_mermaid import diagram_mermaid
 from holdfast.graph.diagram.diagram_text import diagram_text
 from holdfast.graph.stream.stream_graph import StreamGraph
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 class ExecutionPlan:
     """All stages of a job's translation, as they were when the plan was made.
 
-    `print` shows each of them as text. In a notebook, the plan is a drawing.
+    `print` shows each of them as text. In a notebook that draws Mermaid (JupyterLab from 4.1 on),
+    the job graph is a drawing.
 
     Source: FLIP-205, "Translation Process".
 
@@ -84,15 +84,11 @@ class ExecutionPlan:
         # An interactive session shows this: let it be readable there.
         return str(self)
 
-    def _repr_svg_(self) -> str:
-        """The job graph as a drawing, for a notebook."""
-        return diagram_svg(self.job_graph.diagram)
+    @property
+    def mermaid(self) -> str:
+        """The job graph as Mermaid's text, which notebooks and Markdown draw."""
+        return diagram_mermaid(self.job_graph.diagram)
 
-    def _repr_html_(self) -> str:
-        """The job graph as a drawing, the stages before it folded, for a notebook."""
-        *before, job_graph = self.diagrams
-        folded = "".join(
-            f"<details><summary>{escape(each.title)}</summary>{diagram_svg(each)}</details>"
-            for each in before
-        )
-        return f"<div>{diagram_svg(job_graph)}{folded}</div>"
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """The job graph as a drawing, for a notebook."""
+        return {"text/vnd.mermaid": self.mermaid, "text/plain": str(self)}

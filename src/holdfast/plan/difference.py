@@ -1,0 +1,94 @@
+"""Where two computations part that are not the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from holdfast.plan.canonical_plan import CanonicalNode
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place, from the top, at which two computations aren't the same any more.
+
+    Attributes:
+        kind: `operator`, `expression`, `source` or `setting`; or `reason`, where one matches only
+            itself, whatever it is compared with.
+        one: what the first computation has there.
+        other: what the second one has there.
+
+    >>> print(Difference("setting", "spark.sql.ansi.enabled=true", "spark.sql.ansi.enabled=false"))
+    they differ in a setting: spark.sql.ansi.enabled=true, and spark.sql.ansi.enabled=false
+    """
+
+    kind: str
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        article = "an" if self.kind[0] in "aeiou" else "a"
+        return f"they differ in {article} {self.kind}: {self.one}, and {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A computation, as far as comparing it needs.
+
+    Attributes:
+        root: its canonical plan.
+        settings: those that count for its rows.
+        text: of one of its nodes, as Spark prints it.
+    """
+
+    root: CanonicalNode
+    settings: Mapping[str, str]
+    text: Callable[[CanonicalNode], str]
+
+
+def difference(one: Compared, other: Compared) -> Difference | None:
+    """Where two computations part; None for the same one.
+
+    Args:
+        one: a computation.
+        other: another one, perhaps of another program.
+    """
+    if one.root.digest == other.root.digest:
+        return _of_settings(one.settings, other.settings)
+    nodes = one.root, other.root
+    while True:
+        first, second = nodes
+        for node in nodes:
+            if own := node.own_doubts() or node.of_session:
+                shown = [str(own[0]) if each is node else each.operator for each in nodes]
+                return Difference("reason", *shown)
+        if first.operator != second.operator:
+            return Difference("operator", one.text(first), other.text(second))
+        if first.files != second.files:
+            return Difference("source", _files(first, second), _files(second, first))
+        below = [*_inputs(first)], [*_inputs(second)]
+        if len(below[0]) != len(below[1]):
+            return Difference("operator", one.text(first), other.text(second))
+        parted = [pair for pair in zip(*below, strict=True) if pair[0].digest != pair[1].digest]
+        if not parted:
+            kind = "expression" if below[0] else "source"
+            return Difference(kind, one.text(first), other.text(second))
+        nodes = parted[0]
+
+
+def _inputs(node: CanonicalNode) -> tuple[CanonicalNode, ...]:
+    return (*node.children, *node.subqueries)
+
+
+def _files(node: CanonicalNode, other: CanonicalNode) -> str:
+    own = [str(file) for file in node.files if file not in other.files]
+    return ", ".join(own[:3]) or "no other files"
+
+
+def _of_settings(one: Mapping[str, str], other: Mapping[str, str]) -> Difference | None:
+    for key in sorted(one.keys() | other.keys()):
+        if one.get(key) != other.get(key):
+            return Difference(
+                "setting", *(f"{key}={each.get(key, '(unset)')}" for each in (one, other))
+            )
+    return None
