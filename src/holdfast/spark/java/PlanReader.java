@@ -51,10 +51,18 @@ import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Mode;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Deduplicate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Except;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Intersect;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
@@ -62,6 +70,7 @@ import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -458,9 +467,72 @@ public final class PlanReader implements Function {
                     schemas(node.children().iterator());
                 }
             }
+            tiedColumns(node);
             out.append(",\"x\":[").append(expressions).append("]}");
             expressions = outerExpressions;
             places = outerPlaces;
+        }
+
+        /** The columns of groups that have the value of any of their rows. */
+        void tiedColumns(LogicalPlan node) {
+            List found = new ArrayList();
+            if (node instanceof Aggregate) {
+                Aggregate groups = (Aggregate) node;
+                boolean isTied = hasTies(groups.groupingExpressions().iterator());
+                Iterator results = groups.aggregateExpressions().iterator();
+                while (isTied && results.hasNext()) {
+                    Expression result = (Expression) results.next();
+                    if (isOfAnyRow(result)) {
+                        found.add(((NamedExpression) result).exprId().id());
+                    }
+                }
+            } else if (node instanceof Distinct || node instanceof Deduplicate
+                    || node instanceof Except || node instanceof Intersect) {
+                Iterator columns = node.output().iterator();
+                while (columns.hasNext()) {
+                    Expression column = (Expression) columns.next();
+                    if (ties(column)) {
+                        found.add(((NamedExpression) column).exprId().id());
+                    }
+                }
+            }
+            if (!found.isEmpty()) {
+                out.append(",\"ties\":").append(found);
+            }
+        }
+
+        /** Whether an expression has values that are equal and not the same, as of a collation. */
+        static boolean ties(Expression node) {
+            return !UnsafeRowUtils.isBinaryStable(node.dataType());
+        }
+
+        static boolean hasTies(Iterator expressions) {
+            while (expressions.hasNext()) {
+                if (ties((Expression) expressions.next())) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /** Whether a result is made of keys that differ in the rows of a group. */
+        static boolean isOfAnyRow(Expression result) {
+            ArrayDeque waiting = new ArrayDeque();
+            waiting.push(result);
+            while (!waiting.isEmpty()) {
+                Expression next = (Expression) waiting.pop();
+                if (next instanceof AggregateExpression || next instanceof Literal) {
+                    continue;
+                }
+                if (ties(next)) {
+                    return true;
+                }
+                Iterator operands = next.children().iterator();
+                while (operands.hasNext()) {
+                    waiting.push(operands.next());
+                }
+            }
+            return false;
         }
 
         /** The arguments of a node's constructor, and those of its further lists. */
@@ -874,6 +946,9 @@ public final class PlanReader implements Function {
             }
             if (isExact(node)) {
                 out.append(",\"exact\":true");
+            }
+            if ((node instanceof Max || node instanceof Min) && ties(node)) {
+                out.append(",\"tied\":true");
             }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
