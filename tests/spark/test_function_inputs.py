@@ -84,6 +84,20 @@ def test_the_local_time_counts_in_which_moments_are_handed_over(
     probe.assert_reads(of(calling(local("first"))))
 
 
+def test_a_time_zone_of_workers_counts(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `spark.executorEnv.TZ` sets it."""
+
+    def moments(p: Any) -> DataFrame:
+        moment = F.timestamp_seconds(F.lit(0))
+        return p.spark.table("riders").select(F.udf(lambda t: str(t), "string")(moment).alias("x"))
+
+    probe.keep(moments)
+    monkeypatch.setitem(probe.spark.sparkContext.environment, "TZ", "Asia/Kathmandu")
+    probe.assert_computes(moments)
+    monkeypatch.undo()
+    probe.assert_reads(moments)
+
+
 def test_documentation_and_annotations_count_where_they_are_asked(probe: Any) -> None:
     def asking(name: str, **attributes: object) -> Any:
         function = local("first")

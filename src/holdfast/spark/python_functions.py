@@ -44,13 +44,19 @@ def pickled_function_digest(command: str) -> str:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
-        seed = os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED)
-        return hash_parts("python", digest, seed, local_offsets())
+        return hash_parts("python", digest, *_of_workers(), local_offsets())
     except Undigestible:
         raise
     except Exception as error:
         # The user's own classes may run any code while they are unpickled.
         raise Undigestible(f"it can't be unpickled: {error!r}") from error
+
+
+def _of_workers() -> tuple[str, str | None]:
+    """The seed of hashes, and the time zone that is set for workers alone, if one is."""
+    said = getattr(SparkContext._active_spark_context, "environment", {})
+    seed = said.get("PYTHONHASHSEED", os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+    return seed, said.get("TZ")
 
 
 def local_offsets() -> tuple[int, ...]:

@@ -120,6 +120,11 @@ public final class PlanReader implements Function {
     /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
 
+    /** Options of Java that set a default locale, character set or time zone. */
+    static final String OF_DEFAULTS =
+        "-D(user\\.(language|country|region|script|variant|timezone)|file\\.encoding"
+            + "|java\\.locale).*";
+
     final TreeNodeTag saltTag;
     final Set outputFromFields;
     final Set namedInputs;
@@ -1034,16 +1039,31 @@ public final class PlanReader implements Function {
 
         /** What the process has by default, see `holdfast.plan.observed`. */
         void process(SparkSession session) {
+            String executors = ofExecutors(session.sparkContext());
             out.append("{\"locale\":");
             quoted(Locale.getDefault() + " " + Locale.getDefault(Locale.Category.FORMAT) + " "
-                    + Charset.defaultCharset());
-            String zone = TimeZone.getDefault().getID();
+                    + Charset.defaultCharset() + executors);
+            String zone = TimeZone.getDefault().getID() + executors;
             out.append(",\"zone\":");
             // The rules of all zones come together.
             quoted(zone + " " + ZoneRulesProvider.getVersions("Europe/Berlin").lastEntry().getKey());
             out.append(",\"classes\":");
             quoted(jars(session.sparkContext()));
             out.append('}');
+        }
+
+        /** The options by which Java has defaults in executors that the driver may not have. */
+        String ofExecutors(SparkContext context) {
+            StringBuilder found = new StringBuilder();
+            String given = context.getConf().get("spark.executor.defaultJavaOptions", "") + " "
+                    + context.getConf().get("spark.executor.extraJavaOptions", "");
+            String[] options = context.isLocal() ? new String[0] : given.split("\\s+");
+            for (int place = 0; place < options.length; place++) {
+                if (options[place].matches(OF_DEFAULTS)) {
+                    found.append(' ').append(options[place]);
+                }
+            }
+            return found.toString();
         }
 
         /** The archives of classes that were added, as they were given and as Spark serves them. */
