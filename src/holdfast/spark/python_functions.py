@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import pickle
+import time
 from functools import lru_cache
 from typing import Any, NoReturn, cast
 
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 # Workers live on from task to task, with the modules that they have imported.
 _first_sources: dict[str, bytes] = {}
 _SPARKS_HASH_SEED = "0"
+# In each winter and summer since 1901.
+_MOMENTS = range(-(2**31), 2**31, 182 * 86_400)
 
 
 def pickled_function_digest(command: str) -> str:
@@ -41,12 +44,27 @@ def pickled_function_digest(command: str) -> str:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
-        return hash_parts("python", digest, os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+        return hash_parts("python", digest, *_of_workers(), local_offsets())
     except Undigestible:
         raise
     except Exception as error:
         # The user's own classes may run any code while they are unpickled.
         raise Undigestible(f"it can't be unpickled: {error!r}") from error
+
+
+def _of_workers() -> tuple[str, str | None]:
+    """The seed of hashes, and the time zone that is set for workers alone, if one is."""
+    said = getattr(SparkContext._active_spark_context, "environment", {})
+    seed = said.get("PYTHONHASHSEED", os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+    return seed, said.get("TZ")
+
+
+def local_offsets() -> tuple[int, ...]:
+    """How far Python's local time is from UTC, in seconds, throughout the years.
+
+    Workers hand functions moments in local time, whatever zone a session or Java has.
+    """
+    return tuple(time.localtime(moment).tm_gmtoff for moment in _MOMENTS)
 
 
 @lru_cache(maxsize=64)
