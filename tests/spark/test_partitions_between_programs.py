@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast import Environment, VertexOutcome
+from holdfast.spark.partition_reader import PartitionReader
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -143,6 +144,27 @@ def test_what_is_handed_out_lists_its_tables_when_it_is_run(programs: Programs) 
         programs.sql("ALTER TABLE t DROP PARTITION (p = 2)", "INSERT INTO t VALUES (12, 1)")
         # What is kept is read as it was.
         assert sorted(frame.collect()) == [(10, 11), (11, 11), (12, 11), (30, 30), (40, 40)]
+
+
+@pytest.mark.parametrize("name", ["to_dataframe", "pandas_api"])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_so_it_does_on_pandas_and_where_nothing_kept_can_be_read(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, name: str, is_refused: bool
+) -> None:
+    create(programs)
+    query = "SELECT k, m FROM t JOIN (SELECT max(k) AS m FROM t) WHERE p < 5"
+    with programs.program() as env:
+        table, whole = env.sql(query), env.sql(QUERIES["all"])
+        env.sql("SELECT max(k) AS m FROM t").cache().collect()
+        if is_refused:
+            monkeypatch.delattr(PartitionReader, "plan")
+        frames = [getattr(each, name)() for each in (whole, table)]
+        programs.sql("INSERT INTO t VALUES (11, 1), (40, 4)")
+        if name == "pandas_api":
+            frames = [frame.to_spark() for frame in frames]
+        assert sorted(map(str, frames[0].collect())) == programs.plain(QUERIES["all"])
+        most = 40 if is_refused else 30
+        assert sorted(frames[1].collect()) == [(key, most) for key in (10, 11, 20, 30, 40)]
 
 
 # Of each, the partitions whose rows it changes; the rest has the same rows in the same files.

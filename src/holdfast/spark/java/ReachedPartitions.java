@@ -195,13 +195,8 @@ public final class ReachedPartitions implements BiFunction {
                 && files(node).location() instanceof CatalogFileIndex;
     }
 
-    /** Has another session know how to run what is listed. */
-    public void runsIn(SparkSession session) {
-        extend(session);
-    }
-
     /** Has a session know how to run what is listed of Hive's tables. */
-    static synchronized void extend(SparkSession session) {
+    public static synchronized void extend(SparkSession session) {
         Seq strategies = session.experimental().extraStrategies();
         for (Iterator each = strategies.iterator(); each.hasNext(); ) {
             if (each.next() instanceof ListedScans) {
