@@ -185,19 +185,23 @@ def _named(programs: Programs) -> None:
 def _schema(programs: Programs) -> None:
     # A URL has no blanks.
     schema = programs.home.parent / "schema"
-    text = '{"type": "record", "name": "r", "fields": [{"name": "k", "type": "int"%s}]}'
-    schema.write_text(text % "")
-    programs.sql(
-        "CREATE TABLE t (k INT) STORED AS AVRO "
-        f"TBLPROPERTIES ('avro.schema.url' = 'file:{schema}')",
-        "INSERT INTO t VALUES (1)",
+    text = (
+        '{"type": "record", "name": "r", "fields": ['
+        '{"name": "k", "type": "int"}, {"name": "d", "type": "int", "default": 5}]}'
     )
-    query = "SELECT k FROM t"
-    programs.asks(query)
+    schema.write_text(text)
+    programs.sql(
+        "CREATE TABLE u (k INT) STORED AS AVRO LOCATION '{path}/avro'",
+        "INSERT INTO u VALUES (1)",
+        "CREATE TABLE t (k INT, d INT) STORED AS AVRO LOCATION '{path}/avro' "
+        f"TBLPROPERTIES ('avro.schema.url' = 'file:{schema}')",
+    )
+    query = "SELECT k, d FROM t"
+    assert programs.asks(query) == ["Row(k=1, d=5)"]
     assert programs.finds(query)
-    schema.write_text((text % ', "default": 5').replace('"k"', '"l"'))
+    schema.write_text(text.replace("5", "6"))
     assert not programs.finds(query)
-    assert programs.asks(query) == ["Row(k=5)"]
+    assert programs.asks(query) == ["Row(k=1, d=6)"]
     assert programs.finds(query)
 
 
