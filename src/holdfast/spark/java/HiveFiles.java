@@ -235,13 +235,11 @@ public final class HiveFiles implements BiFunction {
         /** What is set in files of settings; what programs set counts with each of their queries. */
         void settings() {
             List lines = new ArrayList();
-            boolean isKnown = with.known.containsAll(serdes) && with.known.containsAll(formats);
             java.util.Iterator each = hadoop.iterator();
             while (each.hasNext()) {
                 java.util.Map.Entry entry = (java.util.Map.Entry) each.next();
                 String key = (String) entry.getKey();
-                // What other classes look at isn't known.
-                boolean isSeen = !isKnown;
+                boolean isSeen = false;
                 for (int place = 0; place < SEEN.length && !isSeen; place++) {
                     isSeen = key.startsWith(SEEN[place]);
                 }
