@@ -117,6 +117,12 @@ public final class PlanReader implements Function {
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
 
+    /** Spark's own readers of files see these among the settings of Hadoop. */
+    static final String[] SEEN_BY_READERS = {
+        "avro.", "hive.exec.orc.", "io.compression.", "mapreduce.input.", "orc.", "parquet.",
+        "textinputformat.",
+    };
+
     /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
 
@@ -278,8 +284,9 @@ public final class PlanReader implements Function {
     }
 
     /**
-     * What has been set in a Hadoop configuration by this program, as a JSON object: readers and
-     * writers of files see it. How file systems are reached is left out, and secrets with it.
+     * What has been set in a Hadoop configuration by this program, and of files of settings what
+     * Spark's readers go by, as a JSON object: readers and writers of files see it. How file systems
+     * are reached is left out, and secrets with it.
      */
     public String hadoopTexts(Configuration configuration) {
         Walk walk = new Walk(this, null);
@@ -293,7 +300,11 @@ public final class PlanReader implements Function {
                 continue;
             }
             String last = sources[sources.length - 1];
-            if (last.equals("programmatically") || last.contains("spark.hadoop")) {
+            boolean isOfProgram = last.equals("programmatically")
+                    || last.contains("spark.hadoop")
+                    || last.contains("spark.hive");
+            boolean isOfFile = last.endsWith(".xml") && !last.endsWith("-default.xml");
+            if (isOfProgram || isOfFile && isSeen(key)) {
                 walk.out.append(walk.out.length() == 1 ? "" : ",");
                 walk.quoted(key);
                 walk.out.append(':');
@@ -301,6 +312,15 @@ public final class PlanReader implements Function {
             }
         }
         return walk.out.append('}').toString();
+    }
+
+    static boolean isSeen(String key) {
+        for (int place = 0; place < SEEN_BY_READERS.length; place++) {
+            if (key.startsWith(SEEN_BY_READERS[place])) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** What PySpark takes for no error of the user's own query. */
