@@ -7,6 +7,8 @@ import io
 import logging
 import os
 import pickle
+import subprocess
+import sys
 from functools import lru_cache
 from typing import Any, NoReturn, cast
 
@@ -20,6 +22,12 @@ logger = logging.getLogger(__name__)
 # Workers live on from task to task, with the modules that they have imported.
 _first_sources: dict[str, bytes] = {}
 _SPARKS_HASH_SEED = "0"
+_SECONDS = 60
+_ASKS_FOR_PACKAGES = """
+import importlib.metadata, sys
+print(sys.prefix)
+print(sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()}))
+"""
 
 
 def pickled_function_digest(command: str) -> str:
@@ -41,7 +49,10 @@ def pickled_function_digest(command: str) -> str:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
-        return hash_parts("python", digest, os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+        seed = os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED)
+        context = SparkContext._active_spark_context
+        workers = None if context is None else _workers_packages(context.pythonExec)
+        return hash_parts("python", digest, seed, *([] if workers is None else [workers]))
     except Undigestible:
         raise
     except Exception as error:
@@ -67,6 +78,25 @@ def passes_on(command: str) -> bool:
     except Exception:
         logger.debug("a table made by the program counts as itself", exc_info=True)
         return False
+
+
+@lru_cache(maxsize=64)
+def _workers_packages(python: str) -> str | None:
+    """What is installed where workers run; None where that is this program's own environment.
+
+    Args:
+        python: the interpreter that Spark starts for them, as it is called there.
+    """
+    if python == sys.executable:
+        return None
+    try:
+        asked = [python, "-c", _ASKS_FOR_PACKAGES]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        prefix, _, packages = said.stdout.partition("\n")
+    except (OSError, subprocess.SubprocessError):
+        # It may be on other machines only.
+        return python
+    return None if prefix == sys.prefix else packages
 
 
 class _Unpickler(pickle.Unpickler):
