@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -82,9 +83,10 @@ def _write_modules(directory: Path, programs: Mapping[str, Program]) -> dict[str
     numbers = {name: number for number, name in enumerate(PROGRAMS)}
     for name, program in programs.items():
         number, text = numbers[name], program.text
+        for top in {module.partition(".")[0] for module in program.modules}:
+            text = re.sub(rf"\b{top}\b", f"{top}_{number}", text)
         for module, source in program.modules.items():
             top = module.partition(".")[0]
-            text = text.replace(top, f"{top}_{number}")
             file = directory.joinpath(f"{top}_{number}", *module.split(".")[1:]).with_suffix(".py")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(source, encoding="utf-8")

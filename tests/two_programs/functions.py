@@ -6,6 +6,8 @@ what takes its place, in the program or in a module of its own.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -338,13 +340,16 @@ PYTHON = {
     ),
     "lru_cache": _of(
         "udf",
-        "@functools.lru_cache\ndef g(x): return x % 5\ndef f(x): return str(g(x))",
+        "from stored import g\ndef f(x): return str(g(x))",
         ("% 5", "% 6"),
+        stored="import functools\n@functools.lru_cache\ndef g(x): return x % 5\n",
     ),
     "single dispatch": _of(
         "udf",
-        "@functools.singledispatch\ndef g(x): return 'o'\n@g.register\ndef _(x: int): return 'i'\ndef f(x): return g(x)",
+        "from chosen import g\ndef f(x): return g(x)",
         ("'i'", "'j'"),
+        chosen="import functools\n@functools.singledispatch\ndef g(x): return 'o'\n"
+        "@g.register\ndef _(x: int): return 'i'\n",
     ),
     "dataclass": _of(
         "udf",
@@ -625,7 +630,7 @@ PYTHON = {
     "by SQL": _of("sql", "f = lambda x: str(x + 1)", ("x + 1", "x + 2")),
     "in a view": Program(
         "spark.udf.register('named', lambda x: str(x + 1))\nrows.createOrReplaceTempView('v')\nspark.sql('CREATE OR REPLACE TEMPORARY VIEW w AS SELECT named(id) AS r FROM v')\nspark.udf.register('named', lambda x: str(x + 10))\ndf = spark.table('w')",
-        (("x + 1)", "x + 2)"), ("x + 10", "x + 20")),
+        (("x + 10", "x + 20"),),
     ),
     "by Arrow": _of("arrow", "f = lambda x: str(x + 1)", ("x + 1", "x + 2")),
     "by Arrow and without": Program(
@@ -641,7 +646,9 @@ PYTHON = {
 BATCHES = {
     "series": _of("series", "def f(s: pd.Series) -> pd.Series: return s + 1", ("s + 1", "s + 2")),
     "series of a batch": _of(
-        "series", "def f(s: pd.Series) -> pd.Series: return s - s.mean()", ("mean", "max")
+        "series",
+        "def f(s: pd.Series) -> pd.Series: return s.astype(float) - s.astype(float).mean()",
+        (".mean", ".max"),
     ),
     "series of two": Program(
         "def f(s: pd.Series, t: pd.Series) -> pd.Series: return s - t\ndf = rows.select(F.pandas_udf(f, 'double')('x', 'id').alias('r'))",
@@ -740,7 +747,7 @@ BATCHES = {
     ),
     "apply arrow": _of(
         "apply arrow",
-        "import pyarrow.compute as pc\ndef f(t): return pa.table({'r': [pc.sum(t['x']).as_py()]})",
+        "import pyarrow.compute as pc\ndef f(t): return pa.table({'r': [float(pc.sum(t['x']).as_py())]})",
         ("pc.sum", "pc.max"),
     ),
     "apply arrow with the key": _of(
@@ -830,11 +837,11 @@ TABLES = {
     "undetermined": Program(
         _TWO + "\ndf = spark.range(5).lateralJoin(f(F.col('id').outer()))", (("x + 1", "x + 2"),)
     ),
-    "of constants": Program(
-        _TWO + "\ndf = f.asDeterministic()(F.lit(3))", (("x + 1", "x + 2"), ("lit(3)", "lit(4)"))
-    ),
-    "of constants, undetermined": Program(
-        _TWO + "\ndf = f(F.lit(3))", (("x + 1", "x + 2"), ("lit(3)", "lit(4)"))
+    "of constants": _of(
+        "table sql",
+        _TWO + "\nquery = 'SELECT * FROM named(3)'",
+        ("x + 1", "x + 2"),
+        ("named(3)", "named(4)"),
     ),
     "handler's class": _of(
         "table",
@@ -1003,8 +1010,8 @@ MODELS = {
     ),
     "Binarizer": Program(
         _DATA
-        + "df = Binarizer(threshold=9.0, inputCol='x', outputCol='o').transform(data).select('id', 'o')",
-        (("9.0", "8.0"),),
+        + "df = Binarizer(threshold=0.5, inputCol='label', outputCol='o').transform(data).select('id', 'o')",
+        (("0.5", "1.5"),),
     ),
     "DCT": Program(
         _DATA
@@ -1073,10 +1080,21 @@ MODELS = {
 }
 
 
+_NUMBERS = itertools.count()
+
+
 def _sql(*texts: str, changes: tuple[tuple[str, str], ...] = ()) -> Program:
-    texts = ("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM parquet.`{home}/parquet`", *texts)
-    lines = [f"df = spark.sql('''{text}'''.replace('{{home}}', home))" for text in texts]
-    return Program("\n".join(lines), changes)
+    """Statements, of which the last one is the query; its functions are its own."""
+    number = next(_NUMBERS)
+
+    def own(text: str) -> str:
+        return re.sub(r"\b([gh])\b", rf"\g<1>{number}", text)
+
+    view = "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM parquet.`{home}/parquet`"
+    lines = [
+        f"df = spark.sql('''{own(each)}'''.replace('{{home}}', home))" for each in (view, *texts)
+    ]
+    return Program("\n".join(lines), tuple((own(old), own(new)) for old, new in changes))
 
 
 SQL = {
@@ -1107,8 +1125,8 @@ SQL = {
         changes=(("max(id)", "min(id)"),),
     ),
     "of a view": _sql(
-        "CREATE OR REPLACE VIEW w AS SELECT id, v FROM flat WHERE id < 9",
-        "CREATE OR REPLACE FUNCTION g() RETURNS BIGINT RETURN (SELECT max(id) FROM w)",
+        "CREATE OR REPLACE VIEW few AS SELECT id, v FROM flat WHERE id < 9",
+        "CREATE OR REPLACE FUNCTION g() RETURNS BIGINT RETURN (SELECT max(id) FROM few)",
         "SELECT g() + id AS r FROM v",
         changes=(("id < 9", "id < 8"),),
     ),
@@ -1124,7 +1142,7 @@ SQL = {
     ),
     "table, lateral": _sql(
         "CREATE OR REPLACE FUNCTION g(n BIGINT) RETURNS TABLE (m BIGINT) RETURN SELECT id FROM flat WHERE id < g.n",
-        "SELECT id, m FROM v, LATERAL g(id % 4)",
+        "SELECT v.id, m FROM v, LATERAL g(id % 4)",
         changes=(("id < g.n", "id <= g.n"), ("% 4", "% 5")),
     ),
     "named arguments": _sql(
@@ -1194,7 +1212,7 @@ SQL = {
         "CREATE OR REPLACE TEMPORARY VIEW w AS SELECT id + k AS r FROM v",
         "SET VAR k = 5",
         "SELECT * FROM w",
-        changes=(("k = 5", "k = 6"),),
+        changes=(("k = 5", "k = 8"),),
     ),
     "text that is executed": _sql(
         "EXECUTE IMMEDIATE 'SELECT id + ? AS r FROM v' USING 1", changes=(("USING 1", "USING 2"),)
