@@ -82,11 +82,15 @@ def played(
 
 
 def _open_inputs(home: Path) -> None:
-    """Lets all users read the sources of the cases, and ask Derby's catalog."""
+    """Lets all users ask Derby's catalog; Spark has let them read the sources of the cases.
+
+    Those files are left alone: whose mode changes may be another one since.
+    """
     for directory, _, files in os.walk(home):
         if not Path(directory).is_relative_to(home / "kept"):
             os.chmod(directory, 0o777)
-            for name in files:
+        for name in files:
+            if Path(directory).is_relative_to(home / "catalog") or name == "derby.log":
                 os.chmod(os.path.join(directory, name), 0o666)
 
 
