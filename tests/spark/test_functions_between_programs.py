@@ -41,9 +41,10 @@ def played(
 _TEST = "test_the_same_function_is_found_and_no_other_one"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(16, 3)
+@pytest.mark.sampled(40, 3)
 def test_the_same_function_is_found_and_no_other_one(
     played: dict[int | str, Played], name: str
 ) -> None:

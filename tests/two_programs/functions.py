@@ -1083,7 +1083,9 @@ MODELS = {
 _NUMBERS = itertools.count()
 
 
-def _sql(*texts: str, changes: tuple[tuple[str, str], ...] = ()) -> Program:
+def _sql(
+    *texts: str, changes: tuple[tuple[str, str], ...] = (), is_varying: bool = False
+) -> Program:
     """Statements, of which the last one is the query; its functions are its own."""
     number = next(_NUMBERS)
 
@@ -1094,7 +1096,9 @@ def _sql(*texts: str, changes: tuple[tuple[str, str], ...] = ()) -> Program:
     lines = [
         f"df = spark.sql('''{own(each)}'''.replace('{{home}}', home))" for each in (view, *texts)
     ]
-    return Program("\n".join(lines), tuple((own(old), own(new)) for old, new in changes))
+    return Program(
+        "\n".join(lines), tuple((own(old), own(new)) for old, new in changes), is_varying=is_varying
+    )
 
 
 SQL = {
@@ -1170,7 +1174,9 @@ SQL = {
         (("x + 1", "x + 2"),),
     ),
     "random": _sql(
-        "CREATE OR REPLACE FUNCTION g() RETURNS DOUBLE RETURN rand()", "SELECT id, g() AS r FROM v"
+        "CREATE OR REPLACE FUNCTION g() RETURNS DOUBLE RETURN rand()",
+        "SELECT id, g() AS r FROM v",
+        is_varying=True,
     ),
     "moment": _sql(
         "CREATE OR REPLACE FUNCTION g() RETURNS DATE RETURN current_date()",
