@@ -103,7 +103,7 @@ def test_a_program_of_another_python_finds_what_has_no_python(
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(17, 3)
+@pytest.mark.soak
 def test_a_program_of_another_user_finds_the_same(
     found_by_another_user: dict[str, Found], name: str
 ) -> None:
