@@ -564,7 +564,7 @@ PYTHON = {
         ("x + 1", "x + 2"),
         ("K = 5", "K = 6"),
         **{
-            "pack.__init__": "from pack.inner import f\n",
+            "pack.__init__": "from .inner import f\n",
             "pack.inner": "from . import other\ndef f(x): return str(x + 1 + other.K)\n",
             "pack.other": "K = 5\n",
         },
