@@ -7,6 +7,8 @@ import io
 import logging
 import os
 import pickle
+import subprocess
+import sys
 import time
 from functools import lru_cache
 from typing import Any, NoReturn, cast
@@ -23,6 +25,12 @@ _first_sources: dict[str, bytes] = {}
 _SPARKS_HASH_SEED = "0"
 # In each winter and summer since 1901.
 _MOMENTS = range(-(2**31), 2**31, 182 * 86_400)
+_SECONDS = 60
+_ASKS_FOR_PACKAGES = """
+import importlib.metadata, sys
+print(sys.prefix)
+print(sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()}))
+"""
 
 
 def pickled_function_digest(command: str) -> str:
@@ -52,11 +60,12 @@ def pickled_function_digest(command: str) -> str:
         raise Undigestible(f"it can't be unpickled: {error!r}") from error
 
 
-def _of_workers() -> tuple[str, str | None]:
-    """The seed of hashes, and the time zone that is set for workers alone, if one is."""
-    said = getattr(SparkContext._active_spark_context, "environment", {})
+def _of_workers() -> tuple[str | None, ...]:
+    """The seed of hashes; the time zone and the packages of workers, where these have their own."""
+    context = SparkContext._active_spark_context
+    said = {} if context is None else context.environment
     seed = said.get("PYTHONHASHSEED", os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
-    return seed, said.get("TZ")
+    return seed, said.get("TZ"), None if context is None else _workers_packages(context.pythonExec)
 
 
 def local_offsets() -> tuple[int, ...]:
@@ -85,6 +94,25 @@ def passes_on(command: str) -> bool:
     except Exception:
         logger.debug("a table made by the program counts as itself", exc_info=True)
         return False
+
+
+@lru_cache(maxsize=64)
+def _workers_packages(python: str) -> str | None:
+    """What is installed where workers run; None where that is this program's own environment.
+
+    Args:
+        python: the interpreter that Spark starts for them, as it is called there.
+    """
+    if python == sys.executable:
+        return None
+    try:
+        asked = [python, "-c", _ASKS_FOR_PACKAGES]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        prefix, _, packages = said.stdout.partition("\n")
+    except (OSError, subprocess.SubprocessError):
+        # It may be on other machines only.
+        return python
+    return None if prefix == sys.prefix else packages
 
 
 class _Unpickler(pickle.Unpickler):
