@@ -27,8 +27,10 @@ PYTHON_FOR_4.0 = python3.10
 PYTHON_FOR_4.1 = python3.12
 PYTHON_FOR_4.2 = python3.13
 PYTHON_FOR_4.3 = $(BIN)/python
+# The Spark of $(VENV) under another version of Python, to share results with it.
+OTHER_PYTHON := build/other-python
 
-.PHONY: help setup demo test nightly test-versions smoke-4.0 lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
+.PHONY: help setup demo test nightly test-versions smoke-4.0 other-python lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,8 +88,21 @@ test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole te
 	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/spark tests/versions) $(ARGS)
 
-nightly: test ## Run the suite, and what it leaves out as that takes long
+nightly: test other-python ## Run the suite, and what it leaves out as that takes long
 	@$(MAKE) test ARGS="-m soak $(ARGS)"
+
+other-python: $(STAMP) # Make an environment of another Python that is there, if one is
+	@version() { "$$1" -c 'import sys, ensurepip; print(*sys.version_info[:2])' 2>/dev/null; }; \
+	[ $(OTHER_PYTHON)/.complete -nt pyproject.toml ] && exit; \
+	for other in python3.12 python3.13 python3.11 \
+			"$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.1[1-3].*/bin/python; do \
+		case "$$(version "$$other")" in ""|"$$(version $(BIN)/python)") continue;; esac; \
+		echo "Installing Spark and Holdfast for $$other into $(OTHER_PYTHON): some minutes"; \
+		"$$other" -m venv --clear $(OTHER_PYTHON) && \
+		$(OTHER_PYTHON)/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+			"pyspark==$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')" && \
+		touch $(OTHER_PYTHON)/.complete && exit; \
+	done; echo "No other Python takes this Spark: programs under two of them are not tried"
 
 smoke-4.0: $(FOR_VERSIONS)4.0/.complete ## Try the oldest Spark that Holdfast runs on
 	@$(WITH_JAVA) && $(FOR_VERSIONS)4.0/bin/python -m pytest -n 0 -q tests/versions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from holdfast import Environment
@@ -63,6 +63,12 @@ def over(window: str, value: str) -> Make:
     return lambda t: t.selectExpr("id", f"{value} OVER ({window}) AS w")
 
 
+def equal_texts() -> Any:
+    """A column of which each value is written in two ways that are equal."""
+    text = "CASE WHEN id % 2 = 0 THEN concat('a', k) ELSE concat('A', k) END"
+    return F.expr(f"({text}) COLLATE UTF8_LCASE").alias("w")
+
+
 def numbered(table: Any) -> Any:
     return table.withColumn("n", F.monotonically_increasing_id())
 
@@ -85,6 +91,22 @@ AMBIGUOUS: dict[str, Make] = {
     "numbered ties": over(TIES, "row_number()"),
     "the row before": over(TIES, "lag(id)"),
     "a sum over rows": over(f"{TIES} ROWS 2 PRECEDING", "sum(id)"),
+    "groups of equal texts": lambda t: t.groupBy(equal_texts()).count(),
+    "a length of equal texts": lambda t: (
+        t.groupBy(equal_texts()).count().select(F.ascii("w"), "count")
+    ),
+    "distinct equal texts": lambda t: t.select(equal_texts()).distinct(),
+    "equal texts that others don't have": lambda t: t.select(equal_texts()).exceptAll(
+        t.where("k > 3").select(equal_texts())
+    ),
+    "a union of equal texts": lambda t: (
+        t.select(equal_texts()).union(t.where("k > 3").select(equal_texts())).dropDuplicates()
+    ),
+    "the greatest of equal texts": lambda t: t.groupBy("g").agg(F.max(equal_texts())),
+    "the least of a struct": lambda t: t.groupBy("g").agg(F.min(F.struct(equal_texts(), "k"))),
+    "the greatest of a window": lambda t: t.select(
+        "id", F.max(equal_texts()).over(Window.partitionBy("g"))
+    ),
     "above a limit": lambda t: t.limit(70).groupBy("g").count(),
     "a limit in a join": lambda t: t.join(t.limit(9).select("g"), "g", "semi"),
 }
@@ -105,6 +127,11 @@ SAME: dict[str, Make] = {
         F.expr("mode() WITHIN GROUP (ORDER BY k DESC)")
     ),
     "ranks": over(TIES, "rank()"),
+    "how often equal texts come": lambda t: t.groupBy(equal_texts()).count().select("count"),
+    "how many equal texts there are": lambda t: t.groupBy("g").agg(F.countDistinct(equal_texts())),
+    "the rank of equal texts": lambda t: t.select(
+        "id", F.rank().over(Window.partitionBy("g").orderBy(equal_texts()))
+    ),
     "a sum over a range": over(TIES, "sum(id)"),
     "a sum over a group": over("PARTITION BY g", "sum(id)"),
 }

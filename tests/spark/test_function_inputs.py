@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,35 @@ def test_what_a_function_is_called_counts_where_it_is_asked(probe: Any, asking: 
 def test_what_a_function_is_called_does_not_count_where_it_is_called(probe: Any) -> None:
     probe.keep(of(calling(local("first"))))
     probe.assert_reads(of(calling(local("second"))))
+
+
+def test_the_local_time_counts_in_which_moments_are_handed_over(
+    probe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of Python's workers, whatever zone the session and Java have."""
+    probe.keep(of(calling(local("first"))))
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Kathmandu")
+            time.tzset()
+            probe.assert_computes(of(calling(local("first"))))
+    finally:
+        time.tzset()
+    probe.assert_reads(of(calling(local("first"))))
+
+
+def test_a_time_zone_of_workers_counts(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `spark.executorEnv.TZ` sets it."""
+
+    def moments(p: Any) -> DataFrame:
+        moment = F.timestamp_seconds(F.lit(0))
+        return p.spark.table("riders").select(F.udf(lambda t: str(t), "string")(moment).alias("x"))
+
+    probe.keep(moments)
+    monkeypatch.setitem(probe.spark.sparkContext.environment, "TZ", "Asia/Kathmandu")
+    probe.assert_computes(moments)
+    monkeypatch.undo()
+    probe.assert_reads(moments)
 
 
 def test_documentation_and_annotations_count_where_they_are_asked(probe: Any) -> None:

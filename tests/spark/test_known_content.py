@@ -24,6 +24,7 @@ from pyspark.ml.feature import (
 )
 from pyspark.ml.functions import vector_to_array
 from pyspark.ml.linalg import Vectors
+from pyspark.ml.regression import DecisionTreeRegressor
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -240,6 +241,18 @@ def test_other_content_is_computed(start: Start, facts: str, spark: SparkSession
         plain = sorted(map(repr, other(spark, facts).collect()))
         # Of some, a part is what has been kept.
         assert asked(later, other, facts) == plain, name
+
+
+def test_the_seed_that_a_model_was_fitted_with_is_no_matter(start: Start, facts: str) -> None:
+    """By default it is another one in each process."""
+
+    def fitted(seed: int) -> Query:
+        return _fitted(lambda: DecisionTreeRegressor(labelCol="v", featuresCol="f", seed=seed))
+
+    first, later = start(), start()
+    rows = asked(first, fitted(1), facts, cached=True)
+    assert asked(later, fitted(2), facts, cached=True) == rows
+    assert outcomes(later) == [VertexOutcome.READ, VertexOutcome.RUN]
 
 
 NAMES_OF_FILES: Mapping[str, Query] = {

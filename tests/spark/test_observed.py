@@ -70,6 +70,32 @@ def another_locale(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
+def another_locale_of_executors(spark: SparkSession) -> Iterator[None]:
+    context: Any = spark.sparkContext
+    settings = context._jsc.sc().conf()
+    options = "spark.executor.extraJavaOptions"
+    before = {key: str(settings.get(key, "")) for key in ("spark.master", options)}
+    # There is no executor, and its options are not asked for.
+    settings.set("spark.master", "spark://elsewhere:7077")
+    settings.set(options, f"{before[options]} -Duser.language=tr")
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            settings.set(key, value)
+
+
+@contextmanager
+def other_texts_of_java(spark: SparkSession) -> Iterator[None]:
+    jvm: Any = spark.sparkContext._jvm
+    jvm.java.lang.System.setProperty("java.locale.providers", "COMPAT")
+    try:
+        yield
+    finally:
+        jvm.java.lang.System.clearProperty("java.locale.providers")
+
+
+@contextmanager
 def another_zone_of_java(spark: SparkSession) -> Iterator[None]:
     jvm: Any = spark.sparkContext._jvm
     before = jvm.java.util.TimeZone.getDefault()
@@ -174,6 +200,24 @@ def test_another_locale_is_another_result_where_words_depend_on_it(
     start: Start, spark: SparkSession, files: Path, query: str
 ) -> None:
     assert keeps_and_finds(start, query, files, another_locale(spark)) == PRODUCED
+
+
+@pytest.mark.parametrize("query", [TIMELESS[0], WORDS[0]])
+def test_another_locale_of_executors_counts_as_well(
+    start: Start, spark: SparkSession, files: Path, query: str
+) -> None:
+    expected = READ if query in TIMELESS else PRODUCED
+    assert keeps_and_finds(start, query, files, another_locale_of_executors(spark)) == expected
+
+
+def test_programs_whose_java_writes_dates_in_another_way_share_nothing(
+    start: Start, spark: SparkSession, files: Path
+) -> None:
+    query = "SELECT to_csv(struct(d), map('locale', 'de', 'dateFormat', 'MMM')) AS f FROM "
+    found = keeps_and_finds(
+        start, query + "parquet.`{home}/all`", files, other_texts_of_java(spark)
+    )
+    assert found == PRODUCED
 
 
 @pytest.mark.parametrize("query", [*TIMELESS, WORDS[0]])

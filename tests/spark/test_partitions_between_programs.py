@@ -10,23 +10,13 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from holdfast import Environment, VertexOutcome
+from holdfast import VertexOutcome
+from holdfast.spark.partition_reader import PartitionReader
+from tests.two_programs.moved_partitions import QUERIES, Programs
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 READERS = ("parquet", "orc", "csv", "json")
-QUERIES = {
-    "all": "SELECT * FROM t",
-    "one": "SELECT k FROM t WHERE p = 1",
-    "grouped": "SELECT p, count(*) AS n, max(k) AS k FROM t GROUP BY p",
-    "above": "SELECT * FROM (SELECT p, max(k) AS k FROM t GROUP BY p) WHERE p = 1",
-    "defined": "WITH c AS (SELECT * FROM t) SELECT k + 1 AS k FROM c WHERE p = 1",
-    "viewed": "SELECT k FROM v WHERE p = 1",
-    "joined": "SELECT a.k, b.k AS l FROM t a JOIN t b USING (p) WHERE a.p = 1",
-    "both": "SELECT k FROM t WHERE p = 1 UNION ALL SELECT k FROM t WHERE p = 2",
-    "inside": "SELECT k FROM t WHERE k = (SELECT max(k) FROM t WHERE p = 1)",
-    "other": "SELECT k FROM t WHERE p IN (2, 3)",
-}
 PARTS = {
     "all": {1, 2, 3},
     "grouped": {1, 2, 3},
@@ -34,61 +24,6 @@ PARTS = {
     "inside": {1, 2, 3},
     "other": {2, 3},
 }
-
-
-class Programs:
-    """Programs that share results, each with another session on one catalog.
-
-    Args:
-        spark: whose catalog it is.
-        home: a directory that is written.
-    """
-
-    def __init__(self, spark: SparkSession, home: Path) -> None:
-        self._spark = spark
-        self.home = home
-        self.outcomes: list[VertexOutcome] = []
-        self.why: list[str] = []
-
-    def session(self) -> SparkSession:
-        session = self._spark.newSession()
-        session.sql("USE between_programs")
-        return session
-
-    def sql(self, *texts: str) -> None:
-        session = self.session()
-        for text in texts:
-            session.sql(text.replace("{path}", str(self.home)))
-
-    def elsewhere(self, name: str, key: int) -> None:
-        """A directory that no table has, with one row."""
-        self.sql(f"INSERT OVERWRITE DIRECTORY '{{path}}/{name}' USING parquet SELECT {key} AS k")
-
-    def program(self) -> Environment:
-        return Environment(self.session(), config=self.config)
-
-    @property
-    def config(self) -> dict[str, str]:
-        keys = {"directory": str(self.home / "kept"), "lifetime": "1 h"}
-        return {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
-
-    def asks(self, query: str) -> list[str]:
-        """What another program answers, which keeps it for the next ones."""
-        with self.program() as env:
-            rows = sorted(map(str, env.sql(query).cache().collect()))
-            assert env.last_job_result is not None
-            self.outcomes = [each.outcome for each in env.last_job_result.vertices]
-            self.why = [*map(str, env.list_cached()[-1].matches_only_itself)]
-        assert rows == self.plain(query)
-        return rows
-
-    def plain(self, query: str) -> list[str]:
-        return sorted(map(str, self.session().sql(query).collect()))
-
-    def finds(self, query: str) -> bool:
-        """Whether a program has all that it keeps from another one; rows are right in any case."""
-        self.asks(query)
-        return VertexOutcome.PRODUCED not in self.outcomes
 
 
 @pytest.fixture
@@ -143,6 +78,46 @@ def test_what_is_handed_out_lists_its_tables_when_it_is_run(programs: Programs) 
         programs.sql("ALTER TABLE t DROP PARTITION (p = 2)", "INSERT INTO t VALUES (12, 1)")
         # What is kept is read as it was.
         assert sorted(frame.collect()) == [(10, 11), (11, 11), (12, 11), (30, 30), (40, 40)]
+
+
+def test_what_spark_has_cached_below_is_none_of_what_has_been_listed(programs: Programs) -> None:
+    create(programs)
+    programs.sql(
+        "CREATE TABLE u (k INT, p INT) USING parquet PARTITIONED BY (p)",
+        "INSERT INTO u VALUES (100, 1), (200, 2)",
+    )
+    query = "SELECT a.k, b.k AS l FROM t a JOIN u b USING (p)"
+    rows = programs.plain(query)
+    with programs.program() as env:
+        cached = env.sql(query).cache()
+        assert sorted(map(str, cached.collect())) == rows
+        of_spark = programs.session().table("t").persist()
+        try:
+            assert sorted(map(str, env.sql(query).collect())) == rows
+        finally:
+            of_spark.unpersist()
+        assert sorted(map(str, env.sql(query).collect())) == rows
+
+
+@pytest.mark.parametrize("name", ["to_dataframe", "pandas_api"])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_so_it_does_on_pandas_and_where_nothing_kept_can_be_read(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, name: str, is_refused: bool
+) -> None:
+    create(programs)
+    query = "SELECT k, m FROM t JOIN (SELECT max(k) AS m FROM t) WHERE p < 5"
+    with programs.program() as env:
+        table, whole = env.sql(query), env.sql(QUERIES["all"])
+        env.sql("SELECT max(k) AS m FROM t").cache().collect()
+        if is_refused:
+            monkeypatch.delattr(PartitionReader, "plan")
+        frames = [getattr(each, name)() for each in (whole, table)]
+        programs.sql("INSERT INTO t VALUES (11, 1), (40, 4)")
+        if name == "pandas_api":
+            frames = [frame.to_spark() for frame in frames]
+        assert sorted(map(str, frames[0].collect())) == programs.plain(QUERIES["all"])
+        most = 40 if is_refused else 30
+        assert sorted(frames[1].collect()) == [(key, most) for key in (10, 11, 20, 30, 40)]
 
 
 # Of each, the partitions whose rows it changes; the rest has the same rows in the same files.
@@ -205,15 +180,10 @@ def test_what_has_moved_is_computed_and_what_filters_leave_out_is_not(
 ) -> None:
     create(programs)
     programs.elsewhere("new", 7)
-    for query in QUERIES.values():
-        programs.asks(query)
     moved, texts = CHANGES[change]
-    programs.sql(*texts)
-    is_whole = not moved
+    reached = {name: PARTS.get(name, {1}) for name in QUERIES}
+    programs.finds_what_stays(reached, moved, texts)
     for name, query in QUERIES.items():
-        reached = PARTS.get(name, {1})
-        stays = not (moved & reached) and not (is_whole and reached == {1, 2, 3})
-        assert programs.finds(query) is stays, name
         assert programs.finds(query), name
 
 

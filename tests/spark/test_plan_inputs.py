@@ -155,14 +155,22 @@ def test_settings_are_told_apart_whatever_characters_they_have(probe: Any) -> No
     assert len(set(written)) == len(written)
 
 
-def test_what_is_set_in_hadoop_s_configuration_counts(probe: Any, lines: str) -> None:
+SOURCES = (
+    "programmatically",
+    "mapred-site.xml",
+    "Set by Spark from keys starting with 'spark.hive'",
+)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_set_in_hadoop_s_configuration_counts(probe: Any, lines: str, source: str) -> None:
     def whole(p: Any) -> Any:
         return p.spark.read.text(lines)
 
     key = "mapreduce.input.linerecordreader.line.maxlength"
     configuration = probe.spark.sparkContext._jsc.hadoopConfiguration()
     probe.keep(whole)
-    configuration.set(key, "3")
+    configuration.set(key, "3", source)
     try:
         few = probe.plain_rows(whole)
         assert len(few) < 400

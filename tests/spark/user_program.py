@@ -22,7 +22,7 @@ def main(user: str, groups: str, config: str, source: str) -> None:
         spark = _spark()
         spark.range(10).write.parquet(f"{scratch}/rows")
         _ask(spark, {"intermediate-result-storage.directory": f"{scratch}/kept"}, f"{scratch}/rows")
-        _end(spark)
+        end(spark)
     become(pwd.getpwnam(user), json.loads(groups))
     os.umask(0o077)
     with tempfile.TemporaryDirectory() as home:
@@ -33,7 +33,7 @@ def main(user: str, groups: str, config: str, source: str) -> None:
             # Until it is told to end: what it keeps for its own time stays so long.
             sys.stdin.read()
         finally:
-            _end(spark)
+            end(spark)
 
 
 def _spark() -> SparkSession:
@@ -58,7 +58,7 @@ def _ask(spark: SparkSession, config: dict[str, object], source: str) -> dict[st
     return {"rows": rows, "told": repr(env.last_job_result)}
 
 
-def _end(spark: SparkSession) -> None:
+def end(spark: SparkSession) -> None:
     spark.stop()
     gateway = SparkContext._gateway
     assert gateway is not None

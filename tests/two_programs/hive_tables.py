@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import holdfast
 from holdfast import VertexOutcome
 from tests.short_lived_jvm import local_session
-from tests.spark.test_partitions_between_programs import QUERIES, Programs
+from tests.two_programs.moved_partitions import QUERIES, Programs
 
 CASES: dict[str, Callable[[Programs], None]] = {}
 PARTS = {"all": {1, 2, 3}, "one": {1}, "other": {2, 3}}
@@ -36,17 +36,16 @@ FORMATS = {
     "ORC": "STORED AS ORC",
     "CSV": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS TEXTFILE",
 }
-# Of each, the partitions whose rows it changes, and whether the whole table is another one.
-CHANGES: dict[str, tuple[set[int], bool, list[str]]] = {
-    "added": (set(), True, ["ALTER TABLE t ADD PARTITION (p = 9) LOCATION '{path}/new'"]),
-    "dropped": ({1}, True, ["ALTER TABLE t DROP PARTITION (p = 1)"]),
-    "renamed": ({1}, True, ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)"]),
-    "located": ({1}, True, ["ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'"]),
-    "overwritten": ({1}, True, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
-    "appended": ({1}, True, ["INSERT INTO t PARTITION (p = 1) VALUES (11)"]),
+# Of each, the partitions whose rows it changes.
+CHANGES: dict[str, tuple[set[int], list[str]]] = {
+    "added": (set(), ["ALTER TABLE t ADD PARTITION (p = 9) LOCATION '{path}/new'"]),
+    "dropped": ({1}, ["ALTER TABLE t DROP PARTITION (p = 1)"]),
+    "renamed": ({1}, ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)"]),
+    "located": ({1}, ["ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'"]),
+    "overwritten": ({1}, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
+    "appended": ({1}, ["INSERT INTO t PARTITION (p = 1) VALUES (11)"]),
     "in one directory": (
         {1, 2},
-        True,
         [
             "ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'",
             "ALTER TABLE t PARTITION (p = 2) SET LOCATION '{path}/new'",
@@ -54,7 +53,6 @@ CHANGES: dict[str, tuple[set[int], bool, list[str]]] = {
     ),
     "swapped": (
         {1, 2},
-        True,
         [
             "ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)",
             "ALTER TABLE t PARTITION (p = 2) RENAME TO PARTITION (p = 1)",
@@ -63,12 +61,10 @@ CHANGES: dict[str, tuple[set[int], bool, list[str]]] = {
     ),
     "taken apart in another way": (
         {1},
-        True,
         ["ALTER TABLE t PARTITION (p = 1) SET SERDEPROPERTIES ('field.delim' = '0')"],
     ),
     "under other properties": (
         {1, 2, 3},
-        True,
         ["ALTER TABLE t SET TBLPROPERTIES ('skip.header.line.count' = '1')"],
     ),
 }
@@ -88,14 +84,9 @@ def _create(programs: Programs, *texts: str) -> None:
 
 def _moved(change: str) -> Callable[[Programs], None]:
     def play(programs: Programs) -> None:
-        moved, is_whole, texts = CHANGES[change]
+        moved, texts = CHANGES[change]
         _create(programs, "INSERT OVERWRITE DIRECTORY '{path}/new' STORED AS TEXTFILE SELECT 7")
-        for name in PARTS:
-            programs.asks(QUERIES[name])
-        programs.sql(*texts)
-        for name, reached in PARTS.items():
-            stays = not (moved & reached) and not (is_whole and name == "all")
-            assert programs.finds(QUERIES[name]) is stays, name
+        programs.finds_what_stays(PARTS, moved, texts)
 
     return play
 
@@ -190,6 +181,46 @@ def _named(programs: Programs) -> None:
     assert not programs.finds(query)
 
 
+@case("a schema of Avro's in a file")
+def _schema(programs: Programs) -> None:
+    # A URL has no blanks.
+    schema = programs.home.parent / "schema"
+    text = (
+        '{"type": "record", "name": "r", "fields": ['
+        '{"name": "k", "type": "int"}, {"name": "d", "type": "int", "default": 5}]}'
+    )
+    schema.write_text(text)
+    programs.sql(
+        "CREATE TABLE u (k INT) STORED AS AVRO LOCATION '{path}/avro'",
+        "INSERT INTO u VALUES (1)",
+        "CREATE TABLE t (k INT, d INT) STORED AS AVRO LOCATION '{path}/avro' "
+        f"TBLPROPERTIES ('avro.schema.url' = 'file:{schema}')",
+    )
+    query = "SELECT k, d FROM t"
+    assert programs.asks(query) == ["Row(k=1, d=5)"]
+    assert programs.finds(query)
+    schema.write_text(text.replace("5", "6"))
+    assert not programs.finds(query)
+    assert programs.asks(query) == ["Row(k=1, d=6)"]
+    assert programs.finds(query)
+
+
+@case("settings of Hadoop's files")
+def _settings(programs: Programs) -> None:
+    programs.sql("CREATE TABLE t (k INT) STORED AS TEXTFILE", "INSERT INTO t VALUES (1)")
+    jvm: Any = programs.session()._jsparkSession
+    settings = jvm.sparkContext().hadoopConfiguration()
+    key, query = "textinputformat.record.delimiter", "SELECT k FROM t"
+    programs.asks(query)
+    for source in ("core-site.xml", "Set by Spark from keys starting with 'spark.hive'"):
+        assert programs.finds(query)
+        settings.set(key, "1", source)
+        try:
+            assert not programs.finds(query), source
+        finally:
+            settings.unset(key)
+
+
 @case("beside a stream, which runs in another session")
 def _beside_a_stream(programs: Programs) -> None:
     _create(programs)
@@ -218,18 +249,11 @@ def _unknown(programs: Programs) -> None:
     (programs.home / "far").mkdir()
     (programs.home / "far" / "file").write_text("1\n")
     (path / "link").write_text(f"{programs.home}/far/file\n")
-    # A URL has no blanks.
-    schema = programs.home.parent / "schema"
-    schema.write_text('{"type": "record", "name": "r", "fields": [{"name": "k", "type": "int"}]}')
     kinds = {
         "a SymlinkTextInputFormat, whose content has no version": (
             "CREATE TABLE t (k INT) STORED AS INPUTFORMAT "
             "'org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat' OUTPUTFORMAT "
             f"'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat' LOCATION '{path}'"
-        ),
-        "a schema of Avro's at a URL, whose content has no version": (
-            "CREATE TABLE t (k INT) STORED AS AVRO "
-            f"TBLPROPERTIES ('avro.schema.url' = 'file:{schema}')"
         ),
     }
     for why, text in kinds.items():

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.two_programs.cases import CASES
 
@@ -37,13 +38,37 @@ class Found:
     error: str | None = None
 
 
-def played(home: Path, names: Collection[str]) -> dict[str, Found]:
+@dataclass(frozen=True)
+class Runner:
+    """Who runs a program.
+
+    Attributes:
+        python: its interpreter.
+        user: a user of this machine who shares with all others, and keeps no file open to anybody
+            of their own accord; None: this one, who shares with nobody else.
+    """
+
+    python: str = sys.executable
+    user: str | None = None
+
+
+def played(
+    home: Path, names: Collection[str], first_by: Runner = Runner(), second_by: Runner = Runner()
+) -> dict[str, Found]:
     """What became of cases, by their names; of all without any.
 
     Raises:
         AssertionError: when a program fails.
     """
-    first, second = _program(home, names), _program(home, names)
+    if first_by.user != second_by.user:
+        # As the machine's administrator makes it.
+        (home / "kept").mkdir()
+        (home / "kept").chmod(0o1777)
+        home.chmod(0o777)
+    first = _program(home, names, first_by)
+    if first_by.user != second_by.user:
+        _open_inputs(home)
+    second = _program(home, names, second_by)
     return {
         name: Found(
             again.get("is_found", False),
@@ -56,15 +81,39 @@ def played(home: Path, names: Collection[str]) -> dict[str, Found]:
     }
 
 
-def _program(home: Path, names: Collection[str]) -> dict[str, dict]:  # type: ignore[type-arg]
+def _open_inputs(home: Path) -> None:
+    """Lets all users ask Derby's catalog; Spark has let them read the sources of the cases.
+
+    Those files are left alone: whose mode changes may be another one since.
+    """
+    for directory, _, files in os.walk(home):
+        if not Path(directory).is_relative_to(home / "kept"):
+            os.chmod(directory, 0o777)
+        for name in files:
+            if Path(directory).is_relative_to(home / "catalog") or name == "derby.log":
+                os.chmod(os.path.join(directory, name), 0o666)
+
+
+def _program(home: Path, names: Collection[str], by: Runner) -> dict[str, dict[str, Any]]:
+    as_user = () if by.user is None else ("--user", by.user)
+    return run("program", *as_user, str(home), *names, python=by.python)
+
+
+def run(module: str, *arguments: str, python: str = sys.executable) -> dict[str, dict[str, Any]]:
+    """What a program of this package prints, by names.
+
+    Raises:
+        AssertionError: when it fails.
+    """
     # Python's workers import the functions of the cases.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    pythons = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), python)
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.two_programs.program", str(home), *names],
+        [python, "-m", f"tests.two_programs.{module}", *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path},
+        env={**os.environ, **pythons, "PYTHONPATH": path},
         timeout=_SECONDS,
     )
     assert ended.returncode == 0, ended.stderr[-2_000:]

@@ -1,14 +1,19 @@
-"""A program that caches cases with a lifetime: `python -m tests.two_programs.program HOME NAME…`.
+"""A program that caches cases with a lifetime.
 
-Prints a line of JSON for each case. The first program with a home writes the inputs.
+`python -m tests.two_programs.program [--user USER] HOME NAME…` prints a line of JSON for each case.
+The first program with a home writes the inputs.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
+import pwd
+import tempfile
 import warnings
+from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast import VertexOutcome
+from tests.catalog.user_program import become
+from tests.spark.user_program import end
 from tests.two_programs.cases import CASES, Make, World, write_inputs
 
 
-def _session(home: Path) -> SparkSession:
+def local_session(home: Path) -> SparkSession:
     catalog = f"jdbc:derby:;databaseName={home / 'catalog'};create=true"
     settings = {
         "spark.ui.enabled": "false",
@@ -56,25 +63,49 @@ def _played(plain: World, attached: World, make: Make) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    """Plays the cases of the names that are given; all, without any."""
-    warnings.filterwarnings("ignore")
-    home, names = Path(sys.argv[1]), set(sys.argv[2:])
+def _play(home: Path, names: Collection[str], sharing: str) -> Iterator[dict[str, Any]]:
     os.chdir(home)
-    spark = _session(home)
+    spark = local_session(home)
     if not (home / "parquet").exists():
         write_inputs(spark, home)
     config = {
         "intermediate-result-storage.directory": str(home / "kept"),
         "intermediate-result-storage.lifetime": "1 d",
+        "intermediate-result-storage.sharing": sharing,
     }
     plain = World(spark.newSession(), home)
     attached = World(holdfast.attach(spark.newSession(), config), home)
     for section in CASES.values():
         for name, make in section.items():
             if not names or name in names:
-                print(json.dumps({"name": name, **_played(plain, attached, make)}), flush=True)
-    spark.stop()
+                yield {"name": name, **_played(plain, attached, make)}
+    end(spark)
+
+
+def _become(user: str, names: Collection[str]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        # Python itself may be in root's home: whatever is imported late is so before that is shut.
+        # The functions of the cases would stay in this JVM.
+        tried = set(names or chain(*CASES.values())) - set(CASES["Python functions"])
+        for _ in _play(Path(scratch), tried or {"`range`"}, "private"):
+            pass
+        os.chdir("/")
+    become(pwd.getpwnam(user), [])
+    os.umask(0o077)
+
+
+def main() -> None:
+    """Plays the cases of the names that are given; all, without any."""
+    warnings.filterwarnings("ignore")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--user")
+    parser.add_argument("home", type=Path)
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    if asked.user is not None:
+        _become(asked.user, asked.names)
+    for found in _play(asked.home, asked.names, "private" if asked.user is None else "all"):
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -801,7 +801,9 @@ class Environment(StreamEnvironment):
         if request is None:
             return self.plain(table)
         with self._implicit.answering(), InterruptibleAction(self._plain), self.left_alone():
-            dataframe, result = self._master.prepare(request)
+            # An RDD is of the files that are there when it is made, as Spark's own.
+            later = name == "pandas_api"
+            dataframe, result = self._master.prepare(request, is_run_later=later)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 

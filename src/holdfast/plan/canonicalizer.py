@@ -381,7 +381,25 @@ class _OperatorPass:
         if not self._by_column:
             self._doubts += self._expressions.doubts
             self._doubts += self._inherited(Validity.NODE)
-        return self._node(rows, columns, output)
+        return self._node(rows, self._with_ties(rows, columns, output), output)
+
+    def _with_ties(
+        self, rows: Rows, columns: tuple[Term, ...], output: tuple[int, ...]
+    ) -> tuple[Term, ...]:
+        """Columns of which some have the value of any row of a group."""
+        tied = self._operator.get("ties", ())
+        if not tied:
+            return columns
+        why = Why.TIES.of(short(self._name))
+        return tuple(
+            replace(
+                term("of any row", rows.dealt, column),
+                undetermined=tuple(dict.fromkeys((*column.undetermined, why))),
+            )
+            if each in tied
+            else column
+            for each, column in zip(output, columns, strict=True)
+        )
 
     # -- forms in which several ways of writing the same are one --------------------------------
 

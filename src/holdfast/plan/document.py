@@ -13,8 +13,10 @@ list                                         a sequence or a map (of `scala.Tupl
                                              deterministic, `"total": true` on a cast or on
                                              arithmetic that never throws, `"exact": true` on
                                              an aggregate function that depends on no order,
-                                             though others of its class do, `"zoned": true` on
-                                             what may have another value in another time zone,
+                                             though others of its class do, `"tied": true` on one
+                                             that depends on it, though others don't,
+                                             `"zoned": true` on what may have another value in
+                                             another time zone,
                                              `"worded": true` on a cast of an interval
 `{"a": id}`, `{"id": id}`                    a reference to an attribute; any other expression id
 `{"alias": id, "of": expression}`            an expression that is given a name
@@ -71,6 +73,8 @@ class OperatorDocument(TypedDict):
         o: arguments of the constructor's further lists.
         s: the output's schema, where the arguments don't determine it.
         out: the ids of the output's attributes, where the arguments don't determine them.
+        ties: the ids of columns of groups that have the value of any of their rows, if there are
+            some: their types have values that are equal and not the same.
         inputs: the schemas of the children, where the operator can observe their column names.
         rows: the digest of the rows of a table that a program has made from its values; None
             where they can't be compared by value. After a blank follows, in base64, the Python
@@ -87,6 +91,7 @@ class OperatorDocument(TypedDict):
     o: list[Value]
     s: NotRequired[dict[str, Any]]
     out: NotRequired[list[int]]
+    ties: NotRequired[list[int]]
     inputs: NotRequired[list[dict[str, Any]]]
     rows: NotRequired[str | None]
     table: NotRequired[dict[str, Any]]

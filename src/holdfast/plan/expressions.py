@@ -353,7 +353,7 @@ class ExpressionCanonicalizer:
         if is_random(name) or (volatile and (name in _PYTHON_CALLS or not volatile_below)):
             self._note_volatile(name, value["f"])
         self._volatile_seen += volatile
-        in_order = depends_on_order(name) and not value.get("exact")
+        in_order = "tied" in value or (depends_on_order(name) and not value.get("exact"))
         if in_order or (name in _PYTHON_CALLS and not _is_called_by_row(value)):
             self.partitioned.append(Why.PARTITIONED.of(short(name)))
         if name == _WINDOW_EXPRESSION and depends_on_ties(value):

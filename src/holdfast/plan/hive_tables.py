@@ -40,7 +40,7 @@ HIVE_SERDES = frozenset(
 )
 """The SerDes of Spark's own jars: each makes a row of a record, whatever is read of it."""
 
-# Properties by which rows are elsewhere, or are made of more than the files of a directory.
+# Properties by which rows are elsewhere, or are made of more than the files that are listed.
 _ELSEWHERE = {
     "avro.schema.url": "schema of Avro's at a URL",
     "storage_handler": "table with a storage handler",

@@ -114,9 +114,11 @@ class HandOut:
 
     Attributes:
         name: identifies it.
+        is_run_later: its tables are listed again each time that it is run.
     """
 
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    is_run_later: bool = False
 
 
 class JobMaster(Generic[Q, D]):
@@ -239,16 +241,18 @@ class JobMaster(Generic[Q, D]):
                 if job.acted and before_retry is not None:
                     before_retry()
 
-    def prepare(self, request: JobRequest[Q]) -> tuple[D, JobResult]:
+    def prepare(self, request: JobRequest[Q], *, is_run_later: bool = False) -> tuple[D, JobResult]:
         """Produces what is to be kept and hands out the rest, to be run by somebody else.
 
         What that reads is held until nobody has it any more.
 
         Args:
             request: what is handed out.
+            is_run_later: its tables are listed again each time that it is run.
         """
+        hand_out = HandOut(is_run_later=is_run_later)
         with self._job(replace(request, is_repeatable=False)) as job:
-            return self._run(job, lambda handed_out: handed_out, None, HandOut())
+            return self._run(job, lambda handed_out: handed_out, None, hand_out)
 
     def hand_out(self, request: JobRequest[Q]) -> D:
         """Hands out the query with whatever is kept already substituted. Runs nothing.
@@ -277,7 +281,7 @@ class JobMaster(Generic[Q, D]):
                 )
             except SubstitutionRefusedError as refused:
                 logger.warning("kept results are not used by the returned plan: %s", refused)
-                return self._runner.substituted(request.query, request.root, lambda node: None)
+                return self._hands_out.unsubstituted(request.query)
             self._handed_out.hold(hand_out.name, stack.pop_all())
             return handed_out
 
@@ -504,8 +508,12 @@ class _Job(Generic[Q, D]):
                 reads = self._reads(self._reading)
                 if hand_out is None:
                     yield self._runner.substituted(query, root, reads)
+                elif self._refused is not None:
+                    yield self._master._hands_out.unsubstituted(query)
                 else:
-                    yield self._master._hands_out.handed_out(query, root, reads, hand_out.name)
+                    yield self._master._hands_out.handed_out(
+                        query, root, reads, hand_out.name, is_run_later=hand_out.is_run_later
+                    )
                     self._master._handed_out.hold(hand_out.name, stack.pop_all())
             except KeptDataLost as lost:
                 self._set_aside(lost.damages, lease)

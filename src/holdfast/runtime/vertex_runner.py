@@ -210,6 +210,12 @@ class HandingOutRunner(VertexRunner[Q_contra, D_co], Protocol[Q_contra, D_co]):
             SubstitutionRefusedError: when the engine doesn't take the plan.
         """
 
+    def unsubstituted(self, query: Q_contra) -> D_co:
+        """The query as one that is handed out, with nothing kept in it. Runs nothing.
+
+        Its tables are listed again each time that it is run.
+        """
+
     def collected(self, thorough: bool) -> list[str]:
         """The names of handed-out plans that nobody has any more; each one once.
 

@@ -176,7 +176,7 @@ class CatalystBridge:
             session: the JVM's.
         """
         if not query.reading.is_as_written:
-            reached_partitions(self._spark).runsIn(session)
+            reached_partitions(self._spark).extend(session)
 
     def listed_later(self, query: Query, plan: Any) -> Any:
         """A plan that lists its tables when it is run.

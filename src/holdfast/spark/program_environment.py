@@ -25,7 +25,7 @@ _INTERFERING = (
     "spark.plugins",
     "spark.sql.extensions",
 )
-_PROPERTIES = ("java.specification.version", "java.vm.name", "os.arch")
+_PROPERTIES = ("java.specification.version", "java.vm.name", "java.locale.providers", "os.arch")
 
 
 def program_environment(spark: SparkSession) -> str:

@@ -7,6 +7,9 @@ import io
 import logging
 import os
 import pickle
+import subprocess
+import sys
+import time
 from functools import lru_cache
 from typing import Any, NoReturn, cast
 
@@ -20,6 +23,14 @@ logger = logging.getLogger(__name__)
 # Workers live on from task to task, with the modules that they have imported.
 _first_sources: dict[str, bytes] = {}
 _SPARKS_HASH_SEED = "0"
+# In each winter and summer since 1901.
+_MOMENTS = range(-(2**31), 2**31, 182 * 86_400)
+_SECONDS = 60
+_ASKS_FOR_PACKAGES = """
+import importlib.metadata, sys
+print(sys.prefix)
+print(sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()}))
+"""
 
 
 def pickled_function_digest(command: str) -> str:
@@ -41,12 +52,28 @@ def pickled_function_digest(command: str) -> str:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
-        return hash_parts("python", digest, os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+        return hash_parts("python", digest, *_of_workers(), local_offsets())
     except Undigestible:
         raise
     except Exception as error:
         # The user's own classes may run any code while they are unpickled.
         raise Undigestible(f"it can't be unpickled: {error!r}") from error
+
+
+def _of_workers() -> tuple[str | None, ...]:
+    """The seed of hashes; the time zone and the packages of workers, where these have their own."""
+    context = SparkContext._active_spark_context
+    said = {} if context is None else context.environment
+    seed = said.get("PYTHONHASHSEED", os.environ.get("PYTHONHASHSEED", _SPARKS_HASH_SEED))
+    return seed, said.get("TZ"), None if context is None else _workers_packages(context.pythonExec)
+
+
+def local_offsets() -> tuple[int, ...]:
+    """How far Python's local time is from UTC, in seconds, throughout the years.
+
+    Workers hand functions moments in local time, whatever zone a session or Java has.
+    """
+    return tuple(time.localtime(moment).tm_gmtoff for moment in _MOMENTS)
 
 
 @lru_cache(maxsize=64)
@@ -67,6 +94,25 @@ def passes_on(command: str) -> bool:
     except Exception:
         logger.debug("a table made by the program counts as itself", exc_info=True)
         return False
+
+
+@lru_cache(maxsize=64)
+def _workers_packages(python: str) -> str | None:
+    """What is installed where workers run; None where that is this program's own environment.
+
+    Args:
+        python: the interpreter that Spark starts for them, as it is called there.
+    """
+    if python == sys.executable:
+        return None
+    try:
+        asked = [python, "-c", _ASKS_FOR_PACKAGES]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        prefix, _, packages = said.stdout.partition("\n")
+    except (OSError, subprocess.SubprocessError):
+        # It may be on other machines only.
+        return python
+    return None if prefix == sys.prefix else packages
 
 
 class _Unpickler(pickle.Unpickler):

@@ -147,8 +147,14 @@ class SparkVertexRunner:
         self._live.watch(session, name)
         reader = PartitionReader(self._spark, session)
         made = self._substituted(query, root, reads, reader, is_part=True)
-        if not is_run_later:
-            return made
+        return self._listed_later(query, made) if is_run_later else made
+
+    def unsubstituted(self, query: Query) -> DataFrame:
+        """The query as a DataFrame in which nothing kept is read. Runs nothing."""
+        made = self._substituted(query, query.root, lambda _: None, self._reader)
+        return self._listed_later(query, made)
+
+    def _listed_later(self, query: Query, made: DataFrame) -> DataFrame:
         plan = made._jdf.queryExecution().analyzed()
         later = self._bridge.listed_later(query, plan)
         return made if later is plan else self._bridge.dataframe(later)

@@ -39,6 +39,7 @@ public final class HiveFiles implements BiFunction {
                 "STATS_GENERATED_VIA_STATS_TASK", "DO_NOT_UPDATE_STATS", "comment",
             }));
     static final String STATISTICS = "spark.sql.statistics.";
+    static final String SCHEMA = "avro.schema.url";
 
     /** Formats of files, and SerDes, see these among the settings of Hadoop. */
     static final String[] SEEN = {
@@ -106,6 +107,7 @@ public final class HiveFiles implements BiFunction {
         final Configuration hadoop;
         final List files = new ArrayList();
         final Set directories = new HashSet();
+        final Set schemas = new HashSet();
         final Set formats = new TreeSet();
         final Set serdes = new TreeSet();
         final Set keys = new TreeSet();
@@ -141,13 +143,32 @@ public final class HiveFiles implements BiFunction {
                 if (OF_NO_ROW.contains(key) || key.startsWith(STATISTICS)) {
                     continue;
                 }
-                keys.add(key);
                 lines.add(key + '\0' + entry._2());
+                if (!key.equals(SCHEMA) || !schema(String.valueOf(entry._2()))) {
+                    keys.add(key);
+                }
                 if (key.equals("skip.header.line.count")) {
                     lines(String.valueOf(entry._2()));
                 }
             }
             say(lines);
+        }
+
+        /** Lists a file with a schema of Avro's; whether there is one. */
+        boolean schema(String url) {
+            if (url.startsWith("http")) {
+                return false;
+            }
+            try {
+                Path path = new Path(url);
+                if (schemas.add(url)) {
+                    files.add(path.getFileSystem(hadoop).getFileStatus(path));
+                }
+                return true;
+            } catch (Exception error) {
+                schemas.remove(url);
+                return false;
+            }
         }
 
         void values(Map partition) {

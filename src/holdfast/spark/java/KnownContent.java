@@ -407,6 +407,10 @@ public final class KnownContent implements Function {
     /** An object as tasks are sent it, but for what is another one in each program. */
     static final class Stream extends ObjectOutputStream {
         static final String MODELS = "org.apache.spark.ml.";
+        /** They draw nothing: their seed is what they were fitted with, another in each program. */
+        static final String FITTED = "org\\.apache\\.spark\\.ml\\."
+                + "((classification|regression)\\..*Model"
+                + "|clustering\\.(BisectingKMeans|GaussianMixture|KMeans)Model)";
         static final String STANDS_FOR = "holdfast: stands for";
 
         final Bytes bytes;
@@ -419,6 +423,7 @@ public final class KnownContent implements Function {
         final Map values = new HashMap();
         /** The names of the models in it. */
         final List names = new ArrayList();
+        final Set fitted = new HashSet();
 
         Stream() throws IOException {
             this(new Bytes());
@@ -587,6 +592,9 @@ public final class KnownContent implements Function {
                     if (name.matches(".*_[0-9a-f]{12}") && !names.contains(name)) {
                         names.add(name);
                     }
+                    if (value.getClass().getName().matches(FITTED)) {
+                        fitted.add(name);
+                    }
                 } else if (isA(value, MODELS + "param.ParamMap")) {
                     return parameters(value);
                 }
@@ -597,7 +605,7 @@ public final class KnownContent implements Function {
         }
 
         /** The entries of a map whose order follows from those names. */
-        static Object parameters(Object map) throws ReflectiveOperationException {
+        Object parameters(Object map) throws ReflectiveOperationException {
             Map found = new TreeMap();
             Iterator each = ((scala.collection.Iterable) called(map, "toSeq")).iterator();
             while (each.hasNext()) {
@@ -605,6 +613,9 @@ public final class KnownContent implements Function {
                 Object parameter = pair.productElement(0);
                 Object name = called(parameter, "name");
                 Object parent = called(parameter, "parent");
+                if (name.equals("seed") && fitted.contains(parent)) {
+                    continue;
+                }
                 Object[] content = new Object[] {parent, name, pair.productElement(1)};
                 if (found.put(name, content) != null) {
                     throw new ReflectiveOperationException("two parameters of one name");

@@ -51,10 +51,18 @@ import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Mode;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Deduplicate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Except;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Intersect;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
@@ -62,6 +70,7 @@ import org.apache.spark.sql.catalyst.rules.RuleId;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -108,8 +117,19 @@ public final class PlanReader implements Function {
     static final String NULL_STRUCTS =
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
 
+    /** Spark's own readers of files see these among the settings of Hadoop. */
+    static final String[] SEEN_BY_READERS = {
+        "avro.", "hive.exec.orc.", "io.compression.", "mapreduce.input.", "orc.", "parquet.",
+        "textinputformat.",
+    };
+
     /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
+
+    /** Options of Java that set a default locale, character set or time zone. */
+    static final String OF_DEFAULTS =
+        "-D(user\\.(language|country|region|script|variant|timezone)|file\\.encoding"
+            + "|java\\.locale).*";
 
     final TreeNodeTag saltTag;
     final Set outputFromFields;
@@ -264,8 +284,9 @@ public final class PlanReader implements Function {
     }
 
     /**
-     * What has been set in a Hadoop configuration by this program, as a JSON object: readers and
-     * writers of files see it. How file systems are reached is left out, and secrets with it.
+     * What has been set in a Hadoop configuration by this program, and of files of settings what
+     * Spark's readers go by, as a JSON object: readers and writers of files see it. How file systems
+     * are reached is left out, and secrets with it.
      */
     public String hadoopTexts(Configuration configuration) {
         Walk walk = new Walk(this, null);
@@ -279,7 +300,11 @@ public final class PlanReader implements Function {
                 continue;
             }
             String last = sources[sources.length - 1];
-            if (last.equals("programmatically") || last.contains("spark.hadoop")) {
+            boolean isOfProgram = last.equals("programmatically")
+                    || last.contains("spark.hadoop")
+                    || last.contains("spark.hive");
+            boolean isOfFile = last.endsWith(".xml") && !last.endsWith("-default.xml");
+            if (isOfProgram || isOfFile && isSeen(key)) {
                 walk.out.append(walk.out.length() == 1 ? "" : ",");
                 walk.quoted(key);
                 walk.out.append(':');
@@ -287,6 +312,15 @@ public final class PlanReader implements Function {
             }
         }
         return walk.out.append('}').toString();
+    }
+
+    static boolean isSeen(String key) {
+        for (int place = 0; place < SEEN_BY_READERS.length; place++) {
+            if (key.startsWith(SEEN_BY_READERS[place])) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** What PySpark takes for no error of the user's own query. */
@@ -458,9 +492,72 @@ public final class PlanReader implements Function {
                     schemas(node.children().iterator());
                 }
             }
+            tiedColumns(node);
             out.append(",\"x\":[").append(expressions).append("]}");
             expressions = outerExpressions;
             places = outerPlaces;
+        }
+
+        /** The columns of groups that have the value of any of their rows. */
+        void tiedColumns(LogicalPlan node) {
+            List found = new ArrayList();
+            if (node instanceof Aggregate) {
+                Aggregate groups = (Aggregate) node;
+                boolean isTied = hasTies(groups.groupingExpressions().iterator());
+                Iterator results = groups.aggregateExpressions().iterator();
+                while (isTied && results.hasNext()) {
+                    Expression result = (Expression) results.next();
+                    if (isOfAnyRow(result)) {
+                        found.add(((NamedExpression) result).exprId().id());
+                    }
+                }
+            } else if (node instanceof Distinct || node instanceof Deduplicate
+                    || node instanceof Except || node instanceof Intersect) {
+                Iterator columns = node.output().iterator();
+                while (columns.hasNext()) {
+                    Expression column = (Expression) columns.next();
+                    if (ties(column)) {
+                        found.add(((NamedExpression) column).exprId().id());
+                    }
+                }
+            }
+            if (!found.isEmpty()) {
+                out.append(",\"ties\":").append(found);
+            }
+        }
+
+        /** Whether an expression has values that are equal and not the same, as of a collation. */
+        static boolean ties(Expression node) {
+            return !UnsafeRowUtils.isBinaryStable(node.dataType());
+        }
+
+        static boolean hasTies(Iterator expressions) {
+            while (expressions.hasNext()) {
+                if (ties((Expression) expressions.next())) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /** Whether a result is made of keys that differ in the rows of a group. */
+        static boolean isOfAnyRow(Expression result) {
+            ArrayDeque waiting = new ArrayDeque();
+            waiting.push(result);
+            while (!waiting.isEmpty()) {
+                Expression next = (Expression) waiting.pop();
+                if (next instanceof AggregateExpression || next instanceof Literal) {
+                    continue;
+                }
+                if (ties(next)) {
+                    return true;
+                }
+                Iterator operands = next.children().iterator();
+                while (operands.hasNext()) {
+                    waiting.push(operands.next());
+                }
+            }
+            return false;
         }
 
         /** The arguments of a node's constructor, and those of its further lists. */
@@ -875,6 +972,9 @@ public final class PlanReader implements Function {
             if (isExact(node)) {
                 out.append(",\"exact\":true");
             }
+            if ((node instanceof Max || node instanceof Min) && ties(node)) {
+                out.append(",\"tied\":true");
+            }
             out.append(node.deterministic() ? "}" : ",\"volatile\":true}");
         }
 
@@ -959,16 +1059,31 @@ public final class PlanReader implements Function {
 
         /** What the process has by default, see `holdfast.plan.observed`. */
         void process(SparkSession session) {
+            String executors = ofExecutors(session.sparkContext());
             out.append("{\"locale\":");
             quoted(Locale.getDefault() + " " + Locale.getDefault(Locale.Category.FORMAT) + " "
-                    + Charset.defaultCharset());
-            String zone = TimeZone.getDefault().getID();
+                    + Charset.defaultCharset() + executors);
+            String zone = TimeZone.getDefault().getID() + executors;
             out.append(",\"zone\":");
             // The rules of all zones come together.
             quoted(zone + " " + ZoneRulesProvider.getVersions("Europe/Berlin").lastEntry().getKey());
             out.append(",\"classes\":");
             quoted(jars(session.sparkContext()));
             out.append('}');
+        }
+
+        /** The options by which Java has defaults in executors that the driver may not have. */
+        String ofExecutors(SparkContext context) {
+            StringBuilder found = new StringBuilder();
+            String given = context.getConf().get("spark.executor.defaultJavaOptions", "") + " "
+                    + context.getConf().get("spark.executor.extraJavaOptions", "");
+            String[] options = context.isLocal() ? new String[0] : given.split("\\s+");
+            for (int place = 0; place < options.length; place++) {
+                if (options[place].matches(OF_DEFAULTS)) {
+                    found.append(' ').append(options[place]);
+                }
+            }
+            return found.toString();
         }
 
         /** The archives of classes that were added, as they were given and as Spark serves them. */

@@ -195,13 +195,8 @@ public final class ReachedPartitions implements BiFunction {
                 && files(node).location() instanceof CatalogFileIndex;
     }
 
-    /** Has another session know how to run what is listed. */
-    public void runsIn(SparkSession session) {
-        extend(session);
-    }
-
     /** Has a session know how to run what is listed of Hive's tables. */
-    static synchronized void extend(SparkSession session) {
+    public static synchronized void extend(SparkSession session) {
         Seq strategies = session.experimental().extraStrategies();
         for (Iterator each = strategies.iterator(); each.hasNext(); ) {
             if (each.next() instanceof ListedScans) {
@@ -267,6 +262,7 @@ public final class ReachedPartitions implements BiFunction {
         final SparkSession session;
         final Map originals = new IdentityHashMap();
         final Map regions = new IdentityHashMap();
+        final Map stored = new IdentityHashMap();
 
         Listing(ReachedPartitions with, SparkSession session) {
             this.with = with;
@@ -286,27 +282,31 @@ public final class ReachedPartitions implements BiFunction {
         LogicalPlan listed(LogicalPlan root) {
             AtomicReference known = cached(root);
             Region region = new Region(this, known != null);
-            List before = known == null ? null : (List) known.get();
-            if (before != null && with.isThere(before, session)) {
-                region.listed = before.iterator();
-                return region.rebuilt(root, true);
-            }
             LogicalPlan made = region.rebuilt(root, true);
             if (region.tables.isEmpty()) {
                 return made;
             }
-            List now = region.list(made);
-            // The same query may have its subqueries in another order.
-            if (known != null && region.subqueries.isEmpty()) {
-                known.set(now);
+            // Of what Spark has cached below, the tables are not among those that are listed.
+            boolean isWhole = known != null && !region.isOfSparks;
+            List now = isWhole ? (List) known.get() : null;
+            if (now == null || !with.isThere(now, session)) {
+                now = region.list(made);
+                // The same query may have its subqueries in another order.
+                if (isWhole && region.subqueries.isEmpty()) {
+                    known.set(now);
+                }
             }
             region.listed = now.iterator();
             region.subqueries.clear();
             return region.rebuilt(root, true);
         }
 
+        /** What is said of a plan, the same for as long as tables are listed. */
         Object stored(LogicalPlan plan) {
-            return with.stored == null ? null : with.stored.apply(plan);
+            if (!stored.containsKey(plan)) {
+                stored.put(plan, with.stored == null ? null : with.stored.apply(plan));
+            }
+            return stored.get(plan);
         }
 
         /** What a plan has listed that is cached; null for any other plan. */
@@ -322,6 +322,7 @@ public final class ReachedPartitions implements BiFunction {
         final boolean isCached;
         final List tables = new ArrayList();
         final Map subqueries = new IdentityHashMap();
+        boolean isOfSparks = false;
         java.util.Iterator listed;
 
         Region(Listing listing, boolean isCached) {
@@ -333,6 +334,7 @@ public final class ReachedPartitions implements BiFunction {
         LogicalPlan rebuilt(LogicalPlan node, boolean isRoot) {
             Object stored = listing.stored(node);
             if (SPARKS.equals(stored)) {
+                isOfSparks = true;
                 return node;
             }
             if (stored != null && !isRoot && !isCached) {
