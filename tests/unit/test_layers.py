@@ -19,7 +19,7 @@ NO_SPARK = (
 # From the bottom up: none imports one that comes after it.
 LAYERS = """
     files plan functions graph storage catalog taskexecutor eventstore highavailability sinks
-    streaming advice runtime spark api cli
+    streaming advice runtime spark api testing cli
 """.split()
 ROOMS = "partitions outputs recovery applications connections calls reading".split()
 

@@ -265,4 +265,4 @@ def test_the_same_program_looks_the_same(recipe: Recipe) -> None:
 def test_every_program_can_be_drawn(recipe: Recipe) -> None:
     plan = ExecutionPlan.of(DEFAULT_PARALLELISM, build(recipe))
     for vertex in plan.job_graph.vertices:
-        assert f"\n{vertex.number}[" in plan.mermaid
+        assert f"\n{vertex.id}[" in plan.mermaid

@@ -33,6 +33,7 @@ from holdfast.api.cached_data_set import CachedDataSets, cached_data_set
 from holdfast.api.cached_table import CachedTable
 from holdfast.api.call_site import call_site
 from holdfast.api.context import RetryRefused
+from holdfast.api.explained import ExplainedPart, Fate
 from holdfast.api.followed_caches import FollowedCaches
 from holdfast.api.implicit_cache import ImplicitCache
 from holdfast.api.interrupts import InterruptibleAction, interruptible_rows
@@ -77,6 +78,7 @@ from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
 from holdfast.lazy_module import LazyModule
 from holdfast.older_python import add_note
 from holdfast.plan.canonical_plan import CanonicalNode
+from holdfast.plan.difference import Compared
 from holdfast.plan.reasons import Reason, Why, sentences
 from holdfast.plan.result_label import result_label
 from holdfast.plan.session_inputs import SessionInputs
@@ -138,6 +140,7 @@ _MOST_PAST = 1_000
 # Queries that read the same again are measured once.
 _MOST_NEEDED = 100
 # More that is cached is not named where a plan reads nothing.
+_MOST_FIELDS = 25
 _MOST_NAMED = 5
 
 logger = logging.getLogger(__name__)
@@ -978,37 +981,8 @@ class Environment(StreamEnvironment):
         if request is not None:
             asked, request = self._implicit.asked(request, runs=False, keeps=True)
             found = self._master.found(request)
-            reads = self._master.reads_of(found)
-            wanted = self._manager.wanted
-            for match in examine(
-                request.root,
-                lambda node: wanted.find(node.digest) is not None or node.digest in found,
-            ):
-                computation = wanted.find(match.node.digest)
-                kept, entry = reads(match.node), found.get(match.node.digest)
-                if computation is not None:
-                    name = computation.name
-                elif entry is not None:
-                    name = entry.kept.manifest.dataset.computes
-                else:
-                    name = match.node.operator
-                if match.obstacle is not None:
-                    lines.append(f"recomputed: {name}\n  as {match.obstacle.value}")
-                elif kept is None:
-                    lines.append(f"to be kept by the next job: {name}")
-                else:
-                    lines.append(
-                        f"read: {name}\n  from {', '.join(kept.directories)}: "
-                        f"{len(kept.manifest.partitions)} partitions, {kept.rows:,} rows, "
-                        f"{kept.bytes:,} bytes"
-                    )
-                    if entry is not None and entry.origin is not None:
-                        lines.append(f"  kept by {entry.origin}")
-                reasons = self._reasons(match.node, entry)
-                lines += [f"  {each}" for each in sentences(reasons)]
-                if ambiguities := match.node.ambiguities():
-                    why = "; ".join(map(str, ambiguities))
-                    lines.append(f"  one of several right answers: {why}")
+            for part in self._explained(request, found):
+                lines += part.lines()
             lines += self._near_misses(request, found)
         lines += self._implicit.explained(
             asked,
@@ -1018,6 +992,60 @@ class Environment(StreamEnvironment):
         if len(lines) == 1:
             lines += self._why_nothing()
         return "\n".join(lines) + "\n"
+
+    def explained(self, table: Table) -> list[ExplainedPart]:
+        """What a job of this table would read of what is kept. Runs nothing."""
+        request = self._request(table, "explain", is_looked_at=True)
+        if request is None:
+            return []
+        request = self._implicit.asked(request, runs=False, keeps=True)[1]
+        return list(self._explained(request, self._master.found(request)))
+
+    def _explained(
+        self, request: JobRequest[Query], found: Mapping[str, KeptResult]
+    ) -> Iterator[ExplainedPart]:
+        reads, wanted = self._master.reads_of(found), self._manager.wanted
+        for match in examine(
+            request.root,
+            lambda node: wanted.find(node.digest) is not None or node.digest in found,
+        ):
+            computation = wanted.find(match.node.digest)
+            kept, entry = reads(match.node), found.get(match.node.digest)
+            if computation is not None:
+                name = computation.name
+            elif entry is not None:
+                name = entry.kept.manifest.dataset.computes
+            else:
+                name = match.node.operator
+            facts = []
+            if match.obstacle is not None:
+                fate = Fate.RECOMPUTED
+                facts.append(f"as {match.obstacle.value}")
+            elif kept is None:
+                fate = Fate.TO_BE_KEPT
+            else:
+                fate = Fate.READ
+                facts.append(
+                    f"from {', '.join(kept.directories)}: {len(kept.manifest.partitions)} "
+                    f"partitions, {kept.rows:,} rows, {kept.bytes:,} bytes"
+                )
+                if entry is not None and entry.origin is not None:
+                    facts.append(f"kept by {entry.origin}")
+            facts += sentences(self._reasons(match.node, entry))
+            if ambiguities := match.node.ambiguities():
+                why = "; ".join(map(str, ambiguities))
+                facts.append(f"one of several right answers: {why}")
+            yield ExplainedPart(fate, name, tuple(facts))
+
+    def compared(self, table: Table) -> Compared:
+        """What a table computes, to be compared with another one."""
+        query = self._known_plans.query(table)
+        settings = session_inputs(self._plain).counted(query.root)
+
+        def text(node: CanonicalNode) -> str:
+            return str(query.reading.original(node.handle).simpleString(_MOST_FIELDS))
+
+        return Compared(query.root, settings, text)
 
     def _not_kept_of(self, table: Table) -> Iterator[str]:
         """What of a table's plan is cached, and not by Holdfast."""

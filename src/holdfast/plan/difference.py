@@ -9,7 +9,7 @@ from holdfast.plan.canonical_plan import CanonicalNode
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ComputationDifference:
     """The first place, from the top, at which two computations aren't the same any more.
 
     Attributes:
@@ -18,7 +18,7 @@ class Difference:
         one: what the first computation has there.
         other: what the second one has there.
 
-    >>> print(Difference("setting", "spark.sql.ansi.enabled=true", "spark.sql.ansi.enabled=false"))
+    >>> print(ComputationDifference("setting", "spark.sql.ansi.enabled=true", "spark.sql.ansi.enabled=false"))
     they differ in a setting: spark.sql.ansi.enabled=true, and spark.sql.ansi.enabled=false
     """
 
@@ -46,7 +46,7 @@ class Compared:
     text: Callable[[CanonicalNode], str]
 
 
-def difference(one: Compared, other: Compared) -> Difference | None:
+def difference(one: Compared, other: Compared) -> ComputationDifference | None:
     """Where two computations part; None for the same one.
 
     Args:
@@ -61,18 +61,18 @@ def difference(one: Compared, other: Compared) -> Difference | None:
         for node in nodes:
             if own := node.own_doubts() or node.of_session:
                 shown = [str(own[0]) if each is node else each.operator for each in nodes]
-                return Difference("reason", *shown)
+                return ComputationDifference("reason", *shown)
         if first.operator != second.operator:
-            return Difference("operator", one.text(first), other.text(second))
+            return ComputationDifference("operator", one.text(first), other.text(second))
         if first.files != second.files:
-            return Difference("source", _files(first, second), _files(second, first))
+            return ComputationDifference("source", _files(first, second), _files(second, first))
         below = [*_inputs(first)], [*_inputs(second)]
         if len(below[0]) != len(below[1]):
-            return Difference("operator", one.text(first), other.text(second))
+            return ComputationDifference("operator", one.text(first), other.text(second))
         parted = [pair for pair in zip(*below, strict=True) if pair[0].digest != pair[1].digest]
         if not parted:
             kind = "expression" if below[0] else "source"
-            return Difference(kind, one.text(first), other.text(second))
+            return ComputationDifference(kind, one.text(first), other.text(second))
         nodes = parted[0]
 
 
@@ -85,10 +85,10 @@ def _files(node: CanonicalNode, other: CanonicalNode) -> str:
     return ", ".join(own[:3]) or "no other files"
 
 
-def _of_settings(one: Mapping[str, str], other: Mapping[str, str]) -> Difference | None:
+def _of_settings(one: Mapping[str, str], other: Mapping[str, str]) -> ComputationDifference | None:
     for key in sorted(one.keys() | other.keys()):
         if one.get(key) != other.get(key):
-            return Difference(
+            return ComputationDifference(
                 "setting", *(f"{key}={each.get(key, '(unset)')}" for each in (one, other))
             )
     return None

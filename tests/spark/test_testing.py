@@ -1,0 +1,86 @@
+"""What `holdfast.testing` says of DataFrames, and what it says where that isn't so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from holdfast import VertexOutcome
+from holdfast.api.table_session import TableSession
+from holdfast.testing import (
+    assert_computes,
+    assert_differ,
+    assert_reads,
+    assert_same,
+    difference,
+    outcomes,
+    parts,
+)
+
+pytest_plugins = ["holdfast.testing.plugin"]
+
+
+def numbers(session: SparkSession) -> DataFrame:
+    return session.range(60).selectExpr("id", "id % 7 AS k")
+
+
+def test_what_is_kept_is_read(holdfast_session: TableSession, holdfast_directory: Path) -> None:
+    hot = numbers(holdfast_session).groupBy("k").count()
+    assert_computes(hot)
+    with pytest.raises(AssertionError, match=r"would be read:\n== Holdfast ==\nnothing is cached"):
+        assert_reads(hot)
+    hot = hot.cache()
+    assert [part.fate.value for part in parts(hot)] == ["to be kept by the next job"]
+    assert hot.count() == 7
+    assert outcomes(holdfast_session) == [VertexOutcome.PRODUCED, VertexOutcome.RUN]
+    again = numbers(holdfast_session).groupBy("k").count().where("k > 3")
+    assert_reads(again)
+    assert_reads(again, times=1)
+    with pytest.raises(AssertionError, match="expected that 2 kept results would be read"):
+        assert_reads(again, times=2)
+    with pytest.raises(AssertionError, match=r"nothing would be read:\n== Holdfast ==\nread: "):
+        assert_computes(again)
+    # Nothing was run for all that.
+    assert outcomes(holdfast_session) == [VertexOutcome.PRODUCED, VertexOutcome.RUN]
+    assert any(holdfast_directory.rglob("*.parquet"))
+
+
+def test_where_two_computations_part(holdfast_session: TableSession, tmp_path: Path) -> None:
+    spark = holdfast_session
+    for name in ("one", "other"):
+        numbers(spark).write.parquet(str(tmp_path / name))
+    one = spark.read.parquet(str(tmp_path / "one"))
+    other = spark.read.parquet(str(tmp_path / "other"))
+    assert_same(one.where("id > 4 AND k = 1"), one.where("k = 1").where("4 < id"))
+    assert_differ(one.where("id > 4"), one.where("id > 5"), "expression")
+    assert_differ(one.distinct(), one.where("id > 4"), "operator")
+    assert_differ(one.where("id > 4"), other.where("id > 4"), "source")
+    assert_differ(one.select(F.expr("uuid()")), one.select(F.expr("uuid()")), "reason")
+    found = difference(one.groupBy("k").count(), other.groupBy("k").count())
+    assert found is not None and "one" in found.one and "other" in found.other
+    with pytest.raises(AssertionError, match="they differ in an expression: Filter .*4.*5"):
+        assert_same(one.where("id > 4"), one.where("id > 5"))
+    with pytest.raises(AssertionError, match="found the same one"):
+        assert_differ(one, one)
+    with pytest.raises(AssertionError, match="expected a difference in kind 'source'"):
+        assert_differ(one.where("id > 4"), one.where("id > 5"), "source")
+
+
+def test_a_setting_is_told(holdfast_session: TableSession) -> None:
+    other = holdfast_session.newSession()
+    assert_same(numbers(holdfast_session), numbers(other))
+    other.conf.set("spark.sql.caseSensitive", "true")
+    assert_differ(numbers(holdfast_session), numbers(other), "setting")
+    found = difference(numbers(holdfast_session), numbers(other))
+    assert found is not None and found.other == "case sensitive=true"
+
+
+def test_plain_spark_is_refused(spark: SparkSession) -> None:
+    for refused in (lambda: parts(spark.range(3)), lambda: assert_reads(spark.range(3))):
+        with pytest.raises(TypeError, match=r"attach its session with holdfast\.attach\(spark\)"):
+            refused()
+    with pytest.raises(TypeError, match=r"attach it with holdfast\.attach\(spark\)"):
+        outcomes(spark)
