@@ -18,8 +18,8 @@ class ComputationDifference:
         one: what the first computation has there.
         other: what the second one has there.
 
-    >>> print(ComputationDifference("setting", "spark.sql.ansi.enabled=true", "spark.sql.ansi.enabled=false"))
-    they differ in a setting: spark.sql.ansi.enabled=true, and spark.sql.ansi.enabled=false
+    >>> print(ComputationDifference("setting", "case sensitive=true", "case sensitive=false"))
+    they differ in a setting: case sensitive=true, and case sensitive=false
     """
 
     kind: str
