@@ -86,6 +86,7 @@ $(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
 # two cores: whoever kills processes, or waits for leases, uses half a core.
 test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole test suite: what CI runs
 	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+		-p tests.where_time_goes \
 		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/spark tests/versions) $(ARGS)
 
 nightly: test other-python ## Run the suite, and what it leaves out as that takes long
