@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.two_programs.functions import PROGRAMS
-from tests.two_programs.played import run
+from tests.two_programs.played import asked, run
 
 _AGAIN = "again"
 _VERSIONS = max(len(list(program.versions())) for program in PROGRAMS.values())
@@ -26,19 +26,13 @@ def played(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[int | str, Played]:
     """What became of each version of programs, and of the first one again."""
-    names = [
-        each.callspec.params["name"]
-        for each in request.session.items
-        if isinstance(each, pytest.Function) and each.originalname == _TEST
-    ]
+    test = test_the_same_function_is_found_and_no_other_one.__name__
+    names = asked(request, test)
     home = tmp_path_factory.mktemp("functions")
     found: dict[int | str, Played] = {0: _program(home, 0, names), _AGAIN: _program(home, 0, names)}
     for version in range(1, _VERSIONS):
         found[version] = _program(home, version, names)
     return found
-
-
-_TEST = "test_the_same_function_is_found_and_no_other_one"
 
 
 @pytest.mark.slow

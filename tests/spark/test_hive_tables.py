@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.two_programs.hive_tables import CASES
-
-_ROOT = Path(__file__).parents[2]
+from tests.two_programs.played import asked, run
 
 
 @pytest.fixture(scope="module")
@@ -20,27 +13,9 @@ def played(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
     """What was wrong in each case; nothing where all is well."""
-    names = [
-        each.callspec.params["name"]
-        for each in request.session.items
-        if isinstance(each, pytest.Function) and each.originalname == _TEST
-    ]
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.two_programs.hive_tables"),
-            *(str(tmp_path_factory.mktemp("hive")), *names),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=_ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-    )
-    assert ended.returncode == 0, ended.stderr[-2_000:]
-    lines = [json.loads(each) for each in ended.stdout.splitlines() if each.startswith("{")]
-    return {each["name"]: each["wrong"] for each in lines}
-
-
-_TEST = "test_what_one_program_keeps_of_a_table_of_hives_the_next_one_finds"
+    test = test_what_one_program_keeps_of_a_table_of_hives_the_next_one_finds.__name__
+    found = run("hive_tables", str(tmp_path_factory.mktemp("hive")), *asked(request, test))
+    return {name: case["wrong"] for name, case in found.items()}
 
 
 @pytest.mark.timeout(0)

@@ -128,9 +128,9 @@ class RecordingEnvironment(Environment):
         yield from super().stream_action(table, name, action)
         self._note_job()
 
-    def prepare(self, table: Table, name: str) -> DataFrame:
+    def prepare(self, table: Table, name: str, *, is_run_later: bool = False) -> DataFrame:
         self.calls.append(f"prepare {name}")
-        prepared = super().prepare(table, name)
+        prepared = super().prepare(table, name, is_run_later=is_run_later)
         self._note_job()
         return prepared
 

@@ -16,7 +16,7 @@ import holdfast
 from holdfast.plan.reasons import Why
 from tests.catalog.user_program import is_open_to_others
 from tests.two_programs.cases import CASES, SEVERAL_ANSWERS
-from tests.two_programs.played import ROOT, Found, Runner, documented, played
+from tests.two_programs.played import ROOT, Found, Runner, asked, documented, played
 
 NAMES = [name for section in CASES.values() for name in section]
 OTHER_PYTHON = ROOT / "build" / "other-python" / "bin" / "python"
@@ -35,15 +35,6 @@ def is_this_spark(python: Path) -> bool:
         return False
     version, *of_python = ended.stdout.split()
     return version == pyspark.__version__ and of_python != [*map(str, sys.version_info[:2])]
-
-
-def asked(request: pytest.FixtureRequest, test: str) -> list[str]:
-    """Of which names a test was chosen."""
-    return [
-        each.callspec.params["name"]
-        for each in request.session.items
-        if isinstance(each, pytest.Function) and each.originalname == test
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-import holdfast
 from holdfast import VertexOutcome
-from tests.two_programs.cases import World, write_inputs
+from tests.two_programs.cases import World
 from tests.two_programs.functions import PROGRAMS, Program
-from tests.two_programs.program import local_session
+from tests.two_programs.program import worlds
 
 _PRELUDE = """
 import collections, dataclasses, datetime, decimal, enum, functools, itertools, operator, re
@@ -107,19 +106,9 @@ def main() -> None:
         programs = _write_modules(Path(modules), asked)
         sys.path.append(modules)
         os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), modules))
-        os.chdir(home)
-        spark = local_session(home)
-        if not (home / "parquet").exists():
-            write_inputs(spark, home)
-        config = {
-            "intermediate-result-storage.directory": str(home / "kept"),
-            "intermediate-result-storage.lifetime": "1 d",
-        }
-        plain = World(spark.newSession(), home)
-        attached = World(holdfast.attach(spark.newSession(), config), home)
-        for name, program in programs.items():
-            print(json.dumps({"name": name, **_played(plain, attached, program)}), flush=True)
-        spark.stop()
+        with worlds(home) as (plain, attached):
+            for name, program in programs.items():
+                print(json.dumps({"name": name, **_played(plain, attached, program)}), flush=True)
 
 
 if __name__ == "__main__":

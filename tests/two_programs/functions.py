@@ -367,7 +367,7 @@ PYTHON = {
         "@dataclasses.dataclass(order=True)\nclass A:\n    n: int = 1\n    m: int = 2\ndef f(x): return str(A(1, 5) < A(2, 3))",
         (
             "n: int = 1\n    m: int = 2",
-            "m: int = 1\n    n: int = 2\n    def __lt__(self, o): return self.m > 9",
+            "m: int = 1\n    n: int = 2",
         ),
     ),
     "named tuple": _of(
@@ -553,7 +553,7 @@ PYTHON = {
     ),
     "module's udf": Program(
         "import their\ndf = rows.select('id', their.f('id').alias('r'))",
-        (("x + 1", "x + 2"), ("returnType='string'", "returnType='binary'")),
+        (("x + 1", "x + 2"),),
         {
             "their": "from pyspark.sql import functions as F\n@F.udf(returnType='string')\ndef f(x): return str(x + 1)\n"
         },
@@ -798,10 +798,6 @@ BATCHES = {
         "map",
         "k = pd.DataFrame({'id': [1, 2, 3], 'y': [1.0, 2.0, 3.0]})\ndef f(i):\n    for d in i:\n        m = d.merge(k, on='id')\n        yield pd.DataFrame({'r': m.y})",
         ("3.0]", "4.0]"),
-    ),
-    "pandas-on-Spark": Program(
-        "df = rows.select('id', 'v').pandas_api().transform(lambda s: s + 1).to_spark()",
-        (("s + 1", "s + 2"),),
     ),
     "pandas-on-Spark, apply": Program(
         "import pyspark.pandas as ps\ndf = rows.select('id', 'v').pandas_api().groupby('v').apply(f).to_spark() if 0 else rows.select('id', 'v').pandas_api().id.apply(lambda x: x + 1).to_frame().to_spark()",
@@ -1227,7 +1223,7 @@ SQL = {
         "SELECT transform(a, x -> x + 1) AS r FROM v", changes=(("x + 1", "x + 2"),)
     ),
     "names of parameters": _sql(
-        "CREATE OR REPLACE FUNCTION g(id BIGINT, v BIGINT) RETURNS BIGINT RETURN id - v",
+        "CREATE OR REPLACE FUNCTION g(id BIGINT, v BIGINT) RETURNS BIGINT RETURN 3 * id - v",
         "SELECT g(v, id) AS r FROM v",
         changes=(("g(id BIGINT, v BIGINT)", "g(v BIGINT, id BIGINT)"),),
     ),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.two_programs.cases import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +121,15 @@ def run(module: str, *arguments: str, python: str = sys.executable) -> dict[str,
     assert ended.returncode == 0, ended.stderr[-2_000:]
     lines = [json.loads(each) for each in ended.stdout.splitlines() if each.startswith("{")]
     return {each.pop("name"): each for each in lines}
+
+
+def asked(request: pytest.FixtureRequest, test: str) -> list[str]:
+    """Of which names a test was chosen."""
+    return [
+        each.callspec.params["name"]
+        for each in request.session.items
+        if isinstance(each, pytest.Function) and each.originalname == test
+    ]
 
 
 def documented() -> dict[str, tuple[str, str]]:

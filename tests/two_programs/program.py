@@ -13,6 +13,7 @@ import pwd
 import tempfile
 import warnings
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from tests.spark.user_program import end
 from tests.two_programs.cases import CASES, Make, World, write_inputs
 
 
-def local_session(home: Path) -> SparkSession:
+def _session(home: Path) -> SparkSession:
     catalog = f"jdbc:derby:;databaseName={home / 'catalog'};create=true"
     settings = {
         "spark.ui.enabled": "false",
@@ -63,9 +64,11 @@ def _played(plain: World, attached: World, make: Make) -> dict[str, Any]:
     return found
 
 
-def _play(home: Path, names: Collection[str], sharing: str) -> Iterator[dict[str, Any]]:
+@contextmanager
+def worlds(home: Path, sharing: str = "private") -> Iterator[tuple[World, World]]:
+    """Plain Spark over the inputs, which are written if there are none, and an attached session."""
     os.chdir(home)
-    spark = local_session(home)
+    spark = _session(home)
     if not (home / "parquet").exists():
         write_inputs(spark, home)
     config = {
@@ -73,13 +76,17 @@ def _play(home: Path, names: Collection[str], sharing: str) -> Iterator[dict[str
         "intermediate-result-storage.lifetime": "1 d",
         "intermediate-result-storage.sharing": sharing,
     }
-    plain = World(spark.newSession(), home)
-    attached = World(holdfast.attach(spark.newSession(), config), home)
-    for section in CASES.values():
-        for name, make in section.items():
-            if not names or name in names:
-                yield {"name": name, **_played(plain, attached, make)}
+    plain = spark.newSession()
+    yield World(plain, home), World(holdfast.attach(spark.newSession(), config), home)
     end(spark)
+
+
+def _play(home: Path, names: Collection[str], sharing: str) -> Iterator[dict[str, Any]]:
+    with worlds(home, sharing) as (plain, attached):
+        for section in CASES.values():
+            for name, make in section.items():
+                if not names or name in names:
+                    yield {"name": name, **_played(plain, attached, make)}
 
 
 def _become(user: str, names: Collection[str]) -> None:

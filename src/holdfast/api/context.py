@@ -142,7 +142,7 @@ class TableContext(Protocol):
             action: Opens the iterator, on a plain DataFrame in which every kept node is a read.
         """
 
-    def prepare(self, table: Table, name: str) -> DataFrame:
+    def prepare(self, table: Table, name: str, *, is_run_later: bool = False) -> DataFrame:
         """Keeps cached results, then returns the plain DataFrame that reads them.
 
         For plans whose jobs Holdfast does not run. What the DataFrame reads stays as long as it is
@@ -151,6 +151,8 @@ class TableContext(Protocol):
         Args:
             table: The table whose plan is handed out.
             name: What hands it out, for the job's name.
+            is_run_later: Its tables are listed again each time that it is run. An RDD is of the
+                files that are there when it is made, as Spark's own.
         """
 
     def substituted(self, table: Table) -> DataFrame:

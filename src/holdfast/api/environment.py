@@ -798,15 +798,13 @@ class Environment(StreamEnvironment):
                 tuple(str(dataset_id) for dataset_id in lost.damages), str(lost)
             ) from lost
 
-    def prepare(self, table: Table, name: str) -> ParentDataFrame:
+    def prepare(self, table: Table, name: str, *, is_run_later: bool = False) -> ParentDataFrame:
         """Keeps cached results, then returns the plain DataFrame that reads them."""
         request = self._request(table, name)
         if request is None:
             return self.plain(table)
         with self._implicit.answering(), InterruptibleAction(self._plain), self.left_alone():
-            # An RDD is of the files that are there when it is made, as Spark's own.
-            later = name == "pandas_api"
-            dataframe, result = self._master.prepare(request, is_run_later=later)
+            dataframe, result = self._master.prepare(request, is_run_later=is_run_later)
         self._ended(JobExecutionResult.of(result))
         return dataframe
 

@@ -290,7 +290,8 @@ class Table(DataFrame):
         if self._holdfast_context.is_attached:
             # Other frames of pandas-on-Spark are made of Tables there as well, and they mix.
             return super().pandas_api(index_col)
-        return self._holdfast_context.prepare(self, "pandas_api").pandas_api(index_col)
+        prepared = self._holdfast_context.prepare(self, "pandas_api", is_run_later=True)
+        return prepared.pandas_api(index_col)
 
     def toJSON(self, use_unicode: bool = True) -> RDD[str] | Table:
         """Returns each row as a JSON string.

@@ -52,7 +52,7 @@ def pickled_function_digest(command: str) -> str:
         # A function with the types that PySpark pickles beside it.
         command_parts = _Unpickler(io.BytesIO(base64.b64decode(command))).load()
         digest = digest_value(command_parts, _first_sources)
-        return hash_parts("python", digest, *_of_workers(), local_offsets())
+        return hash_parts("python", digest, *_of_workers(), _local_offsets())
     except Undigestible:
         raise
     except Exception as error:
@@ -68,7 +68,7 @@ def _of_workers() -> tuple[str | None, ...]:
     return seed, said.get("TZ"), None if context is None else _workers_packages(context.pythonExec)
 
 
-def local_offsets() -> tuple[int, ...]:
+def _local_offsets() -> tuple[int, ...]:
     """How far Python's local time is from UTC, in seconds, throughout the years.
 
     Workers hand functions moments in local time, whatever zone a session or Java has.

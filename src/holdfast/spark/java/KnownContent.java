@@ -91,8 +91,8 @@ public final class KnownContent implements Function {
     /**
      * Of a table the digest of its rows, or null where they aren't known; after it, where there is
      * one, the pickle of the Python function through which the rows come, which may be any. A `!`
-     * where they have more than `MOST_BYTES`. Of anything else the digest of its content, after it a `!` where it is a function of one of Spark's
-     * models, or after a `?` why that can't be known.
+     * where they have more than `MOST_BYTES`. Of anything else the digest of its content, after it a
+     * `!` where it is a function of one of Spark's models, or after a `?` why that can't be known.
      */
     public Object apply(Object value) {
         if (value instanceof LocalRelation) {

@@ -118,10 +118,9 @@ public final class PlanReader implements Function {
         "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing";
 
     /** Spark's own readers of files see these among the settings of Hadoop. */
-    static final String[] SEEN_BY_READERS = {
-        "avro.", "hive.exec.orc.", "io.compression.", "mapreduce.input.", "orc.", "parquet.",
-        "textinputformat.",
-    };
+    static final String SEEN_BY_READERS =
+        "(avro|hive\\.exec\\.orc|io\\.compression|mapreduce\\.input|orc|parquet"
+            + "|textinputformat)\\..*";
 
     /** How our own archives of classes are called, see `holdfast.spark.task_classes`. */
     static final String OWN_JARS = "/holdfast-tasks-";
@@ -304,7 +303,7 @@ public final class PlanReader implements Function {
                     || last.contains("spark.hadoop")
                     || last.contains("spark.hive");
             boolean isOfFile = last.endsWith(".xml") && !last.endsWith("-default.xml");
-            if (isOfProgram || isOfFile && isSeen(key)) {
+            if (isOfProgram || isOfFile && key.matches(SEEN_BY_READERS)) {
                 walk.out.append(walk.out.length() == 1 ? "" : ",");
                 walk.quoted(key);
                 walk.out.append(':');
@@ -312,15 +311,6 @@ public final class PlanReader implements Function {
             }
         }
         return walk.out.append('}').toString();
-    }
-
-    static boolean isSeen(String key) {
-        for (int place = 0; place < SEEN_BY_READERS.length; place++) {
-            if (key.startsWith(SEEN_BY_READERS[place])) {
-                return true;
-            }
-        }
-        return false;
     }
 
     /** What PySpark takes for no error of the user's own query. */
