@@ -160,64 +160,38 @@ def ask(question: str, of: DataFrame) -> Answer:
 # -- programs -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a tour has its files."""
-
-    output: Path
-
-    @property
-    def data(self) -> Path:
-        """The tables."""
-        return self.output / "data"
-
-    @property
-    def kept(self) -> Path:
-        """What Holdfast keeps, of all programs that share it."""
-        return self.output / "kept"
-
-    @property
-    def jobs(self) -> Path:
-        """How far recoverable jobs are."""
-        return self.output / "jobs"
-
-    @property
-    def picture(self) -> Path:
-        """The times of the questions."""
-        return self.output / "times.png"
-
-
-def local_session(place: Place) -> SparkSession:
+def local_session(output: Path) -> SparkSession:
     """A session on all cores of this machine, that says little."""
     spark = (
         SparkSession.builder.master("local[*]")
         .appName("a tour of Holdfast")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.shuffle.partitions", "8")
         # The nightly job's joins shuffle, whose stages are what a driver's successor goes on from.
         .config("spark.sql.autoBroadcastJoinThreshold", "4m")
-        .config("spark.local.dir", str(place.output / "spark"))
-        .config("spark.sql.warehouse.dir", str(place.output / "warehouse"))
+        .config("spark.local.dir", str(output / "spark"))
+        .config("spark.sql.warehouse.dir", str(output / "warehouse"))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def kept_at(place: Place, **more: object) -> dict[str, object]:
+def kept_at(output: Path, **more: object) -> dict[str, object]:
     """The configuration that the programs of the tour share."""
-    return {"intermediate-result-storage.directory": str(place.kept), **more}
+    return {"intermediate-result-storage.directory": str(output / "kept"), **more}
 
 
 @contextmanager
-def program(role: str, place: Place) -> Iterator[subprocess.Popen[bytes]]:
+def program(role: str, output: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Another program, with a JVM of its own, which is killed at the end of the block."""
-    place.output.mkdir(parents=True, exist_ok=True)
-    with (place.output / f"{role}.log").open("wb") as log:
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / f"{role}.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, __file__, "--role", role, "--output", str(place.output)],
+            [sys.executable, __file__, "--role", role, "--output", str(output)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -238,15 +212,15 @@ def _kill(process: subprocess.Popen[bytes]) -> bool:
     return lived
 
 
-def _end_of(process: subprocess.Popen[bytes], role: str, place: Place) -> Any:
+def _end_of(process: subprocess.Popen[bytes], role: str, output: Path) -> Any:
     """What a program has said, when it has ended by itself."""
     if process.wait() != 0:
-        raise SystemExit(f"The {role} program failed, see {place.output / role}.log")
-    return json.loads((place.output / f"{role}.json").read_text(encoding="utf-8"))
+        raise SystemExit(f"The {role} program failed, see {output / role}.log")
+    return json.loads((output / f"{role}.json").read_text(encoding="utf-8"))
 
 
-def _say(role: str, place: Place, what: object) -> None:
-    (place.output / f"{role}.json").write_text(json.dumps(what), encoding="utf-8")
+def _say(role: str, output: Path, what: object) -> None:
+    (output / f"{role}.json").write_text(json.dumps(what), encoding="utf-8")
 
 
 # -- 1: questions, on plain Spark and with `cache()` ----------------------------------------------
@@ -257,9 +231,9 @@ def ask_all(of: DataFrame) -> dict[str, Answer]:
     return {question: ask(question, of) for question in QUESTIONS}
 
 
-def warm_up(spark: SparkSession, place: Place) -> None:
+def warm_up(spark: SparkSession, output: Path) -> None:
     """Lets both sides answer everything once, of a table that is small."""
-    small = place.output / "warm-up"
+    small = output / "warm-up"
     make_data(spark, small, _ROWS_OF_A_WARM_UP)
     ask_all(joined(spark, small))
     config = {"intermediate-result-storage.directory": str(small / "kept")}
@@ -284,15 +258,15 @@ def lose_a_partition(session: Any) -> int:
 # -- 3: a second program --------------------------------------------------------------------------
 
 
-def second(place: Place) -> None:
+def second(output: Path) -> None:
     """Asks the questions once more; there is no `cache()` in it."""
-    spark = local_session(place)
-    session = holdfast.attach(spark, kept_at(place))
+    spark = local_session(output)
+    session = holdfast.attach(spark, kept_at(output))
     answers = {}
     for question in QUESTIONS:
-        answer = ask(question, joined(session, place.data))
+        answer = ask(question, joined(session, output / "data"))
         answers[question] = [answer.rows, answer.seconds, _read(session)]
-    _say("second", place, answers)
+    _say("second", output, answers)
     holdfast.detach(session)
     spark.stop()
 
@@ -306,30 +280,30 @@ def _read(session: Any) -> bool:
 # -- 4: a killed driver ---------------------------------------------------------------------------
 
 
-def nightly(place: Place) -> None:
+def nightly(output: Path) -> None:
     """The nightly job: what each customer has bought, and of which quarter most."""
-    spark = local_session(place)
+    spark = local_session(output)
     session = holdfast.attach(
         spark,
         kept_at(
-            place,
+            output,
             **{
                 "execution.batch.job-recovery.enabled": True,
                 "execution.batch.job-recovery.min-vertex-input": "1 mb",
-                "high-availability.storageDir": place.jobs.as_uri(),
+                "high-availability.storageDir": (output / "jobs").as_uri(),
             },
         ),
     )
     began = time.perf_counter()
-    nightly_report(session, place).write.parquet(str(place.output / "report"))
-    _say("nightly", place, time.perf_counter() - began)
+    nightly_report(session, output).write.parquet(str(output / "report"))
+    _say("nightly", output, time.perf_counter() - began)
     holdfast.detach(session)
     spark.stop()
 
 
-def nightly_report(session: SparkSession, place: Place) -> DataFrame:
+def nightly_report(session: SparkSession, output: Path) -> DataFrame:
     """The job's query."""
-    table = joined(session, place.data)
+    table = joined(session, output / "data")
     quarter = F.trunc("ordered", "quarter").alias("quarter")
     of_customers = table.groupBy("customer", quarter).agg(_revenue())
     best_first = Window.partitionBy("customer").orderBy(F.desc("revenue"), "quarter")
@@ -337,10 +311,10 @@ def nightly_report(session: SparkSession, place: Place) -> DataFrame:
     return best.join(table.groupBy("customer").agg(F.count("*").alias("items")), "customer")
 
 
-def vertices_done(place: Place) -> int:
+def vertices_done(output: Path) -> int:
     """How many vertices of a job that runs are finished, as `holdfast jobs` says."""
     told = subprocess.run(
-        [sys.executable, "-m", "holdfast", "jobs", "--json", "--storage-dir", str(place.jobs)],
+        [sys.executable, "-m", "holdfast", "jobs", "--json", "--storage-dir", str(output / "jobs")],
         capture_output=True,
         text=True,
     )
@@ -348,7 +322,7 @@ def vertices_done(place: Place) -> int:
     return max((job["vertices_done"] for job in jobs if job["state"] == "running"), default=0)
 
 
-def kill_half_way(place: Place) -> tuple[int, float] | None:
+def kill_half_way(output: Path) -> tuple[int, float] | None:
     """Kills the nightly job's driver when something is done.
 
     Returns:
@@ -356,13 +330,13 @@ def kill_half_way(place: Place) -> tuple[int, float] | None:
         over before.
     """
     began = time.perf_counter()
-    with program("nightly", place) as driver:
+    with program("nightly", output) as driver:
         while driver.poll() is None:
-            done = vertices_done(place)
+            done = vertices_done(output)
             if done > 0 and _kill(driver):
                 return done, time.perf_counter() - began
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-        _end_of(driver, "nightly", place)
+        _end_of(driver, "nightly", output)
     return None
 
 
@@ -393,26 +367,26 @@ class Tour:
         return table
 
 
-def play(place: Place, rows: int) -> bool:
+def play(output: Path, rows: int) -> bool:
     """Plays everything.
 
     Returns:
         whether every answer was plain Spark's.
     """
     tour = Tour()
-    for folder in (place.kept, place.jobs, place.output / "report"):
+    for folder in (output / "kept", output / "jobs", output / "report"):
         shutil.rmtree(folder, ignore_errors=True)
-    place.output.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     tour.headline(f"The data: {rows:,} items of {rows // _ROWS_OF_AN_ORDER:,} orders")
-    spark = local_session(place)
-    make_data(spark, place.data, rows)
-    warm_up(spark, place)
+    spark = local_session(output)
+    make_data(spark, output / "data", rows)
+    warm_up(spark, output)
 
     tour.headline(f"{len(QUESTIONS)} questions of one join")
-    plain = ask_all(joined(spark, place.data))
+    plain = ask_all(joined(spark, output / "data"))
     console.print(f"  on plain Spark: {_total(plain):.1f} s")
-    session = holdfast.attach(spark, kept_at(place))
-    hot = joined(session, place.data).cache(lifetime=_LIFETIME)
+    session = holdfast.attach(spark, kept_at(output))
+    hot = joined(session, output / "data").cache(lifetime=_LIFETIME)
     cached = ask_all(hot)
     console.print(session.holdfast.list_cached(), markup=False)
     ratio = _total(cached) / _total(plain)
@@ -432,11 +406,11 @@ def play(place: Place, rows: int) -> bool:
     )
 
     tour.headline("A second program asks the same, without cache()")
-    report = sorted(map(repr, nightly_report(spark, place).collect()))
+    report = sorted(map(repr, nightly_report(spark, output).collect()))
     holdfast.detach(session)
     spark.stop()
-    with program("second", place) as process:
-        told = _end_of(process, "second", place)
+    with program("second", output) as process:
+        told = _end_of(process, "second", output)
     answers = {question: Answer(rows, took) for question, (rows, took, _) in told.items()}
     found = sum(is_read for _, _, is_read in told.values())
     tour.act(
@@ -446,24 +420,26 @@ def play(place: Place, rows: int) -> bool:
     )
 
     tour.headline("The driver of a nightly job is killed")
-    killed = kill_half_way(place)
+    killed = kill_half_way(output)
     if killed is None:
         tour.act("a killed driver", "the job was over before it was killed", True)
     else:
         done, age = killed
         console.print(f"  kill -9 after {age:.1f} s, {done} vertices were done; started again")
-        with program("nightly", place) as process:
-            took = _end_of(process, "nightly", place)
-    spark = local_session(place)
-    rows_now = sorted(map(repr, spark.read.parquet(str(place.output / "report")).collect()))
+        with program("nightly", output) as process:
+            took = _end_of(process, "nightly", output)
+    spark = local_session(output)
+    rows_now = sorted(map(repr, spark.read.parquet(str(output / "report")).collect()))
     if killed is not None:
         tour.act("a killed driver", f"went on, and was done in {took:.1f} s", rows_now == report)
     spark.stop()
 
-    draw(plain, cached, place.picture)
+    draw(plain, cached, output / "times.png")
     console.print(_times(plain, cached))
     console.print(tour.table())
-    console.print(f"The picture: {place.picture}", f"What is kept: {place.kept}", sep="\n")
+    console.print(
+        f"The picture: {output / 'times.png'}", f"What is kept: {output / 'kept'}", sep="\n"
+    )
     if not tour.agrees:
         console.print("Answers differ: this is a bug in Holdfast.", style="bold red")
     return tour.agrees
@@ -511,11 +487,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("holdfast-demo"), metavar="DIR")
     parser.add_argument("--role", choices=["second", "nightly"], help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    place = Place(given.output.absolute())
+    output = given.output.absolute()
     if given.role is not None:
-        {"second": second, "nightly": nightly}[given.role](place)
+        {"second": second, "nightly": nightly}[given.role](output)
         return 0
-    return 0 if play(place, given.rows) else 1
+    return 0 if play(output, given.rows) else 1
 
 
 if __name__ == "__main__":
