@@ -67,14 +67,6 @@ def test_a_few_small_partitions_are_left(number: int, parallelism: int) -> None:
     assert groups_to_merge([100] * (LEAST_SAVED + 1), parallelism) == (range(LEAST_SAVED + 1),)
 
 
-def test_as_many_groups_are_left_as_their_bytes_ask_for() -> None:
-    # 200 partitions of 200 KB: on many cores 1 MB for each task, on few 16.
-    sizes = [200_000] * 200
-    assert len(groups_to_merge(sizes, 64)) == 40
-    assert len(groups_to_merge(sizes, 8)) == 8
-    assert len(groups_to_merge(sizes, 1)) == 3
-
-
 def _staged(directory: Path, rows: list[int]) -> Path:
     """A directory with a partition, and its checksums, for each number of rows."""
     directory.mkdir()
