@@ -309,27 +309,10 @@ def test_who_needs_what_another_produces_waits_and_then_reads_it(
     thread, found = claim_in_a_thread(book)
     thread.join(0.05)
     assert thread.is_alive()
+    assert book.claim(ONE, DATASETS[ONE], 0.01) is None
     result = book.commit(claim, keep(storage, ONE), wanted=True)
     thread.join()
     assert found == [result]
-
-
-def test_who_has_waited_for_long_enough_goes_on(book: KeptResults) -> None:
-    claimed(book)
-    assert book.claim(ONE, DATASETS[ONE], 0.01) is None
-
-
-def test_who_waited_in_vain_produces_it(book: KeptResults) -> None:
-    claim = claimed(book)
-    waiting = [claim_in_a_thread(book) for _ in range(3)]
-    for _ in range(3):
-        book.abandon(claim)
-        while not (done := [found for _, found in waiting if found]):
-            waiting[0][0].join(0.01)
-        (found,) = done
-        assert isinstance(found[0], Claim)
-        claim = found[0]
-        waiting = [each for each in waiting if each[1] is not found]
 
 
 def test_a_claim_that_was_given_up_is_nobody_s(book: KeptResults, storage: EmbeddedStorage) -> None:
@@ -360,12 +343,6 @@ def test_who_waited_for_what_was_invalidated_meanwhile_produces_it_again(
     assert result.kept.directory.exists()
     book.release([result])
     assert not result.kept.directory.exists()
-
-
-def test_other_datasets_are_not_waited_for(book: KeptResults) -> None:
-    first, second, *_ = DATASETS
-    claimed(book, first)
-    claimed(book, second)
 
 
 def test_a_lease_ends_once(book: KeptResults, storage: EmbeddedStorage) -> None:
