@@ -25,7 +25,7 @@ from holdfast.highavailability.program_run import ProgramRun
 from holdfast.runtime.recovery.job_sink import SinkStart, write_once
 from holdfast.sinks.carried_files import CarriedFiles
 from holdfast.sinks.commit_marker import CommitMarker
-from holdfast.sinks.directory_renames import KernelRenames
+from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames, TwoRenames
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.stages import Stages
@@ -42,7 +42,7 @@ STEPS = [
     *(Step(ProgramRun, name) for name in ("take_over", "is_live", "end")),
     *(Step(Stages, name) for name in ("fence", "sweep")),
     Step(CommitMarker, "read"),
-    *(Step(KernelRenames, name) for name in ("put", "exchange")),
+    *(Step(each, name) for each in (KernelRenames, TwoRenames) for name in ("put", "exchange")),
     Step(JobDirectory, "remove"),
     Step(DirectorySink, "forget"),
 ]
@@ -71,7 +71,7 @@ ALL_STEPS = [
     *(Step(Stages, name) for name in ("fence", "restore", "finish", "sweep", "discard")),
     *(Step(CommitMarker, name) for name in ("read", "write")),
     Step(CarriedFiles, "update"),
-    *(Step(KernelRenames, name) for name in ("put", "exchange")),
+    *(Step(each, name) for each in (KernelRenames, TwoRenames) for name in ("put", "exchange")),
     *(Step(sys.modules[__name__], name) for name in ("_add", "_remove")),
 ]
 
@@ -101,6 +101,7 @@ class Nightly:
         modes: of its writes.
         exists: whether the directories hold a row before.
         dynamic: whether an overwrite replaces only the partitions that it writes.
+        renames: how directories are put in their place.
         starts: how many starts of it there are at once.
         versions: those of its code of which a start was killed before; these are "2".
         outsider: whether another program adds a row meanwhile, and removes the one before.
@@ -111,6 +112,7 @@ class Nightly:
         *modes: SinkMode,
         exists: bool = True,
         dynamic: bool = False,
+        renames: DirectoryRenames | None = None,
         starts: int = 2,
         versions: str = "",
         outsider: bool = False,
@@ -121,6 +123,7 @@ class Nightly:
         self._modes = modes
         self._exists = exists
         self._dynamic = dynamic
+        self._renames = renames
         self._versions = versions
 
     # -- what it does
@@ -173,6 +176,7 @@ class Nightly:
             _out(number),
             self._modes[number],
             dynamic_partitions=self._dynamic,
+            renames=self._renames,
             grace_seconds=0,
             patience_seconds=0,
         )
@@ -267,6 +271,7 @@ NIGHTLY = {
     "append": Nightly(APPEND),
     "overwrite": Nightly(OVERWRITE),
     "partitions": Nightly(OVERWRITE, dynamic=True),
+    "two-renames": Nightly(APPEND, renames=TwoRenames()),
     "append-new": Nightly(APPEND, exists=False),
     "overwrite-new": Nightly(OVERWRITE, exists=False),
     "error-new": Nightly(SinkMode.ERROR, exists=False),

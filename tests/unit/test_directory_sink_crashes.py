@@ -1,7 +1,7 @@
-"""A sink's directory, while the processes that write it are killed or paused at every step.
+"""A sink's directory, while the processes that write it are killed at any step.
 
 The processes are real, and so are their files. A hook of Python's own, which hears of each thing
-that a process is about to do to its files, kills or pauses it there.
+that a process is about to do to its files, kills it there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.errors import HoldfastError, StaleEpochError
-from holdfast.highavailability.epochs import newest_epoch, take_epoch
+from holdfast.highavailability.epochs import take_epoch
 from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import write_once
 from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames, TwoRenames
@@ -32,7 +32,7 @@ FILE_EVENTS = frozenset(
     """os.rename os.link os.mkdir os.remove os.rmdir os.chmod os.chown os.utime os.listdir
     os.scandir""".split()
 )
-ENDED, REFUSED, BROKEN = 0, 3, 4
+ENDED, BROKEN = 0, 4
 BEFORE = {"part-a": "a", "p=1/part-b": "b", "p=2/part-c": "c"}
 WRITTEN = {"p=1/part-d": "d", "p=3/part-e": "e"}
 
@@ -69,12 +69,7 @@ CASES = [
     Case("ignore-new", SinkMode.IGNORE, None, ["d", "e"]),
 ]
 CASES += [replace(case, name=f"{case.name}-two-renames", renames=TwoRenames()) for case in CASES]
-DAILY = ("append", "append-two-renames")
-each_case = pytest.mark.parametrize(
-    ("case", "count"),
-    [pytest.param(case, 10, id=case.name) for case in CASES if case.name in DAILY]
-    + [pytest.param(case, 45, id=f"{case.name}-all", marks=pytest.mark.soak) for case in CASES],
-)
+DAILY = ("append", "append-two-renames", "partitions")
 
 
 class Journal:
@@ -124,120 +119,51 @@ class World:
         assert os.listdir(self.out.parent) == [self.out.name]
         assert not [name for name in os.listdir(self.out) if name.startswith(".")]
 
-    def start(self, step: Callable[[int], None] | None = None) -> Driver:
-        """Starts a driver of the job, in a process of its own.
+    def run(self, step: Callable[[int], object] | None = None) -> int:
+        """Runs the job's driver in a process of its own; gives its exit code.
 
         Args:
             step: called with 0, 1, … before each thing that the process does to files.
         """
-        telling, told = os.pipe()
-        waking, wake = os.pipe()
         process = os.fork()
         if process == 0:
             code = BROKEN
             try:
-                os.close(telling)
-                os.close(wake)
-                _watch(step, told, waking)
-                code = self._run()
+                if step is not None:
+                    _watch(step)
+                self._drive()
+                code = ENDED
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        os.close(told)
-        os.close(waking)
-        return Driver(process, telling, wake)
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
-    def _run(self) -> int:
+    def _drive(self) -> None:
         epoch = take_epoch(self.epochs)
         start = SinkStart(JOB, epoch, Journal(self.journal))
         sink = self.case.sink(self.out)
-
-        def check() -> None:
-            newest = newest_epoch(self.epochs)
-            if newest != epoch:
-                raise StaleEpochError(str(self.out), epoch, newest)
-
-        try:
-            if not self.end.exists():
-                write_once(sink, start, check, lambda path: _write(Path(path), epoch))
-            self.end.touch()
-            sink.forget(start)
-        except (HoldfastError, FileNotFoundError):
-            # Only a start that another one has taken over from may fail.
-            return REFUSED if newest_epoch(self.epochs) != epoch else BROKEN
-        return ENDED
+        if not self.end.exists():
+            write_once(sink, start, lambda: None, lambda path: _write(Path(path), epoch))
+        self.end.touch()
+        sink.forget(start)
 
 
-@dataclass
-class Driver:
-    """A process that runs the job."""
-
-    process: int
-    telling: int
-    waker: int
-    code: int | None = None
-
-    def paused(self) -> bool:
-        """Waits until it pauses, or has ended."""
-        return os.read(self.telling, 1) == b"p"
-
-    def wake(self) -> None:
-        """Lets it go on after a pause."""
-        os.write(self.waker, b"w")
-
-    def ended(self) -> int:
-        """Waits for its end; gives its exit code."""
-        if self.code is None:
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
-            os.close(self.telling)
-            os.close(self.waker)
-        return self.code
-
-
-def kill_at(number: int) -> Callable[[int], None]:
-    def step(count: int) -> None:
-        if count == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return step
-
-
-class Pause(Exception):
-    """Asks the process to pause."""
-
-
-def pause_at(number: int, killed_at: int | None = None) -> Callable[[int], None]:
-    def step(count: int) -> None:
-        if count == number:
-            raise Pause
-        if count == killed_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return step
-
-
-def _watch(step: Callable[[int], None] | None, told: int, waking: int) -> None:
-    """Has `step` called before whatever this process does to files. It can't be taken back."""
+def _watch(step: Callable[[int], object]) -> None:
+    """Has `step` called with 0, 1, … before each thing that this process does to files."""
     count = 0
     inside = False
 
     def hook(event: str, args: Any) -> None:
         nonlocal count, inside
-        if step is None or inside:
-            return
         if event == "open":
             if not isinstance(args[2], int) or not args[2] & (os.O_WRONLY | os.O_RDWR):
                 return
         elif event not in FILE_EVENTS:
             return
-        inside = True
-        try:
+        if not inside:
+            inside = True
             step(count)
-        except Pause:
-            os.write(told, b"p")
-            os.read(waking, 1)
-        finally:
             inside = False
             count += 1
 
@@ -273,43 +199,29 @@ def _visible(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _steps(home: Path, case: Case, count: int) -> range:
-    """About as many steps of a start that nothing happens to, evenly over all."""
-    world = World(home, case)
-    counter = home / "steps"
-    descriptor = os.open(counter, os.O_CREAT | os.O_WRONLY)
-    assert world.start(lambda count: _note(descriptor, count)).ended() == ENDED
-    os.close(descriptor)
-    world.check_end()
-    steps = range(int(counter.read_text()) + 1)
-    return steps[:: max(1, len(steps) // count)]
+def _kill(step: int, count: int) -> None:
+    if count == step:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _note(descriptor: int, count: int) -> None:
     os.pwrite(descriptor, str(count).encode(), 0)
 
 
-@each_case
+@pytest.mark.parametrize(
+    ("case", "count"),
+    [pytest.param(case, 10, id=case.name) for case in CASES if case.name in DAILY]
+    + [pytest.param(case, 60, id=f"{case.name}-all", marks=pytest.mark.soak) for case in CASES],
+)
 def test_a_start_is_killed_at_any_step(tmp_path: Path, case: Case, count: int) -> None:
-    for step in _steps(tmp_path / "world", case, count):
+    world = World(tmp_path / "world", case)
+    with (tmp_path / "steps").open("w") as counter:
+        assert world.run(partial(_note, counter.fileno())) == ENDED
+    world.check_end()
+    steps = range(int((tmp_path / "steps").read_text()) + 1)
+    for step in steps[:: max(1, len(steps) // count)]:
         world = World(tmp_path / "world", case)
-        assert world.start(kill_at(step)).ended() == -signal.SIGKILL
+        assert world.run(partial(_kill, step)) == -signal.SIGKILL
         world.check_visible()
-        assert world.start().ended() == ENDED
+        assert world.run() == ENDED
         world.check_end()
-
-
-@each_case
-def test_a_stopped_start_wakes_after_another_has_ended(
-    tmp_path: Path, case: Case, count: int
-) -> None:
-    for step in _steps(tmp_path / "world", case, count):
-        world = World(tmp_path / "world", case)
-        paused = world.start(pause_at(step))
-        assert paused.paused()
-        world.check_visible()
-        assert world.start().ended() == ENDED
-        assert world.rows() == case.after
-        paused.wake()
-        assert paused.ended() in (ENDED, REFUSED)
-        assert world.rows() == case.after
