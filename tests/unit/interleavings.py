@@ -1,6 +1,6 @@
 """Runs several starts of a program in every order of what they do, with real files.
 
-The starts are the real code, each in a greenlet of its own. A start stops before each of its
+The starts are the real code, a greenlet each. A start stops before each of its
 *steps*: calls of the product's functions that a scenario names, such as claiming an epoch, fencing,
 recording, publishing, ending. The scheduler lets one start at a time do one step. A start that is
 never resumed is one that was killed; one that is resumed after others is one that stood still, and
@@ -86,7 +86,7 @@ class Scenario(Protocol):
 
 @dataclass
 class Start:
-    """A start in a greenlet of its own."""
+    """A start, and its greenlet."""
 
     name: str
     thread: greenlet | None = None
@@ -115,7 +115,7 @@ _turn = _Turn()
 
 
 class _Run:
-    """One run of all starts, in a directory of its own."""
+    """One run of all starts."""
 
     def __init__(self, root: Path, scenario: Scenario) -> None:
         self.root, self._scenario = root, scenario

@@ -50,7 +50,7 @@ def test_it_is_its_owner_s_alone_and_goes_when_it_is_closed(tmp_path: Path) -> N
         directory.path()
 
 
-def test_it_goes_when_nobody_refers_to_it(tmp_path: Path) -> None:
+def test_it_goes_with_its_last_reference(tmp_path: Path) -> None:
     directory = ApplicationDirectory.create(tmp_path)
     path = directory.path()
     del directory
@@ -177,7 +177,7 @@ def test_a_directory_that_tasks_have_made_gives_way_to_its_application(tmp_path:
     directory = ApplicationDirectory.create(tmp_path, application_id)
     assert directory.path() == path
     assert [each.name for each in path.iterdir()] == ["lock"]
-    # Nobody else's gives way.
+    # Another process's doesn't give way.
     with pytest.raises(StorageError, match="can't be used to keep results"):
         ApplicationDirectory.create(tmp_path, application_id)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]

@@ -65,27 +65,6 @@ def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
         assert connections.handle(event) == ()
 
 
-def test_a_connection_ends_only_when_the_job_holds_no_slots(connections: JobConnections) -> None:
-    happens(
-        connections,
-        SlotOpened(APPLICATION, JOB, OUTPUT),
-        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
-    )
-    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
-        CancelTasks(JOB, (OUTPUT, OTHER_OUTPUT)),
-        MarkJobInactive(JOB),
-        ReleaseFinishedPartitions(JOB),
-    )
-    happens(
-        connections,
-        SlotClosed(APPLICATION, JOB, OUTPUT),
-        PartitionsChanged(JOB, held=True),
-        PartitionsChanged(JOB, held=False),
-    )
-    assert connections.slots(JOB) == (OTHER_OUTPUT,)
-    assert connections.handle(SlotClosed(APPLICATION, JOB, OTHER_OUTPUT)) == (EndConnection(JOB),)
-
-
 def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
     connections: JobConnections,
 ) -> None:
@@ -183,10 +162,10 @@ class Machine(RuleBasedStateMachine):
         self.owner: dict[JobID, ApplicationID] = {}
         self.active: set[JobID] = set()
         self.slots: dict[JobID, set[OutputID]] = {}
-        # As it was told last: a slot may be open before anything is set up in it.
+        # As of the last event: a slot may be open before anything is set up in it.
         self.held: dict[JobID, bool] = {}
 
-    def tell(self, event: ConnectionEvent, allowed: bool) -> None:
+    def send(self, event: ConnectionEvent, allowed: bool) -> None:
         if not allowed:
             before = state(self.connections)
             with pytest.raises(TaskExecutorError):
@@ -217,7 +196,7 @@ class Machine(RuleBasedStateMachine):
                     del self.owner[job_id]
 
     def only_in_progress(self, job_id: JobID) -> None:
-        self.tell(PartitionsChanged(job_id, self.held[job_id] and bool(self.slots[job_id])), True)
+        self.send(PartitionsChanged(job_id, self.held[job_id] and bool(self.slots[job_id])), True)
 
     def runs(self, application: ApplicationID, job_id: JobID) -> bool:
         return application in self.alive and (
@@ -227,20 +206,20 @@ class Machine(RuleBasedStateMachine):
     @rule(application=st.sampled_from(APPLICATIONS))
     def register(self, application: ApplicationID) -> None:
         allowed = application not in self.alive
-        self.tell(ApplicationRegistered(application, LEASE, self.now), allowed)
+        self.send(ApplicationRegistered(application, LEASE, self.now), allowed)
         if allowed:
             self.alive[application] = self.now + LEASE
 
     @rule(application=st.sampled_from(APPLICATIONS))
     def heartbeat(self, application: ApplicationID) -> None:
         allowed = application in self.alive
-        self.tell(HeartbeatReceived(application, self.now), allowed)
+        self.send(HeartbeatReceived(application, self.now), allowed)
         if allowed:
             self.alive[application] = self.now + LEASE
 
     @rule(application=st.sampled_from(APPLICATIONS))
     def unregister(self, application: ApplicationID) -> None:
-        self.tell(ApplicationUnregistered(application), application in self.alive)
+        self.send(ApplicationUnregistered(application), application in self.alive)
 
     @rule(application=st.sampled_from(APPLICATIONS))
     def take_over(self, application: ApplicationID) -> None:
@@ -248,13 +227,13 @@ class Machine(RuleBasedStateMachine):
             self.slots[job_id].clear()
             self.held[job_id] = False
         self.alive.pop(application, None)
-        self.tell(ApplicationTakenOver(application), True)
+        self.send(ApplicationTakenOver(application), True)
         assert application not in self.owner.values()
 
     @rule(seconds=st.floats(0.0, LEASE / 3))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
-        self.tell(Tick(self.now), True)
+        self.send(Tick(self.now), True)
 
     @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
     def register_job(self, application: ApplicationID, job_id: JobID) -> None:
@@ -263,7 +242,7 @@ class Machine(RuleBasedStateMachine):
             self.owner[job_id] = application
             self.slots[job_id] = set()
             self.held[job_id] = False
-        self.tell(JobRegistered(application, job_id), allowed)
+        self.send(JobRegistered(application, job_id), allowed)
 
     @initialize()
     def start(self) -> None:
@@ -284,14 +263,14 @@ class Machine(RuleBasedStateMachine):
     )
     def open_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         allowed = self.runs(application, job_id) and output not in self.slots[job_id]
-        self.tell(SlotOpened(application, job_id, output), allowed)
+        self.send(SlotOpened(application, job_id, output), allowed)
         if allowed:
             self.slots[job_id].add(output)
 
     @rule()
     def set_up(self) -> None:
         for job_id in sorted(job_id for job_id, slots in self.slots.items() if slots):
-            self.tell(PartitionsChanged(job_id, held=True), True)
+            self.send(PartitionsChanged(job_id, held=True), True)
 
     @rule(
         application=st.sampled_from(APPLICATIONS),
@@ -300,11 +279,11 @@ class Machine(RuleBasedStateMachine):
     )
     def close_wrong_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         if self.owner.get(job_id) != application or output not in self.slots[job_id]:
-            self.tell(SlotClosed(application, job_id, output), False)
+            self.send(SlotClosed(application, job_id, output), False)
 
-    @rule(data=st.data(), finishes=st.booleans(), told_first=st.booleans())
+    @rule(data=st.data(), finishes=st.booleans(), held_first=st.booleans())
     @precondition(lambda self: any(self.slots.values()))
-    def close_slot(self, data: st.DataObject, finishes: bool, told_first: bool) -> None:
+    def close_slot(self, data: st.DataObject, finishes: bool, held_first: bool) -> None:
         open_slots = [(job_id, output) for job_id in self.slots for output in self.slots[job_id]]
         job_id, output = data.draw(st.sampled_from(sorted(open_slots)))
         self.slots[job_id].remove(output)
@@ -313,8 +292,8 @@ class Machine(RuleBasedStateMachine):
         in_progress = self.held[job_id] and bool(self.slots[job_id])
         held = PartitionsChanged(job_id, keeps or in_progress)
         closed = SlotClosed(self.owner[job_id], job_id, output)
-        for event in (held, closed) if told_first else (closed, held):
-            self.tell(event, True)
+        for event in (held, closed) if held_first else (closed, held):
+            self.send(event, True)
 
     @rule(job_id=st.sampled_from(JOBS))
     def release_or_promote(self, job_id: JobID) -> None:
@@ -325,11 +304,11 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.active)
     def end_job(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.active)))
-        self.tell(JobEnded(self.owner[job_id], job_id), True)
+        self.send(JobEnded(self.owner[job_id], job_id), True)
 
     @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
     def end_any_job(self, application: ApplicationID, job_id: JobID) -> None:
-        self.tell(JobEnded(application, job_id), self.runs(application, job_id))
+        self.send(JobEnded(application, job_id), self.runs(application, job_id))
 
     @invariant()
     def the_connected_are_those_that_live_or_hold_something(self) -> None:

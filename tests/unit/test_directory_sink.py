@@ -200,7 +200,7 @@ def test_a_start_finds_that_an_earlier_one_has_published(
 
 def test_the_same_program_run_again_publishes_again(out: Path, tmp_path: Path) -> None:
     first, second = FileJournal(tmp_path / "first"), FileJournal(tmp_path / "second")
-    # The first one's job directory is gone before it could be told that the job has ended.
+    # The first one's job directory is gone before the sink forgets it.
     publish(DirectorySink(out, SinkMode.APPEND), first, {"part-0": "a"}, end=False)
     assert publish(DirectorySink(out, SinkMode.APPEND), second, {"part-1": "a"})
     assert {"part-0", "part-1"} <= contents(out).keys()
@@ -319,7 +319,10 @@ def test_permissions_stay(out: Path, journal: FileJournal) -> None:
             assert stat.S_IMODE((out / "p=1").stat().st_mode) == 0o700
         sink.forget(start)
         journal.write("")
-    assert seen == [0o2750, 0o2750]  # Nobody can look at the rows before they are there, either.
+    assert seen == [
+        0o2750,
+        0o2750,
+    ]  # No other user can look at the rows before they are there, either.
 
 
 def test_names_of_any_length_and_kind(out: Path, journal: FileJournal) -> None:

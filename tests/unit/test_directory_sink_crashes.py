@@ -120,7 +120,7 @@ class World:
         assert not [name for name in os.listdir(self.out) if name.startswith(".")]
 
     def run(self, step: Callable[[int], object] | None = None) -> int:
-        """Runs the job's driver in a process of its own; gives its exit code.
+        """Runs the job's driver in a process; gives its exit code.
 
         Args:
             step: called with 0, 1, … before each thing that the process does to files.
@@ -171,7 +171,7 @@ def _watch(step: Callable[[int], object]) -> None:
 
 
 def _write(stage: Path, epoch: int) -> None:
-    """Writes as Spark does: with a directory of the tasks, whatever may have become of it."""
+    """Writes as Spark does: with a directory of the tasks."""
     for number, (name, text) in enumerate(WRITTEN.items()):
         task = stage / "_temporary" / "0" / str(number)
         task.mkdir(parents=True, exist_ok=True)

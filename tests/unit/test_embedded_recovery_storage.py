@@ -50,7 +50,7 @@ class Starts:
         return storage
 
     def looked_long_ago(self) -> None:
-        """Nobody has looked for what has lapsed for a while."""
+        """The last look for what has lapsed was long ago."""
         (self.root / RECOVERABLE / CLAIMS / ".looked-at").unlink()
 
     def files(self) -> list[str]:
@@ -313,7 +313,7 @@ def test_a_start_that_was_taken_over_is_refused_everywhere(starts: Starts) -> No
     staged = first.stage(JOB, dataset("2"))
     write(staged.directory, 0)
     second = starts.begin(2)
-    # Its tasks go on, under a path that is nobody's.
+    # Its tasks run on, under a path that counts no more.
     write(staged.directory, 1)
     acts: list[Callable[[], object]] = [
         lambda: first.stage(JOB, dataset("e")),
@@ -359,7 +359,7 @@ def test_a_job_that_has_ended_leaves_nothing_but_its_epoch(starts: Starts) -> No
     assert starts.begin(3).recovered_outputs() == {}
 
 
-def test_a_job_that_nobody_goes_on_with_goes_when_its_retention_is_over(starts: Starts) -> None:
+def test_an_abandoned_job_goes_when_its_retention_is_over(starts: Starts) -> None:
     first = starts.begin(1, retention=60.0)
     keep(first, "1", 0, number=1)
     long_ago = time.time() - 61

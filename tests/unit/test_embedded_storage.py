@@ -1,4 +1,4 @@
-"""Datasets appear whole or not at all, and tell when they have been tampered with."""
+"""Datasets appear whole or not at all, and say when they have been tampered with."""
 
 from __future__ import annotations
 
@@ -267,14 +267,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "told"), DAMAGES.values(), ids=DAMAGES.keys())
+@pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES.keys())
 def test_damage_is_found(
-    storage: EmbeddedStorage, damage: Callable[[Path], None], told: str
+    storage: EmbeddedStorage, damage: Callable[[Path], None], message: str
 ) -> None:
     kept = keep(storage)
     damage(kept.directory)
     found = storage.damage(kept)
-    assert found is None if not told else told in (found or "")
+    assert found is None if not message else message in (found or "")
 
 
 def test_only_what_holds_other_rows_counts_as_rewritten(storage: EmbeddedStorage) -> None:

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def program(root: Path) -> Iterator[Program]:
-    """Starts programs, each with a storage of its own."""
+    """Starts programs, with a storage each."""
     started: list[HighAvailabilityStorage] = []
 
     def start() -> HighAvailabilityStorage:
@@ -183,7 +183,7 @@ def test_an_old_start_is_refused_everything_even_after_the_job_s_end(program: Pr
 FIRST, SECOND = (WRITE.model_copy(update={"occurrence": each}) for each in range(2))
 
 
-def test_a_run_goes_on_with_all_that_were_killed_before(root: Path, program: Program) -> None:
+def test_a_run_takes_over_from_all_that_were_killed_before(root: Path, program: Program) -> None:
     program().begin(WRITE).end(JobStatus.FINISHED, keep=True)
     for _ in range(4):
         last = program()
@@ -458,7 +458,7 @@ def test_a_storage_that_can_t_be_used_any_more_says_so(root: Path, program: Prog
         storage.begin(QUERY)
 
 
-def test_a_job_goes_on_when_its_directory_can_t_be_written(
+def test_a_job_continues_when_its_directory_can_t_be_written(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     start = program().begin(WRITE)
@@ -525,7 +525,7 @@ def test_jobs_are_listed_with_what_becomes_of_them(program: Program) -> None:
 
 
 @pytest.mark.parametrize("status", [RecordStatus.RUNNING, RecordStatus.ENDED])
-def test_what_nobody_starts_again_is_forgotten(program: Program, status: RecordStatus) -> None:
+def test_an_abandoned_job_is_forgotten(program: Program, status: RecordStatus) -> None:
     def recorded_at(start: JobStart, moment: datetime) -> None:
         changes: dict[str, object] = {"started": moment}
         if status is RecordStatus.ENDED:
@@ -563,12 +563,12 @@ def test_a_program_forgets_the_jobs_that_it_has_ended(program: Program) -> None:
 def test_a_child_that_was_forked_off_does_not_stand_in_for_its_driver(program: Program) -> None:
     storage = program()
     start = storage.begin(QUERY)
-    telling, told = os.pipe()
+    waiting, end = os.pipe()
     ready, is_ready = os.pipe()
     child = os.fork()
     if child == 0:
         os.write(is_ready, b".")
-        os.read(telling, 1)
+        os.read(waiting, 1)
         os._exit(0)
     try:
         os.read(ready, 1)
@@ -576,7 +576,7 @@ def test_a_child_that_was_forked_off_does_not_stand_in_for_its_driver(program: P
         is_killed(start)
         assert states(storage) == ["recoverable"]
     finally:
-        os.write(told, b".")
+        os.write(end, b".")
         os.waitpid(child, 0)
-        for pipe in (telling, told, ready, is_ready):
+        for pipe in (waiting, end, ready, is_ready):
             os.close(pipe)

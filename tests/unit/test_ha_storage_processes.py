@@ -17,7 +17,7 @@ VERTICES = tuple(str(digit) * 64 for digit in range(8))
 QUERY = JobIdentity(digest="1" * 64, action="collect", vertices=VERTICES)
 WRITE = JobIdentity(digest="1" * 64, action="save", sink="file:/out")
 
-# Does what it is told, a line each, and says what came of it.
+# Does what it is asked, a line each, and says what came of it.
 _DRIVER = """
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ for line in sys.stdin:
     print(said, flush=True)
 """
 
-# Each child begins, goes on with and ends one job for ever, and says how far it got; it is killed
+# Each child begins, resumes and ends one job for ever, and says how far it got; it is killed
 # some microseconds after it has begun. What it said must be found, and nothing else.
 _KILLER = """
 import os, signal, sys, time
@@ -65,32 +65,32 @@ progress = {
     for number, vertex in enumerate(identity.vertices)
 }
 
-def run_for_ever(told):
+def run_for_ever(out):
     storage = HighAvailabilityStorage(root)
     while True:
         start = storage.begin(identity)
         known = {} if start.previous is None else dict(start.previous.vertices)
-        os.write(told, f"{start.epoch} {len(known)}\\n".encode())
+        os.write(out, f"{start.epoch} {len(known)}\\n".encode())
         for vertex in identity.vertices[len(known):]:
             known[vertex] = progress[vertex]
             start.update(vertices=known, sources=[len(known)] * 100)
-            os.write(told, f"{start.epoch} {len(known)}\\n".encode())
-        os.write(told, f"{start.epoch} ending\\n".encode())
+            os.write(out, f"{start.epoch} {len(known)}\\n".encode())
+        os.write(out, f"{start.epoch} ending\\n".encode())
         start.end(JobStatus.FINISHED, keep=False)
 
 newest = 0
 for number in range(int(sys.argv[3])):
-    telling, told = os.pipe()
+    heard, out = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(telling)
-        run_for_ever(told)
-    os.close(told)
-    with os.fdopen(telling) as telling:
-        first = telling.readline()
+        os.close(heard)
+        run_for_ever(out)
+    os.close(out)
+    with os.fdopen(heard) as lines:
+        first = lines.readline()
         time.sleep(number % 40 * 0.0044)
         os.kill(child, signal.SIGKILL)
-        said = [line.split() for line in (first, *telling)]
+        said = [line.split() for line in (first, *lines)]
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     epochs = [int(epoch) for epoch, _ in said]
     assert epochs == sorted(epochs) and epochs[0] > newest, (newest, said)
@@ -126,10 +126,10 @@ class Driver:
         )
 
     def __call__(self, command: str) -> str:
-        self.tell(command)
+        self.ask(command)
         return self.hear()
 
-    def tell(self, command: str) -> None:
+    def ask(self, command: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{command}\n")
         self.process.stdin.flush()
@@ -195,7 +195,7 @@ def test_a_stopped_driver_can_do_no_harm_when_it_wakes(root: Path, drivers: list
     old.signal(signal.SIGSTOP)
     # It finds these when it wakes.
     for command in ("check", "journal x", "update x", "end keep", "end", "check"):
-        old.tell(command)
+        old.ask(command)
     newer, previous, done = new.begin(WRITE)
     assert (newer > epoch, previous, done) == (True, True, False)
     new("journal mine")

@@ -216,8 +216,8 @@ class ManagerMachine(RuleBasedStateMachine):
         }
         for asked in (None, list(DATASETS)):
             found = self.manager.results.find(asked)
-            told = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
-            assert told == readable
+            found_now = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
+            assert found_now == readable
         assert {each.digest for each in self.manager.wanted.all()} == set(self.model.handles)
         assert bool(self.manager.wanted) == bool(self.model.handles)
         for digest in DIGESTS:

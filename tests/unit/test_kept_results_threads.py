@@ -1,4 +1,4 @@
-"""Many threads at once keep, read and invalidate; real files tell whether they got it right."""
+"""Many threads at once keep, read and invalidate; real files show whether that was right."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE = next(iter(DATASETS))
 
 
 class CountingStorage(EmbeddedStorage):
-    """Notes what it is told to remove."""
+    """Counts what it removes."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -71,7 +71,7 @@ def storage(tmp_path: Path) -> Iterator[CountingStorage]:
 
 
 def at_once(*tasks: Callable[[], None]) -> None:
-    """Runs each in a thread of its own; the first error of any of them is raised."""
+    """Runs each in a thread; the first error of any of them is raised."""
     start = threading.Barrier(len(tasks))
 
     def run(task: Callable[[], None]) -> None:
@@ -203,8 +203,10 @@ def test_who_needs_what_another_produces_waits_and_then_reads_it(
     assert found == [result]
 
 
-def test_a_claim_that_was_given_up_is_nobody_s(book: KeptResults, storage: EmbeddedStorage) -> None:
-    """Whoever comes back with it disturbs neither who has it now nor who reads."""
+def test_a_claim_that_was_given_up_counts_no_more(
+    book: KeptResults, storage: EmbeddedStorage
+) -> None:
+    """Committed late, it disturbs neither its new holder nor readers."""
     late = claimed(book)
     book.abandon(late)
     now = claimed(book)
@@ -244,7 +246,7 @@ def test_a_lease_ends_once(book: KeptResults, storage: EmbeddedStorage) -> None:
     assert book.find()[ONE].readers == 0
 
 
-def test_a_claim_ends_with_the_lease_whatever_interrupts_the_job(book: KeptResults) -> None:
+def test_a_claim_ends_with_the_lease_of_an_interrupted_job(book: KeptResults) -> None:
     """Others would wait for it for a day."""
     dataset_id = next(iter(DATASETS))
     with pytest.raises(KeyboardInterrupt), book.reading() as lease:
@@ -264,7 +266,7 @@ def test_a_lease_ends_with_an_error(book: KeptResults, storage: EmbeddedStorage)
     assert not result.kept.directory.exists()
 
 
-def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
+def test_a_handle_that_was_collected_keeps_nothing_cached() -> None:
     wanted: Wanted[str] = Wanted()
     digest = DIGESTS[1]
     handle = Handle()
@@ -276,17 +278,17 @@ def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
     assert wanted.find(digest) is None
 
 
-def test_what_somebody_has_asked_for_is_not_unasked_any_more() -> None:
+def test_what_was_asked_for_is_not_implicit_any_more() -> None:
     wanted: Wanted[str] = Wanted()
-    digest, unasked, asked = DIGESTS[1], Handle(), Handle()
+    digest, implicit, asked = DIGESTS[1], Handle(), Handle()
     assert not wanted.is_unasked(digest)
-    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
+    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), implicit)
     assert wanted.is_unasked(digest)
     # What is kept of it stays, although it isn't wanted any more.
-    wanted.release(digest, unasked)
+    wanted.release(digest, implicit)
     assert wanted.is_unasked(digest)
     wanted.register(CachedComputation(digest, "query", "name"), asked)
-    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
+    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), implicit)
     assert not wanted.is_unasked(digest)
 
 
@@ -302,7 +304,7 @@ def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage)
         kept = lease.commit(claimed(book, first), keep(storage, first), wanted=True).kept
         claim = claimed(book, second)
         manager.distrust(DIGESTS[0])
-        # Who reads it or is at it is not disturbed, and nobody else gets it.
+        # Its readers and its producer aren't disturbed, and no other job gets it.
         assert kept.directory.exists()
         made_meanwhile = lease.commit(claim, keep(storage, second), wanted=True).kept
         assert book.find() == {}

@@ -1,4 +1,4 @@
-"""Columns get names under which any Parquet reader tells them apart."""
+"""Columns get names that are distinct for any Parquet reader."""
 
 from __future__ import annotations
 

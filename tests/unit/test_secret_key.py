@@ -1,4 +1,4 @@
-"""The key that programs of one user have in common: made once, and nobody else's."""
+"""The key that programs of one user have in common: made once, and no other user's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_is_made_once_and_found_from_then_on(path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["other", path.name]
 
 
-def test_it_is_its_owner_s_alone_whatever_the_umask(path: Path, umask: int) -> None:
+def test_it_is_its_owner_s_alone_under_any_umask(path: Path, umask: int) -> None:
     assert len(secret_key(path)) == SECRET_KEY_BYTES
     assert path.stat().st_mode & 0o777 == 0o600
 

@@ -48,7 +48,7 @@ def test_small_neighbours_are_written_together(sizes: list[int], parallelism: in
         assert sum(sizes[place] for place in group) <= target
     assert not groups or len(places) - len(groups) >= LEAST_SAVED
     if groups:
-        # Whatever stands beside each other afterwards wouldn't have fitted into one.
+        # What stands beside each other afterwards wouldn't have fitted into one.
         starts = {group.start: group for group in groups}
         left, place = [], 0
         while place < len(sizes):
@@ -88,7 +88,7 @@ def test_merged_files_take_the_place_of_what_they_hold(tmp_path: Path) -> None:
     files = [new / each.file for each in found_partitions(new)]
     put_in_place(files, [found[:2], found[3:]], staged)
     left = found_partitions(staged)
-    # The last of each group's indices: a barrier stage can still tell that there were others.
+    # The last of each group's indices: a barrier stage can still see that there were others.
     assert [(each.index, each.rows) for each in left] == [(2, 3), (3, 7), (5, 7)]
     assert (staged / left[1].file).stat() == untouched
     assert sorted(path.name for path in staged.iterdir()) == sorted(
