@@ -78,37 +78,6 @@ def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releas
     assert not connections.is_registered(APPLICATION)
 
 
-def test_an_application_may_come_back_after_its_lease_and_its_jobs_may_not(
-    connections: JobConnections,
-) -> None:
-    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
-    connections.handle(Tick(now=LEASE))
-    happens(connections, ApplicationRegistered(APPLICATION, LEASE, now=20.0))
-    with pytest.raises(UnknownJobError):
-        connections.require_active_job(APPLICATION, JOB)
-    with pytest.raises(DuplicateRegistrationError):
-        connections.handle(JobRegistered(APPLICATION, JOB))
-    assert connections.handle(SlotClosed(APPLICATION, JOB, OUTPUT)) == (EndConnection(JOB),)
-
-
-def test_what_was_taken_over_is_let_go_without_waiting_for_its_tasks(
-    connections: JobConnections,
-) -> None:
-    happens(
-        connections,
-        ApplicationRegistered(OTHER_APPLICATION, LEASE, now=0.0),
-        SlotOpened(APPLICATION, JOB, OUTPUT),
-        PartitionsChanged(JOB, held=True),
-    )
-    assert connections.handle(ApplicationTakenOver(APPLICATION)) == (
-        MarkJobInactive(JOB),
-        EndConnection(JOB),
-    )
-    assert not connections.is_registered(APPLICATION)
-    assert connections.handle(ApplicationTakenOver(APPLICATION)) == ()
-    assert connections.is_registered(OTHER_APPLICATION)
-
-
 def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
     connections = JobConnections()
     happens(

@@ -231,50 +231,12 @@ def test_a_driver_that_stands_still_over_the_storage_s_lock_is_not_waited_for_lo
 # -- jobs with a sink
 
 
-def test_a_written_job_is_done_once_until_a_program_that_knows_it_ends(program: Program) -> None:
-    first = program().begin(WRITE)
-    first.update(sources=["large"])
+def test_a_named_job_that_computes_something_else_is_done_again(program: Program) -> None:
+    named = WRITE.model_copy(update={"name": "nightly"})
+    first = program().begin(named)
     first.end(JobStatus.FINISHED, keep=True)
     is_killed(first)
-    for _ in range(3):
-        # Each of these programs is interrupted as well.
-        storage = program()
-        start = storage.begin(WRITE)
-        assert start.already_done
-        assert start.previous is not None
-        assert start.previous.sources == ["large"]
-        assert (start.ended, states(storage)) == (True, ["ended"])
-        storage.close(interrupted=True)
-    storage = program()
-    start = storage.begin(WRITE)
-    assert start.already_done
-    start.end(JobStatus.FINISHED, keep=True)
-    storage.close()
-    again = program().begin(WRITE)
-    assert (again.already_done, again.previous) == (False, None)
-
-
-NAMED = WRITE.model_copy(update={"name": "nightly"})
-
-
-@pytest.mark.parametrize(
-    ("before", "status", "now"),
-    [
-        pytest.param(WRITE, JobStatus.FAILED, WRITE, id="failed"),
-        pytest.param(WRITE, JobStatus.CANCELED, WRITE, id="canceled"),
-        pytest.param(QUERY, JobStatus.FINISHED, QUERY, id="no sink"),
-        pytest.param(
-            NAMED, JobStatus.FINISHED, NAMED.model_copy(update={"digest": D}), id="another digest"
-        ),
-    ],
-)
-def test_what_has_to_be_done_again(
-    program: Program, before: JobIdentity, status: JobStatus, now: JobIdentity
-) -> None:
-    first = program().begin(before)
-    first.end(status, keep=True)
-    is_killed(first)
-    start = program().begin(now)
+    start = program().begin(named.model_copy(update={"digest": D}))
     assert (start.job_id, start.already_done, start.previous) == (first.job_id, False, None)
 
 
@@ -504,24 +466,6 @@ def test_what_a_killed_program_has_half_removed_goes_with_the_next_start(
         shutil.rmtree(start.directory / "epochs")
     assert program().jobs() == ()
     assert not start.directory.exists()
-
-
-def test_jobs_are_listed_with_what_becomes_of_them(program: Program) -> None:
-    storage = program()
-    identities = [WRITE.model_copy(update={"occurrence": number}) for number in range(4)]
-    running, killed, ended, taken = (storage.begin(each) for each in identities)
-    is_killed(killed)
-    ended.end(JobStatus.FINISHED, keep=True)
-    program().begin(identities[3])
-    is_killed(taken)
-    listed = storage.jobs()
-    assert [job.state.value for job in listed] == ["running", "recoverable", "ended", "running"]
-    assert [job.job_id for job in listed] == [
-        each.job_id for each in (running, killed, ended, taken)
-    ]
-    assert [job.record is not None and job.record.epoch == job.epoch for job in listed] == [
-        True
-    ] * 4
 
 
 @pytest.mark.parametrize("status", [RecordStatus.RUNNING, RecordStatus.ENDED])

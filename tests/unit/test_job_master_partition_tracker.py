@@ -79,21 +79,6 @@ def tracker() -> JobMasterPartitionTracker:
     return tracker
 
 
-def test_a_job_s_end_takes_its_partitions_and_leaves_what_was_promoted(
-    tracker: JobMasterPartitionTracker,
-) -> None:
-    track(tracker, JOB, OUTPUT, {0: LEFT, 1: RIGHT, 2: LEFT})
-    track(tracker, JOB, OTHER_OUTPUT, {0: LEFT})
-    track(tracker, OTHER_JOB, ANOTHER_ATTEMPT, {0: LEFT})
-    tracker.promote_job_partitions(JOB, ids(OUTPUT, 0, 1, 2))
-    assert tracker.stop_tracking_partitions_for(JOB) == {LEFT: ids(OTHER_OUTPUT, 0)}
-    assert tracker.is_complete(OUTPUT)
-    assert tracker.locations(ANOTHER_ATTEMPT) == {0: LEFT}
-    with pytest.raises(UnknownDataSetError):
-        tracker.is_complete(OTHER_OUTPUT)
-    assert tracker.stop_tracking_partitions_for(JOB) == {}
-
-
 @dataclass
 class Partition:
     """A line of the model's book."""

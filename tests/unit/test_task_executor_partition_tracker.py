@@ -69,28 +69,6 @@ def book() -> Book:
     return Book()
 
 
-def test_what_tasks_have_finished_is_their_job_s(book: Book) -> None:
-    output = book.opened()
-    assert (output.state, output.partitions) == (OutputState.OPEN, ())
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-    assert book.tracker.start_tracking_partitions(output, [partition(0), partition(2)], 4)
-    assert output.state is OutputState.FINISHED
-    assert [each.index for each in output.partitions] == [0, 2]
-    assert output.number_of_partitions == 4
-    assert book.tracker.is_tracking_partitions_for(JOB)
-    assert not book.tracker.is_tracking_partitions_for(OTHER_JOB)
-
-
-def test_a_job_s_release_leaves_what_is_promoted_open_or_another_job_s(book: Book) -> None:
-    finished, promoted = book.finished(), book.promoted(JOB, OTHER_OUTPUT)
-    other = book.finished(OTHER_JOB, ANOTHER_ATTEMPT)
-    still_open = book.opened(JOB, OutputID(OTHER_DATASET, "00000002"))
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == [finished]
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == []
-    assert book.tracker.all() == [promoted, other, still_open]
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-
-
 def test_a_promoted_output_lies_where_it_is_published(book: Book) -> None:
     output = book.promoted()
     assert (output.directory, output.state) == (PUBLISHED, OutputState.PROMOTED)
