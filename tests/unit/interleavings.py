@@ -1,9 +1,9 @@
 """Runs several starts of a program in every order of what they do, with real files.
 
-The starts are the real code, a greenlet each. A start stops before each of its
-*steps*: calls of the product's functions that a scenario names, such as claiming an epoch, fencing,
-recording, publishing, ending. The scheduler lets one start at a time do one step. A start that is
-never resumed is one that was killed; one that is resumed after others is one that stood still, and
+The starts are the real code, a greenlet each. A start stops before each of its *steps*: calls of
+the product's functions that a scenario names, such as claiming an epoch, fencing, recording,
+publishing, ending. The scheduler lets one start at a time do one step. A start that is never
+resumed is one that was killed; one that is resumed after others is one that stood still, and
 doesn't know that it has been taken over from.
 
 Two runs that have reached the same state continue in the same ways, so that each state is continued
@@ -73,6 +73,9 @@ class Scenario(Protocol):
 
     def observe(self, name: str, step: str, answer: object) -> None:
         """A start has done a step."""
+
+    def observed(self) -> object:
+        """What has been observed by which the files are judged."""
 
     def check(self) -> None:
         """Raises AssertionError where a state of the files may not be seen."""
@@ -239,7 +242,7 @@ def explore(
                         left, current = _left_after(run, left, current, index), index
                         run.do_step(index)
                     while True:
-                        files = run.files()
+                        files = run.files(), scenario.observed()
                         key = (files, *(start.state() for start in run.starts))
                         if switches is not None:
                             key = (current, *key)

@@ -197,6 +197,9 @@ class Nightly:
         if name == "outsider":
             self._others.add(step)
 
+    def observed(self) -> object:
+        return self._over, *sorted(self._others)
+
     # -- what has to hold
 
     def check(self) -> None:
