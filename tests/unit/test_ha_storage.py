@@ -36,6 +36,12 @@ HALF = VertexProgress(name="join", done=1, all=4)
 Program = Callable[[], HighAvailabilityStorage]
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No machine stops here.
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "ha"
