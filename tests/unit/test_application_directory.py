@@ -6,6 +6,8 @@ import fcntl
 import gc
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -36,44 +38,24 @@ def age(path: Path) -> None:
     os.utime(path, (then, then))
 
 
-def test_its_owner_alone_may_look_into_it(tmp_path: Path) -> None:
+def test_it_is_its_owner_s_alone_and_goes_when_it_is_closed(tmp_path: Path) -> None:
     directory = ApplicationDirectory.create(tmp_path / "some" / "root")
     for path in (directory.root, directory.path()):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    assert directory.path() == directory.path()
-    directory.close()
-
-
-def test_closing_removes_it_and_leaves_the_root(tmp_path: Path) -> None:
-    directory = ApplicationDirectory.create(tmp_path)
     (directory.path() / "datasets").mkdir()
-    directory.close()
-    directory.close()
-    assert list(tmp_path.iterdir()) == []
+    for _ in range(2):
+        directory.close()
+    assert list(directory.root.iterdir()) == []
     with pytest.raises(OSError, match="closed"):
         directory.path()
 
 
-def test_it_goes_when_nobody_refers_to_it(tmp_path: Path) -> None:
+def test_it_goes_with_its_last_reference(tmp_path: Path) -> None:
     directory = ApplicationDirectory.create(tmp_path)
     path = directory.path()
     del directory
     gc.collect()
     assert not path.exists()
-
-
-def test_the_next_start_removes_what_the_dead_left_and_nothing_of_the_living(
-    tmp_path: Path,
-) -> None:
-    dead = application(tmp_path)
-    first = ApplicationDirectory.create(tmp_path)
-    assert not dead.exists()
-    second = ApplicationDirectory.create(tmp_path)
-    assert first.path().exists()
-    assert first.path() != second.path()
-    second.close()
-    assert first.path().exists()
-    first.close()
 
 
 def test_a_locked_directory_stays(tmp_path: Path) -> None:
@@ -85,35 +67,85 @@ def test_a_locked_directory_stays(tmp_path: Path) -> None:
     assert remove_garbage(tmp_path) == [path]
 
 
-def test_a_directory_that_is_being_made_stays_for_a_while(tmp_path: Path) -> None:
-    making, unlocked = tmp_path / f".new-{uuid4().hex}", application(tmp_path, lock=False)
-    making.mkdir()
-    assert remove_garbage(tmp_path) == []
-    (making / "lock").touch()
-    assert remove_garbage(tmp_path) == []
-    age(making)
-    age(unlocked)
-    assert sorted(remove_garbage(tmp_path)) == sorted([making, unlocked])
-
-
-def test_a_file_that_is_written_aside_stays_for_a_while(
+def test_what_a_living_process_may_be_making_stays_for_a_while(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    making = tmp_path / f".new-{uuid4().hex}"
-    making.write_text("half of it")
-    assert remove_garbage(tmp_path) == []
-    age(making)
-    assert remove_garbage(tmp_path) == [making]
-    assert not making.exists()
+    making, aside = (tmp_path / f".new-{uuid4().hex}" for _ in range(2))
+    unlocked, removed = application(tmp_path, lock=False), tmp_path / f".removed-{uuid4().hex}"
+    making.mkdir()
+    (making / "lock").touch()
+    aside.write_text("half of it")
+    (removed / "datasets" / "x").mkdir(parents=True)
+    assert remove_garbage(tmp_path) == [removed]
+    for path in (making, aside, unlocked):
+        age(path)
+    assert sorted(remove_garbage(tmp_path)) == sorted([making, aside, unlocked])
+    assert not list(tmp_path.iterdir())
     assert not [each for each in caplog.records if each.levelname == "WARNING"]
 
 
-def test_what_is_left_of_a_removal_goes_at_once(tmp_path: Path) -> None:
-    left = tmp_path / f".removed-{uuid4().hex}"
-    (left / "datasets" / "x").mkdir(parents=True)
-    (left / "datasets" / "x" / "part").touch()
-    assert remove_garbage(tmp_path) == [left]
-    assert not list(tmp_path.iterdir())
+_ENDING = """
+import os, signal, sys
+from pathlib import Path
+from holdfast.taskexecutor.applications.application_directory import ApplicationDirectory
+
+root, how = Path(sys.argv[1]), sys.argv[2]
+directories = [ApplicationDirectory.create(root), ApplicationDirectory.create(root)]
+for directory in directories:
+    (directory.path() / "datasets").mkdir()
+    (directory.path() / "datasets" / "file").touch()
+print(*(directory.path() for directory in directories), flush=True)
+if how == "a forked child ends":
+    child = os.fork()
+    if child == 0:
+        sys.exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    assert all((each.path() / "datasets" / "file").exists() for each in directories)
+elif how == "exit":
+    exit()
+elif how == "sys.exit":
+    sys.exit(3)
+elif how == "an exception":
+    raise ValueError("the program's own")
+elif how == "an interrupt":
+    signal.raise_signal(signal.SIGINT)
+elif how == "SIGKILL":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+soak = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        pytest.param("the end of the program", 0, marks=soak),
+        ("a forked child ends", 0),
+        pytest.param("exit", 0, marks=soak),
+        pytest.param("sys.exit", 3, marks=soak),
+        pytest.param("an exception", 1, marks=soak),
+        ("an interrupt", -2),
+        ("SIGKILL", -9),
+    ],
+)
+def test_a_process_s_directories_go_with_it_and_a_living_one_s_stay(
+    tmp_path: Path, how: str, status: int
+) -> None:
+    root = tmp_path / "root"
+    living = ApplicationDirectory.create(root)
+    ended = subprocess.run(
+        [sys.executable, "-c", _ENDING, str(root), how], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == status, ended.stderr
+    theirs = [Path(path) for path in ended.stdout.split()]
+    assert len(set(theirs)) == 2
+    assert [path.exists() for path in theirs] == [how == "SIGKILL"] * 2
+    # The next start removes what no end of a program has.
+    ApplicationDirectory.create(root).close()
+    assert list(root.iterdir()) == [living.path()]
+    living.close()
+    assert list(root.iterdir()) == []
 
 
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:
@@ -145,7 +177,7 @@ def test_a_directory_that_tasks_have_made_gives_way_to_its_application(tmp_path:
     directory = ApplicationDirectory.create(tmp_path, application_id)
     assert directory.path() == path
     assert [each.name for each in path.iterdir()] == ["lock"]
-    # Nobody else's gives way.
+    # Another process's doesn't give way.
     with pytest.raises(StorageError, match="can't be used to keep results"):
         ApplicationDirectory.create(tmp_path, application_id)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]

@@ -74,7 +74,7 @@ class Round:
         manifest = Manifest(
             created="now", dataset=description, partitions=self.kept.get(output, ())
         )
-        # Whoever releases it right now takes its directory away.
+        # A release at this moment takes its directory away.
         with suppress(UnknownDataSetError, StorageError):
             self.partitions.promote(self.job_id, output, manifest)
 
@@ -174,22 +174,3 @@ def test_an_output_without_rows_leaves_no_directory(tmp_path: Path) -> None:
     assert not directory.exists()
     assert not one.tracker.is_tracking_partitions_for(one.job_id)
     one.partitions.holder.close()
-
-
-def test_an_output_whose_opening_was_interrupted_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    application = ApplicationID.random()
-    directory = ApplicationDirectory.create(tmp_path, application)
-    partitions = ApplicationPartitions(ApplicationHolder(application, directory))
-    job_id, output = JobID.random(), OutputID(IntermediateDataSetID("1" * 64), "00000001")
-    partitions.tracker.mark_job_active(job_id)
-
-    def interrupted(name: str) -> Path:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(partitions._files, "open", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        partitions.open(job_id, output)
-    assert partitions.fail(job_id, output)
-    assert partitions.tracker.get(output) is None

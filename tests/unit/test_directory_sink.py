@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import stat
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import SinkError, SinkTargetExistsError, StaleEpochError
-from holdfast.highavailability.ha_storage import HighAvailabilityStorage
-from holdfast.highavailability.job_directory import JobDirectory
-from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.errors import SinkError, SinkTargetExistsError
 from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import JobSink, write_once
 from holdfast.sinks.directory_renames import KernelRenames, TwoRenames
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_start import SinkStart
-from holdfast.sinks.sink_token import JournalEntry, known_entry
 from holdfast.sinks.unpublishable import why_unpublishable
 
 JOB = JobID("ab12" * 8)
@@ -86,77 +85,56 @@ def assert_tidy(out: Path) -> None:
 # -- modes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", list(SinkMode))
-def test_a_new_target_is_what_was_written(out: Path, journal: FileJournal, mode: SinkMode) -> None:
-    files = {"part-0": "a", ".part-0.crc": "c", "_SUCCESS": "", "p=1/q=2/part-1": "b"}
-    assert publish(DirectorySink(out, mode), journal, files)
-    assert contents(out) == files
-    assert_tidy(out)
+@dataclass(frozen=True)
+class Write:
+    """A write to a directory that holds something before, and what it holds then."""
+
+    mode: SinkMode
+    before: dict[str, str]
+    written: dict[str, str]
+    after: dict[str, str]
+    dynamic: bool = False
 
 
-def test_append_keeps_what_is_there(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a", ".part-0.crc": "c", "_SUCCESS": "", "p=1/part-0": "b", "_meta": "m"})
-    (out / "empty").mkdir()
-    inode = (out / "part-0").stat().st_ino
-    publish(DirectorySink(out, SinkMode.APPEND), journal, {"p=1/part-1": "d", "_SUCCESS": ""})
-    assert contents(out) == {
-        "part-0": "a",
-        ".part-0.crc": "c",
-        "_SUCCESS": "",
-        "p=1/part-0": "b",
-        "p=1/part-1": "d",
-        "_meta": "m",
-    }
-    assert (out / "empty").is_dir()
-    assert (out / "part-0").stat().st_ino == inode
-    assert (out / "part-0").stat().st_nlink == 1
-    assert_tidy(out)
-
-
-def test_overwrite_replaces_everything(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a", "p=1/part-0": "b", "_meta": "m"})
-    publish(DirectorySink(out, SinkMode.OVERWRITE), journal, {"p=2/part-1": "d"})
-    assert contents(out) == {"p=2/part-1": "d"}
-    assert_tidy(out)
-
-
-def test_dynamic_overwrite_replaces_the_partitions_that_are_written(
-    out: Path, journal: FileJournal
-) -> None:
-    put(
-        out,
+NEW = {"part-0": "a", ".part-0.crc": "c", "_SUCCESS": "", "p=1/q=2/part-1": "b"}
+HELD = {"part-0": "a", ".part-0.crc": "c", "_SUCCESS": "", "p=1/part-0": "b", "_meta": "m"}
+ADDED = {"p=1/part-1": "d", "_SUCCESS": ""}
+WRITES = {
+    **{f"new-{mode.value}": Write(mode, {}, NEW, NEW) for mode in SinkMode},
+    "append": Write(SinkMode.APPEND, HELD, ADDED, HELD | ADDED),
+    "overwrite": Write(SinkMode.OVERWRITE, HELD, {"p=2/part-1": "d"}, {"p=2/part-1": "d"}),
+    "partitions": Write(
+        SinkMode.OVERWRITE,
+        {"p=1/q=1/0": "a", "p=1/q=1/1": "a", "p=1/q=2/0": "b", "p=2/q=1/0": "c", "_SUCCESS": ""},
+        {"p=1/q=1/new": "d", "p=3/q=1/new": "e", "_SUCCESS": ""},
         {
-            "p=1/q=1/part-0": "a",
-            "p=1/q=1/part-1": "a",
-            "p=1/q=2/part-0": "b",
-            "p=2/q=1/part-0": "c",
+            "p=1/q=1/new": "d",
+            "p=1/q=2/0": "b",
+            "p=2/q=1/0": "c",
+            "p=3/q=1/new": "e",
             "_SUCCESS": "",
         },
-    )
-    sink = DirectorySink(out, SinkMode.OVERWRITE, dynamic_partitions=True)
-    publish(sink, journal, {"p=1/q=1/new": "d", "p=3/q=1/new": "e", "_SUCCESS": ""})
-    assert contents(out) == {
-        "p=1/q=1/new": "d",
-        "p=1/q=2/part-0": "b",
-        "p=2/q=1/part-0": "c",
-        "p=3/q=1/new": "e",
-        "_SUCCESS": "",
-    }
-    assert_tidy(out)
+        dynamic=True,
+    ),
+    "error": Write(SinkMode.ERROR, {"part-0": "a"}, {"part-1": "b"}, {"part-0": "a"}),
+    "ignore": Write(SinkMode.IGNORE, {"part-0": "a"}, {"part-1": "b"}, {"part-0": "a"}),
+}
 
 
-def test_error_refuses_what_is_there(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a"})
-    with pytest.raises(SinkTargetExistsError, match="out"):
-        publish(DirectorySink(out, SinkMode.ERROR), journal, {"part-1": "b"})
-    assert contents(out) == {"part-0": "a"}
-    assert_tidy(out)
-
-
-def test_ignore_leaves_what_is_there(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a"})
-    assert not publish(DirectorySink(out, SinkMode.IGNORE), journal, {"part-1": "b"})
-    assert contents(out) == {"part-0": "a"}
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+def test_what_a_directory_holds_after_a_write(
+    out: Path, journal: FileJournal, write: Write
+) -> None:
+    put(out, write.before)
+    inodes = {name: (out / name).stat().st_ino for name in write.before}
+    sink = DirectorySink(out, write.mode, dynamic_partitions=write.dynamic)
+    refused = write.mode is SinkMode.ERROR and bool(write.before)
+    with pytest.raises(SinkTargetExistsError, match="out") if refused else nullcontext():
+        written = publish(sink, journal, write.written)
+        assert written is (write.mode is not SinkMode.IGNORE or not write.before)
+    assert contents(out) == write.after
+    for name in write.before.keys() & write.after.keys() - write.written.keys():
+        assert ((out / name).stat().st_ino, (out / name).stat().st_nlink) == (inodes[name], 1)
     assert_tidy(out)
 
 
@@ -207,9 +185,14 @@ def test_a_target_that_comes_or_goes_while_it_is_published(
 # -- starts ---------------------------------------------------------------------------------------
 
 
-def test_a_start_finds_that_an_earlier_one_has_published(out: Path, journal: FileJournal) -> None:
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_start_finds_that_an_earlier_one_has_published(
+    out: Path, journal: FileJournal, damaged: bool
+) -> None:
     put(out, {"part-0": "a"})
     publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-1": "b"}, end=False)
+    if damaged:
+        next(out.glob(".holdfast-*")).write_text("{")
     again = DirectorySink(out, SinkMode.APPEND)
     assert not publish(again, journal, {"part-2": "b"}, epoch=2)
     assert contents(out) == {"part-0": "a", "part-1": "b"}
@@ -217,31 +200,10 @@ def test_a_start_finds_that_an_earlier_one_has_published(out: Path, journal: Fil
 
 def test_the_same_program_run_again_publishes_again(out: Path, tmp_path: Path) -> None:
     first, second = FileJournal(tmp_path / "first"), FileJournal(tmp_path / "second")
-    # The first one's job directory is gone before it could be told that the job has ended.
+    # The first one's job directory is gone before the sink forgets it.
     publish(DirectorySink(out, SinkMode.APPEND), first, {"part-0": "a"}, end=False)
     assert publish(DirectorySink(out, SinkMode.APPEND), second, {"part-1": "a"})
     assert {"part-0", "part-1"} <= contents(out).keys()
-
-
-def test_an_earlier_start_finds_nothing_to_publish(out: Path, journal: FileJournal) -> None:
-    earlier, later = DirectorySink(out, SinkMode.APPEND), DirectorySink(out, SinkMode.APPEND)
-    path = earlier.open(SinkStart(JOB, 1, journal))
-    assert path is not None
-    put(Path(path), {"part-0": "a"})
-    assert later.open(SinkStart(JOB, 2, journal)) is not None
-
-    def check() -> None:
-        raise StaleEpochError(str(out), 1, 2)
-
-    with pytest.raises(StaleEpochError):
-        earlier.commit(check)
-    earlier.abort()
-    # Even one that could not be told so would not.
-    put(Path(path), {"part-0": "a"})
-    later.commit(current)
-    later.forget(SinkStart(JOB, 2, journal))
-    assert contents(out) == {}
-    assert_tidy(out)
 
 
 def test_two_sinks_of_a_job_with_one_target(out: Path, journal: FileJournal) -> None:
@@ -283,49 +245,60 @@ def test_a_job_that_fails_leaves_nothing(out: Path, journal: FileJournal) -> Non
     assert_tidy(out)
 
 
-def test_what_a_damaged_marker_stands_beside_counts_as_published(
-    out: Path, journal: FileJournal, caplog: pytest.LogCaptureFixture
-) -> None:
-    publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-0": "a"}, end=False)
-    (marker,) = out.glob(".holdfast-*")
-    marker.write_text("{")
-    with caplog.at_level(logging.WARNING):
-        again = DirectorySink(out, SinkMode.APPEND)
-        assert not publish(again, journal, {"part-1": "a"}, epoch=2)
-    assert "damaged" in caplog.text
-    assert contents(out) == {"part-0": "a"}
-
-
 # -- journals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"token": 3}', '{"token": "../x"}', '"x"', "null"])
-def test_a_damaged_journal_is_made_anew(out: Path, journal: FileJournal, text: str) -> None:
+def test_a_damaged_journal_is_replaced(out: Path, journal: FileJournal, text: str) -> None:
     journal.write(text)
     assert publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-0": "a"})
     assert contents(out) == {"part-0": "a"}
 
 
-def test_a_journal_that_cannot_be_read_is_no_start(out: Path, tmp_path: Path) -> None:
-    (tmp_path / "journal").mkdir()
+def test_a_journal_that_cannot_be_read_or_written(
+    out: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     sink, start = DirectorySink(out, SinkMode.APPEND), SinkStart(JOB, 1, FileJournal(tmp_path))
     with pytest.raises(SinkError, match="can't determine"):
         sink.open(start)
     sink.abort()
     sink.forget(start)
-
-
-def test_a_journal_that_cannot_be_written_is_told(
-    out: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    journal = FileJournal(tmp_path / "nowhere" / "journal")
-    with caplog.at_level(logging.WARNING):
-        assert publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-0": "a"})
+    with pytest.raises(SinkError, match="open"):
+        sink.commit(current)
+    assert publish(sink, FileJournal(tmp_path / "nowhere" / "journal"), {"part-0": "a"})
     assert "can't record the write" in caplog.text
     assert "part-0" in contents(out)
 
 
 # -- directories ----------------------------------------------------------------------------------
+
+
+def test_links_stay_links(out: Path, journal: FileJournal) -> None:
+    put(out, {"part-0": "a"})
+    put(out.parent.parent / "elsewhere", {"part-0": "e"})
+    (out / "p=1").symlink_to(out.parent.parent / "elsewhere")
+    (out / "dangling").symlink_to("nowhere")
+    link = out.parent.parent / "link"
+    link.symlink_to(out)
+    publish(DirectorySink(link, SinkMode.APPEND), journal, {"part-1": "b"})
+    assert link.is_symlink()
+    assert (out / "p=1").is_symlink()
+    assert os.readlink(out / "dangling") == "nowhere"
+    assert (out / "p=1" / "part-0").read_text() == "e"
+    assert contents(out) == {"part-0": "a", "part-1": "b"}
+    assert_tidy(out)
+
+
+def test_what_cannot_be_linked_is_copied(
+    out: Path, journal: FileJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+
+    put(out, {"part-0": "a"})
+    monkeypatch.setattr(os, "link", refuse)
+    publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-1": "b"})
+    assert contents(out) == {"part-0": "a", "part-1": "b"}
 
 
 def test_permissions_stay(out: Path, journal: FileJournal) -> None:
@@ -346,37 +319,10 @@ def test_permissions_stay(out: Path, journal: FileJournal) -> None:
             assert stat.S_IMODE((out / "p=1").stat().st_mode) == 0o700
         sink.forget(start)
         journal.write("")
-    assert seen == [0o2750, 0o2750]  # Nobody can look at the rows before they are there, either.
-
-
-def test_a_new_target_has_the_permissions_of_any_new_directory(
-    out: Path, journal: FileJournal
-) -> None:
-    publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-0": "a"})
-    other = out.parent / "other"
-    other.mkdir()
-    assert out.stat().st_mode == other.stat().st_mode
-
-
-def test_a_link_to_a_directory_stays_a_link(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a"})
-    link = out.parent.parent / "link"
-    link.symlink_to(out)
-    publish(DirectorySink(link, SinkMode.APPEND), journal, {"part-1": "b"})
-    assert link.is_symlink()
-    assert contents(out) == {"part-0": "a", "part-1": "b"}
-    assert_tidy(out)
-
-
-def test_links_inside_are_carried_as_links(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a"})
-    put(out.parent.parent / "elsewhere", {"part-0": "e"})
-    (out / "p=1").symlink_to(out.parent.parent / "elsewhere")
-    (out / "dangling").symlink_to("nowhere")
-    publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-1": "b"})
-    assert (out / "p=1").is_symlink()
-    assert os.readlink(out / "dangling") == "nowhere"
-    assert (out / "p=1" / "part-0").read_text() == "e"
+    assert seen == [
+        0o2750,
+        0o2750,
+    ]  # No other user can look at the rows before they are there, either.
 
 
 def test_names_of_any_length_and_kind(out: Path, journal: FileJournal) -> None:
@@ -399,23 +345,6 @@ def test_a_file_of_the_same_name_is_never_replaced(out: Path, journal: FileJourn
     assert_tidy(out)
 
 
-@pytest.mark.slow
-def test_what_cannot_be_linked_is_copied(out: Path, journal: FileJournal) -> None:
-    put(out, {"part-0": "a"})
-    links = out.parent.parent / "links"
-    links.mkdir()
-    try:
-        for number in range(70_000):
-            os.link(out / "part-0", links / str(number))
-    except OSError as error:
-        assert error.errno == errno.EMLINK
-    else:
-        pytest.skip("this file system has no limit that a test could reach")
-    publish(DirectorySink(out, SinkMode.APPEND), journal, {"part-1": "b"})
-    assert contents(out) == {"part-0": "a", "part-1": "b"}
-    assert (out / "part-0").stat().st_nlink == 1
-
-
 def test_what_cannot_be_published_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert why_unpublishable(tmp_path / "file") == "it is not a directory"
@@ -428,11 +357,6 @@ def test_what_cannot_be_published_says_why(tmp_path: Path) -> None:
         )
 
 
-def test_commit_without_open_is_refused(out: Path) -> None:
-    with pytest.raises(SinkError, match="open"):
-        DirectorySink(out, SinkMode.APPEND).commit(current)
-
-
 # -- readers and other writers --------------------------------------------------------------------
 
 
@@ -440,43 +364,29 @@ def test_commit_without_open_is_refused(out: Path) -> None:
 def test_a_reader_sees_all_or_nothing_of_a_write(out: Path, tmp_path: Path, mode: SinkMode) -> None:
     put(out, {f"0-{part}": "x" for part in range(20)})
     done = threading.Event()
-    seen: list[set[str]] = []
 
     def read() -> None:
         while not done.is_set():
             names = [name for name in os.listdir(out) if not name.startswith((".", "_"))]
-            seen.append({f"{name.partition('-')[0]}:{len(names)}" for name in names})
-            assert all(names.count(f"{each.partition(':')[0]}-0") == 1 for each in seen[-1])
-            assert len(names) % 20 == 0
-            assert names
+            assert names and len(names) % 20 == 0
+            assert set(Counter(name.partition("-")[0] for name in names).values()) == {20}
 
-    reader = threading.Thread(target=lambda: failures.extend(_failure(read)))
-    failures: list[BaseException] = []
-    reader.start()
-    for number in range(1, 6):
-        journal = FileJournal(tmp_path / f"journal-{number}")
-        sink = DirectorySink(out, mode, grace_seconds=0.3)
-        publish(sink, journal, {f"{number}-{part}": "x" for part in range(20)})
-    done.set()
-    reader.join()
-    assert not failures
-    assert len(contents(out)) == (120 if mode is SinkMode.APPEND else 20)
-
-
-def _failure(function) -> list[BaseException]:
-    try:
-        function()
-    except BaseException as error:
-        return [error]
-    return []
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read)
+        for number in range(1, 4):
+            journal = FileJournal(tmp_path / f"journal-{number}")
+            sink = DirectorySink(out, mode, grace_seconds=0.1)
+            publish(sink, journal, {f"{number}-{part}": "x" for part in range(20)})
+        done.set()
+        reading.result()
+    assert len(contents(out)) == (80 if mode is SinkMode.APPEND else 20)
 
 
 def test_jobs_that_append_at_the_same_time_lose_nothing(out: Path, tmp_path: Path) -> None:
     put(out, {"part": "x"})
-    failures: list[BaseException] = []
 
     def append(writer: int) -> None:
-        for number in range(8):
+        for number in range(4):
             journal = FileJournal(tmp_path / f"journal-{writer}-{number}")
             start = SinkStart(JobID(f"{writer:06x}{number:06x}" + "0" * 20), 1, journal)
             sink = DirectorySink(out, SinkMode.APPEND, how=str(writer), grace_seconds=0)
@@ -484,33 +394,6 @@ def test_jobs_that_append_at_the_same_time_lose_nothing(out: Path, tmp_path: Pat
             assert write_once(sink, start, current, lambda path, n=name: put(Path(path), {n: "x"}))
             sink.forget(start)
 
-    threads = [
-        threading.Thread(target=lambda each=writer: failures.extend(_failure(lambda: append(each))))
-        for writer in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    visible = {name for name in contents(out) if not name.startswith(".")}
-    assert len(visible) == 25
-
-
-def test_a_journal_that_an_earlier_start_writes_too_late_does_not_count(
-    tmp_path: Path, out: Path
-) -> None:
-    identity = JobIdentity(digest="1" * 64, action="save", sink=str(out))
-    starts = []
-    for program in ("one", "two", "three"):
-        start = HighAvailabilityStorage(tmp_path / "ha", program).begin(identity)
-        starts.append(SinkStart(start.job_id, start.epoch, start.journal))
-        if program == "one":
-            DirectorySink(out, SinkMode.APPEND).open(starts[0])
-        start.let_go()
-    one, two, three = starts
-    DirectorySink(out, SinkMode.APPEND).open(three)
-    token = known_entry(one.journal.read())
-    late = JournalEntry(token="late").model_dump_json()
-    JobDirectory.of(tmp_path / "ha", three.job_id).write_journal(two.epoch, late)
-    assert known_entry(three.journal.read()) == token
+    with ThreadPoolExecutor(3) as writers:
+        list(writers.map(append, range(3)))
+    assert len([name for name in contents(out) if not name.startswith(".")]) == 13

@@ -1,7 +1,7 @@
-"""A sink's directory, while the processes that write it are killed or paused at every step.
+"""A sink's directory, while the processes that write it are killed at any step.
 
 The processes are real, and so are their files. A hook of Python's own, which hears of each thing
-that a process is about to do to its files, kills or pauses it there.
+that a process is about to do to its files, kills it there.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, note
-from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError, StaleEpochError
-from holdfast.highavailability.epochs import newest_epoch, take_epoch
+from holdfast.highavailability.epochs import take_epoch
 from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import write_once
 from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames, TwoRenames
@@ -35,7 +32,7 @@ FILE_EVENTS = frozenset(
     """os.rename os.link os.mkdir os.remove os.rmdir os.chmod os.chown os.utime os.listdir
     os.scandir""".split()
 )
-ENDED, REFUSED, BROKEN = 0, 3, 4
+ENDED, BROKEN = 0, 4
 BEFORE = {"part-a": "a", "p=1/part-b": "b", "p=2/part-c": "c"}
 WRITTEN = {"p=1/part-d": "d", "p=3/part-e": "e"}
 
@@ -62,7 +59,7 @@ class Case:
         )
 
 
-_CASES = [
+CASES = [
     Case("append", SinkMode.APPEND, BEFORE, ["a", "b", "c", "d", "e"]),
     Case("append-new", SinkMode.APPEND, None, ["d", "e"]),
     Case("overwrite", SinkMode.OVERWRITE, BEFORE, ["d", "e"]),
@@ -71,18 +68,8 @@ _CASES = [
     Case("error-new", SinkMode.ERROR, None, ["d", "e"]),
     Case("ignore-new", SinkMode.IGNORE, None, ["d", "e"]),
 ]
-CASES = _CASES + [
-    replace(case, name=f"{case.name}-two-renames", renames=TwoRenames()) for case in _CASES
-]
-LEADING = [CASES[0], CASES[2], CASES[4], CASES[7]]
-each_case = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=() if case in LEADING else pytest.mark.soak)
-        for case in CASES
-    ],
-)
-THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+CASES += [replace(case, name=f"{case.name}-two-renames", renames=TwoRenames()) for case in CASES]
+DAILY = ("append", "append-two-renames", "partitions")
 
 
 class Journal:
@@ -132,120 +119,51 @@ class World:
         assert os.listdir(self.out.parent) == [self.out.name]
         assert not [name for name in os.listdir(self.out) if name.startswith(".")]
 
-    def start(self, step: Callable[[int], None] | None = None) -> Driver:
-        """Starts a driver of the job, in a process of its own.
+    def run(self, step: Callable[[int], object] | None = None) -> int:
+        """Runs the job's driver in a process; gives its exit code.
 
         Args:
             step: called with 0, 1, … before each thing that the process does to files.
         """
-        telling, told = os.pipe()
-        waking, wake = os.pipe()
         process = os.fork()
         if process == 0:
             code = BROKEN
             try:
-                os.close(telling)
-                os.close(wake)
-                _watch(step, told, waking)
-                code = self._run()
+                if step is not None:
+                    _watch(step)
+                self._drive()
+                code = ENDED
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        os.close(told)
-        os.close(waking)
-        return Driver(process, telling, wake)
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
-    def _run(self) -> int:
+    def _drive(self) -> None:
         epoch = take_epoch(self.epochs)
         start = SinkStart(JOB, epoch, Journal(self.journal))
         sink = self.case.sink(self.out)
-
-        def check() -> None:
-            newest = newest_epoch(self.epochs)
-            if newest != epoch:
-                raise StaleEpochError(str(self.out), epoch, newest)
-
-        try:
-            if not self.end.exists():
-                write_once(sink, start, check, lambda path: _write(Path(path), epoch))
-            self.end.touch()
-            sink.forget(start)
-        except (HoldfastError, FileNotFoundError):
-            # Only a start that another one has taken over from may fail.
-            return REFUSED if newest_epoch(self.epochs) != epoch else BROKEN
-        return ENDED
+        if not self.end.exists():
+            write_once(sink, start, lambda: None, lambda path: _write(Path(path), epoch))
+        self.end.touch()
+        sink.forget(start)
 
 
-@dataclass
-class Driver:
-    """A process that runs the job."""
-
-    process: int
-    telling: int
-    waker: int
-    code: int | None = None
-
-    def paused(self) -> bool:
-        """Waits until it pauses, or has ended."""
-        return os.read(self.telling, 1) == b"p"
-
-    def wake(self) -> None:
-        """Lets it go on after a pause."""
-        os.write(self.waker, b"w")
-
-    def ended(self) -> int:
-        """Waits for its end; gives its exit code."""
-        if self.code is None:
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
-            os.close(self.telling)
-            os.close(self.waker)
-        return self.code
-
-
-def kill_at(number: int) -> Callable[[int], None]:
-    def step(count: int) -> None:
-        if count == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return step
-
-
-class Pause(Exception):
-    """Asks the process to pause."""
-
-
-def pause_at(number: int, killed_at: int | None = None) -> Callable[[int], None]:
-    def step(count: int) -> None:
-        if count == number:
-            raise Pause
-        if count == killed_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return step
-
-
-def _watch(step: Callable[[int], None] | None, told: int, waking: int) -> None:
-    """Has `step` called before whatever this process does to files. It can't be taken back."""
+def _watch(step: Callable[[int], object]) -> None:
+    """Has `step` called with 0, 1, … before each thing that this process does to files."""
     count = 0
     inside = False
 
     def hook(event: str, args: Any) -> None:
         nonlocal count, inside
-        if step is None or inside:
-            return
         if event == "open":
             if not isinstance(args[2], int) or not args[2] & (os.O_WRONLY | os.O_RDWR):
                 return
         elif event not in FILE_EVENTS:
             return
-        inside = True
-        try:
+        if not inside:
+            inside = True
             step(count)
-        except Pause:
-            os.write(told, b"p")
-            os.read(waking, 1)
-        finally:
             inside = False
             count += 1
 
@@ -253,7 +171,7 @@ def _watch(step: Callable[[int], None] | None, told: int, waking: int) -> None:
 
 
 def _write(stage: Path, epoch: int) -> None:
-    """Writes as Spark does: with a directory of the tasks, whatever may have become of it."""
+    """Writes as Spark does: with a directory of the tasks."""
     for number, (name, text) in enumerate(WRITTEN.items()):
         task = stage / "_temporary" / "0" / str(number)
         task.mkdir(parents=True, exist_ok=True)
@@ -281,148 +199,29 @@ def _visible(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _steps(home: Path, case: Case) -> range:
-    """The steps of a start that nothing happens to."""
-    world = World(home, case)
-    counter = home / "steps"
-    descriptor = os.open(counter, os.O_CREAT | os.O_WRONLY)
-    assert world.start(lambda count: _note(descriptor, count)).ended() == ENDED
-    os.close(descriptor)
-    world.check_end()
-    return range(int(counter.read_text()) + 1)
-
-
-def _some(steps: range, count: int) -> range:
-    """About as many steps as that, evenly over all; all of them in a thorough run."""
-    stride = 1 if THOROUGH else max(1, len(steps) // count)
-    return steps[::stride]
+def _kill(step: int, count: int) -> None:
+    if count == step:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _note(descriptor: int, count: int) -> None:
     os.pwrite(descriptor, str(count).encode(), 0)
 
 
-@each_case
-def test_a_start_is_killed_at_any_step(tmp_path: Path, case: Case) -> None:
-    steps = _steps(tmp_path / "world", case)
-    assert len(steps) > 20
-    for step in _some(steps, 45 if case in LEADING[:3] else 6):
-        world = World(tmp_path / "world", case)
-        assert world.start(kill_at(step)).ended() == -signal.SIGKILL
-        world.check_visible()
-        assert world.start().ended() == ENDED
-        world.check_end()
-
-
-@pytest.mark.parametrize("case", LEADING, ids=lambda case: case.name)
-def test_two_starts_are_killed_one_after_the_other(tmp_path: Path, case: Case) -> None:
-    steps = _steps(tmp_path / "world", case)
-    for first in _some(steps, 4):
-        for second in _some(steps[first % 4 :], 4):
-            world = World(tmp_path / "world", case)
-            world.start(kill_at(first)).ended()
-            world.start(kill_at(second)).ended()
-            world.check_visible()
-            assert world.start().ended() == ENDED
-            world.check_end()
-
-
-@each_case
-def test_a_paused_start_wakes_after_another_has_ended(tmp_path: Path, case: Case) -> None:
-    for step in _some(_steps(tmp_path / "world", case), 20 if case in LEADING else 4):
-        world = World(tmp_path / "world", case)
-        paused = world.start(pause_at(step))
-        assert paused.paused()
-        world.check_visible()
-        assert world.start().ended() == ENDED
-        assert world.rows() == case.after
-        paused.wake()
-        assert paused.ended() in (ENDED, REFUSED)
-        assert world.rows() == case.after
-
-
-@pytest.mark.parametrize("case", LEADING, ids=lambda case: case.name)
-def test_a_paused_start_wakes_while_another_is_at_any_step(tmp_path: Path, case: Case) -> None:
-    steps = _steps(tmp_path / "world", case)
-    for first in _some(steps, 4):
-        for second in _some(steps[first % 4 :], 4):
-            world = World(tmp_path / "world", case)
-            early = world.start(pause_at(first))
-            assert early.paused()
-            late = world.start(pause_at(second))
-            is_paused = late.paused()
-            early.wake()
-            assert early.ended() in (ENDED, REFUSED)
-            world.check_visible()
-            if is_paused:
-                late.wake()
-            # Who is paused before it takes its epoch takes the higher one.
-            assert ENDED in (early.ended(), late.ended())
-            assert late.ended() in (ENDED, REFUSED)
-            assert world.rows() == case.after
-
-
-@pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
-def test_what_others_do_at_any_step_is_not_lost(tmp_path: Path, case: Case) -> None:
-    for step in _some(_steps(tmp_path / "world", case), 25):
-        world = World(tmp_path / "world", case)
-        driver = world.start(pause_at(step))
-        assert driver.paused()
-        _put(world.out, {"part-x": "x", "p=2/part-y": "y", "p=9/part-z": "z"})
-        (world.out / "part-a").unlink()
-        driver.wake()
-        assert driver.ended() == ENDED
-        assert world.rows() == sorted([*set(case.after) - {"a"}, "x", "y", "z"])
-
-
-@pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
-def test_what_others_do_before_a_crash_at_any_step_is_not_lost(tmp_path: Path, case: Case) -> None:
-    steps = _steps(tmp_path / "world", case)
-    for step in _some(steps[1:], 12):
-        for later in (1, 2, 4) if THOROUGH else (2,):
-            world = World(tmp_path / "world", case)
-            driver = world.start(pause_at(step, killed_at=step + later))
-            assert driver.paused()
-            _put(world.out, {"part-x": "x", "p=9/part-z": "z"})
-            (world.out / "part-a").unlink()
-            driver.wake()
-            driver.ended()
-            assert world.start().ended() == ENDED
-            assert world.rows() == sorted([*set(case.after) - {"a"}, "x", "z"])
-
-
-_FATES = st.one_of(
-    st.tuples(st.just("kill"), st.integers(0, 90)),
-    st.tuples(st.just("pause"), st.integers(0, 90)),
-    st.tuples(st.just("wake"), st.integers(0, 3)),
+@pytest.mark.parametrize(
+    ("case", "count"),
+    [pytest.param(case, 10, id=case.name) for case in CASES if case.name in DAILY]
+    + [pytest.param(case, 60, id=f"{case.name}-all", marks=pytest.mark.soak) for case in CASES],
 )
-
-
-@given(case=st.sampled_from(_CASES), fates=st.lists(_FATES, min_size=2, max_size=7))
-def test_any_number_of_starts_killed_and_paused(
-    tmp_path_factory: pytest.TempPathFactory, case: Case, fates: list[tuple[str, int]]
-) -> None:
-    world = World(tmp_path_factory.mktemp("world"), case)
-    sleeping: list[Driver] = []
-    for fate, number in fates:
-        note(f"{fate} {number}: {world.rows()}")
-        if fate == "kill":
-            assert world.start(kill_at(number)).ended() in (-signal.SIGKILL, ENDED)
-        elif fate == "pause":
-            driver = world.start(pause_at(number))
-            if driver.paused():
-                sleeping.append(driver)
-            else:
-                assert driver.ended() == ENDED
-        elif number < len(sleeping):
-            driver = sleeping.pop(number)
-            driver.wake()
-            assert driver.ended() in (ENDED, REFUSED)
+def test_a_start_is_killed_at_any_step(tmp_path: Path, case: Case, count: int) -> None:
+    world = World(tmp_path / "world", case)
+    with (tmp_path / "steps").open("w") as counter:
+        assert world.run(partial(_note, counter.fileno())) == ENDED
+    world.check_end()
+    steps = range(int((tmp_path / "steps").read_text()) + 1)
+    for step in steps[:: max(1, len(steps) // count)]:
+        world = World(tmp_path / "world", case)
+        assert world.run(partial(_kill, step)) == -signal.SIGKILL
         world.check_visible()
-    assert world.start().ended() == ENDED
-    for driver in sleeping:
-        driver.wake()
-        assert driver.ended() in (ENDED, REFUSED)
-        assert world.rows() == case.after
-    with suppress(OSError):
-        shutil.rmtree(world.out.parent.parent)
+        assert world.run() == ENDED
+        world.check_end()

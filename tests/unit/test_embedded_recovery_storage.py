@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import StaleEpochError, StorageError
+from holdfast.api.storage import recovery_storage
+from holdfast.config import Configuration
+from holdfast.errors import ConfigurationError, StaleEpochError, StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.recovery.embedded_recovery_storage import (
@@ -19,7 +22,7 @@ from holdfast.runtime.recovery.embedded_recovery_storage import (
     embedded_recovery_storage,
 )
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
-from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
+from holdfast.storage.intermediate_result_storage import WrittenPartition
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.partitions.partition_info import OutputID
@@ -47,7 +50,7 @@ class Starts:
         return storage
 
     def looked_long_ago(self) -> None:
-        """Nobody has looked for what has lapsed for a while."""
+        """The last look for what has lapsed was long ago."""
         (self.root / RECOVERABLE / CLAIMS / ".looked-at").unlink()
 
     def files(self) -> list[str]:
@@ -99,6 +102,7 @@ def rows(kept: KeptDataSet) -> list[int]:
 def test_the_next_start_finds_what_was_published(starts: Starts) -> None:
     first = starts.begin(1)
     kept = keep(first, "1", 0, 1, 3, number=6)
+    assert first.recovered_outputs() == {}
     second = starts.begin(2)
     (found,) = second.recovered_outputs().values()
     assert found.output.name == kept.name
@@ -116,14 +120,6 @@ def test_the_next_start_finds_what_was_published(starts: Starts) -> None:
     assert not Path(kept.directories[0]).exists()
     second.remove(found.kept)
     assert starts.files() == []
-
-
-def test_the_first_start_of_a_job_finds_nothing(starts: Starts) -> None:
-    storage = starts.begin(1)
-    assert storage.recovered_outputs() == {}
-    assert storage.get_all_partition_with_metrics() == ()
-    assert storage.known_executors == (str(starts.root / RECOVERABLE),)
-    assert not storage.spans_machines
 
 
 def test_what_tasks_had_committed_is_completed(starts: Starts) -> None:
@@ -185,9 +181,8 @@ def test_a_completion_that_is_interrupted_is_completed_itself(starts: Starts) ->
 def test_an_output_of_which_everything_was_committed_is_only_published(starts: Starts) -> None:
     staged = starts.begin(1).stage(JOB, dataset("1"))
     write(staged.directory, 0, 1)
-    second = starts.begin(2)
     whole = OutputID.parse(staged.name)
-    kept = second.publish_salvaged(JOB, whole, description("1"), 3)
+    kept = starts.begin(2).publish_salvaged(JOB, whole, description("1"), 3)
     assert rows(kept) == [1, 2]
     found = starts.begin(3).recovered_outputs()[whole]
     assert found.kept is not None
@@ -292,30 +287,17 @@ def test_what_a_job_has_kept_stays_with_the_environment_when_it_ends(
     assert starts.files() == []
 
 
-def test_what_the_environment_lets_go_of_stays_with_the_job(
+def test_environment_and_job_release_nothing_of_one_another(
     starts: Starts, environment: EmbeddedStorage
 ) -> None:
     first = starts.begin(1)
     kept = keep(first, "1", 0, 1, number=2)
     environment.remove(first.link_into(kept, environment, OTHER_JOB))
+    EmbeddedStorage(starts.root).close()
     assert first.damage(kept) is None
-    assert len(starts.files()) == 2
-
-
-def test_what_is_gone_is_linked_not_at_all(starts: Starts, environment: EmbeddedStorage) -> None:
-    first = starts.begin(1)
-    kept = keep(first, "1", 0, 1, number=2)
     Path(kept.locations[1]).unlink()
     with pytest.raises(StorageError, match="linked"):
         first.link_into(kept, environment, OTHER_JOB)
-    assert len(starts.files()) == 1
-
-
-def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(
-    starts: Starts, environment: EmbeddedStorage
-) -> None:
-    first = starts.begin(1)
-    kept = keep(first, "1", 0, number=1)
     starts.begin(2)
     with pytest.raises(StaleEpochError):
         first.link_into(kept, environment, OTHER_JOB)
@@ -325,27 +307,25 @@ def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(
 # -- the start before
 
 
-def refused_everywhere(zombie: RecoveryStorage, staged: StagedDataSet, digit: str) -> None:
-    with pytest.raises(StaleEpochError):
-        zombie.stage(JOB, dataset("e"))
-    with pytest.raises(StaleEpochError):
-        zombie.publish(staged, description(digit))
-    # And what lets go of something does so silently.
-    zombie.discard(staged)
-    zombie.end_job(JOB)
-
-
 def test_a_start_that_was_taken_over_is_refused_everywhere(starts: Starts) -> None:
     first = starts.begin(1)
     kept = keep(first, "1", 0, 1, number=2)
     staged = first.stage(JOB, dataset("2"))
     write(staged.directory, 0)
     second = starts.begin(2)
-    # Its tasks go on, under a path that is nobody's.
+    # Its tasks run on, under a path that counts no more.
     write(staged.directory, 1)
-    refused_everywhere(first, staged, "2")
-    with pytest.raises(StaleEpochError):
-        first.damage(kept)
+    acts: list[Callable[[], object]] = [
+        lambda: first.stage(JOB, dataset("e")),
+        lambda: first.publish(staged, description("2")),
+        lambda: first.damage(kept),
+    ]
+    for act in acts:
+        with pytest.raises(StaleEpochError):
+            act()
+    # What releases something is silent.
+    first.discard(staged)
+    first.end_job(JOB)
     first.remove(kept)
     first.release_all()
     with pytest.raises(StaleEpochError):
@@ -379,15 +359,7 @@ def test_a_job_that_has_ended_leaves_nothing_but_its_epoch(starts: Starts) -> No
     assert starts.begin(3).recovered_outputs() == {}
 
 
-def test_jobs_do_not_meet(starts: Starts) -> None:
-    keep(starts.begin(7), "1", 0, number=1)
-    other = starts.begin(3, job=JobID("cd" * 16))
-    assert other.recovered_outputs() == {}
-    other.release_all()
-    assert len(starts.begin(8).recovered_outputs()) == 1
-
-
-def test_a_job_that_nobody_goes_on_with_goes_when_its_retention_is_over(starts: Starts) -> None:
+def test_an_abandoned_job_goes_when_its_retention_is_over(starts: Starts) -> None:
     first = starts.begin(1, retention=60.0)
     keep(first, "1", 0, number=1)
     long_ago = time.time() - 61
@@ -403,13 +375,48 @@ def test_a_job_that_nobody_goes_on_with_goes_when_its_retention_is_over(starts: 
     assert not claim.exists()
 
 
-def test_the_storage_of_an_environment_leaves_it_alone(starts: Starts) -> None:
-    keep(starts.begin(1), "1", 0, number=1)
-    EmbeddedStorage(starts.root).close()
-    assert len(starts.begin(2).recovered_outputs()) == 1
+# -- from an environment's configuration
 
 
-def test_a_directory_that_can_not_be_used_is_named(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("a file")
+def configured(starts: Starts, epoch: int, recorded_in: str) -> RecoveryStorage:
+    root = starts.root.parent
+    (root / recorded_in).mkdir(exist_ok=True)
+    settings = {
+        "execution.batch.job-recovery.enabled": "true",
+        "high-availability.storageDir": str(root / recorded_in),
+        "intermediate-result-storage.directory": str(root / "kept"),
+    }
+    starts.storages.append(recovery_storage(Configuration.merged({}, settings), JOB, epoch))
+    return starts.storages[-1]
+
+
+def test_jobs_that_are_recorded_in_different_places_do_not_meet(
+    tmp_path: Path, starts: Starts
+) -> None:
+    keep(configured(starts, 7, "mine"), "1", 0, number=1)
+    theirs = configured(starts, 3, "theirs")
+    assert theirs.recovered_outputs() == {}
+    theirs.release_all()
+    with pytest.raises(StaleEpochError):
+        configured(starts, 6, "mine")
+    last = configured(starts, 8, "mine")
+    assert len(last.recovered_outputs()) == 1
+    last.release_all()
+    # Records that begin from scratch are held up by nothing.
+    shutil.rmtree(tmp_path / "mine")
+    assert configured(starts, 1, "mine").recovered_outputs() == {}
+    (tmp_path / "theirs" / "identity").write_text("no identity")
+    with pytest.raises(StorageError, match="is corrupt"):
+        configured(starts, 4, "theirs")
+
+
+def test_a_configuration_that_can_not_be_used_is_named(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts.root.write_text("a file")
     with pytest.raises(StorageError, match="kept"):
-        embedded_recovery_storage(tmp_path / "kept", RecoveryClaim(JOB, 1), retention_seconds=60)
+        configured(starts, 1, "mine")
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    executors = Configuration.merged({}, {"taskexecutor.addresses": "127.0.0.1:1"})
+    with pytest.raises(ConfigurationError, match="token"):
+        recovery_storage(executors, JOB, 1)

@@ -58,7 +58,7 @@ def test_a_source_that_can_not_be_divided_is_read_as_a_whole() -> None:
     assert box_of(all_of_it, whole, (False, False)) == whole
     assert box_of(all_of_it - files(1, "b"), whole, (True, False)) is None
     assert box_of(all_of_it - files(0, "b"), whole, (True, False)) == box("a", "ab")
-    # Nothing of a source: whatever that was, it isn't this.
+    # Nothing of a source: then it is another computation.
     assert box_of(files(0, "ab"), whole, (True, True)) is None
     # A file that is not there any more.
     assert box_of(all_of_it | files(0, "c"), whole, (True, True)) is None

@@ -1,6 +1,6 @@
 """Programs that begin, go on with, end and are killed over jobs, in any order.
 
-A model knows for each job what its newest start has recorded. Whatever happens: an old start is
+A model knows for each job what its newest start has recorded. In any case an old start is
 refused, a new one finds what the model knows, an epoch never comes back, and a written job is done
 once unless the program that did it has ended.
 """
@@ -72,7 +72,7 @@ class Program:
 
     @property
     def last(self) -> Program:
-        """Whoever goes on with what it has done."""
+        """The one that has taken over what it has done."""
         return self if self.taken_by is None else self.taken_by.last
 
 
@@ -164,7 +164,7 @@ class JobsMachine(RuleBasedStateMachine):
         self.starts.append(running)
 
     @precondition(has_starts)
-    @rule(ago=RECENT, what=st.sampled_from(["vertices", "sources", "journal", "anew"]))
+    @rule(ago=RECENT, what=st.sampled_from(["vertices", "sources", "journal", "fresh"]))
     def record(self, ago: int, what: str) -> None:
         running = self.recent(ago)
         start, known = running.start, running.known
@@ -174,7 +174,7 @@ class JobsMachine(RuleBasedStateMachine):
             "vertices": lambda: start.update(vertices=vertices),
             "sources": lambda: start.update(sources=[self.count]),
             "journal": lambda: start.journal.write(str(self.count)),
-            "anew": start.take_fresh_epoch,
+            "fresh": start.take_fresh_epoch,
         }[what]
         if not self.may_act(running):
             self.is_refused(running, act)

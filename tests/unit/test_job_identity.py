@@ -11,7 +11,6 @@ from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.ids import JobID, application_of_start
 
 DIGEST, OTHER = "1" * 64, "2" * 64
-PLAIN = JobIdentity(digest=DIGEST, action="collect")
 
 identities = st.builds(
     JobIdentity,
@@ -23,18 +22,6 @@ identities = st.builds(
 )
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"digest": OTHER}, {"name": "n"}, {"occurrence": 1}, {"action": "count"}, {"sink": "/out"}],
-)
-def test_whatever_tells_jobs_apart_gives_another_id(change: dict[str, object]) -> None:
-    assert PLAIN.model_copy(update=change).job_id != PLAIN.job_id
-
-
-def test_the_cuts_don_t_count() -> None:
-    assert PLAIN.model_copy(update={"vertices": (OTHER,)}).job_id == PLAIN.job_id
-
-
 @given(identities, identities)
 def test_two_ids_are_the_same_only_for_the_same_job(one: JobIdentity, other: JobIdentity) -> None:
     def known_by(each: JobIdentity) -> tuple[object, ...]:
@@ -42,7 +29,8 @@ def test_two_ids_are_the_same_only_for_the_same_job(one: JobIdentity, other: Job
         return digest, each.name, each.action, each.sink, each.occurrence
 
     assert (one.job_id == other.job_id) is (known_by(one) == known_by(other))
-    assert len(one.job_id.hex) == 32
+    # What a job is cut into doesn't count.
+    assert one.model_copy(update={"vertices": (OTHER,)}).job_id == one.job_id
 
 
 @given(identities)

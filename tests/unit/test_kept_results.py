@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,45 +20,20 @@ from hypothesis.stateful import (
     rule,
 )
 
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import Claim, KeptResult
-from holdfast.runtime.wanted import CachedComputation, Wanted
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.runtime.wanted import CachedComputation
+from tests.unit.kept_datasets import DATASETS, DIGESTS, Handle, keep
 
-JOB = JobID("2" * 32)
-DIGESTS = ["a" * 64, "b" * 64]
-# The same computation under two settings is two datasets.
-DATASETS = {
-    IntermediateDataSetID(letter * 64): digest
-    for letters, digest in zip(("12", "34"), DIGESTS, strict=True)
-    for letter in letters
-}
 datasets = st.sampled_from(list(DATASETS))
 digests = st.sampled_from(DIGESTS)
 
 
-def keep(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
-    staged = storage.stage(JOB, dataset_id)
-    pyarrow.parquet.write_table(
-        pyarrow.table({"a": [1, 2]}), staged.directory / "part-00000-x-c000.zstd.parquet"
-    )
-    return storage.publish(
-        staged,
-        DataSetDescription(
-            dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
-        ),
-    )
-
-
 def numbers(results: Iterable[KeptResult]) -> list[int]:
     return [each.number for each in results]
-
-
-class Handle:
-    """Somebody who holds a cached table."""
 
 
 @dataclass(eq=False)
@@ -245,8 +216,8 @@ class ManagerMachine(RuleBasedStateMachine):
         }
         for asked in (None, list(DATASETS)):
             found = self.manager.results.find(asked)
-            told = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
-            assert told == readable
+            found_now = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
+            assert found_now == readable
         assert {each.digest for each in self.manager.wanted.all()} == set(self.model.handles)
         assert bool(self.manager.wanted) == bool(self.model.handles)
         for digest in DIGESTS:
@@ -268,183 +239,3 @@ class ManagerMachine(RuleBasedStateMachine):
 
 TestManagerMachine = ManagerMachine.TestCase
 TestManagerMachine.settings = settings(stateful_step_count=40)
-
-
-# -- several threads -------------------------------------------------------------------------------
-
-ONE = next(iter(DATASETS))
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
-    storage = EmbeddedStorage(tmp_path / "root")
-    yield storage
-    storage.close()
-
-
-@pytest.fixture
-def book(storage: EmbeddedStorage) -> KeptResults:
-    return KeptResults(storage.remove)
-
-
-def claimed(book: KeptResults, dataset_id: IntermediateDataSetID = ONE) -> Claim:
-    claim = book.claim(dataset_id, DATASETS[dataset_id])
-    assert isinstance(claim, Claim)
-    return claim
-
-
-def claim_in_a_thread(
-    book: KeptResults,
-) -> tuple[threading.Thread, list[Claim | KeptResult | None]]:
-    found: list[Claim | KeptResult | None] = []
-    thread = threading.Thread(target=lambda: found.append(book.claim(ONE, DATASETS[ONE])))
-    thread.start()
-    return thread, found
-
-
-def test_who_needs_what_another_produces_waits_and_then_reads_it(
-    book: KeptResults, storage: EmbeddedStorage
-) -> None:
-    claim = claimed(book)
-    thread, found = claim_in_a_thread(book)
-    thread.join(0.05)
-    assert thread.is_alive()
-    result = book.commit(claim, keep(storage, ONE), wanted=True)
-    thread.join()
-    assert found == [result]
-
-
-def test_who_has_waited_for_long_enough_goes_on(book: KeptResults) -> None:
-    claimed(book)
-    assert book.claim(ONE, DATASETS[ONE], 0.01) is None
-
-
-def test_who_waited_in_vain_produces_it(book: KeptResults) -> None:
-    claim = claimed(book)
-    waiting = [claim_in_a_thread(book) for _ in range(3)]
-    for _ in range(3):
-        book.abandon(claim)
-        while not (done := [found for _, found in waiting if found]):
-            waiting[0][0].join(0.01)
-        (found,) = done
-        assert isinstance(found[0], Claim)
-        claim = found[0]
-        waiting = [each for each in waiting if each[1] is not found]
-
-
-def test_a_claim_that_was_given_up_is_nobody_s(book: KeptResults, storage: EmbeddedStorage) -> None:
-    """Whoever comes back with it disturbs neither who has it now nor who reads."""
-    late = claimed(book)
-    book.abandon(late)
-    now = claimed(book)
-    book.abandon(late)
-    hidden = book.commit(late, keep(storage, ONE), wanted=True)
-    assert book.find() == {}
-    result = book.commit(now, keep(storage, ONE), wanted=True)
-    assert book.find()[ONE].number == result.number
-    book.release([hidden])
-    assert not hidden.kept.directory.exists()
-    assert result.kept.directory.exists()
-
-
-def test_who_waited_for_what_was_invalidated_meanwhile_produces_it_again(
-    book: KeptResults, storage: EmbeddedStorage
-) -> None:
-    claim = claimed(book)
-    thread, found = claim_in_a_thread(book)
-    book.invalidate(DATASETS[ONE])
-    result = book.commit(claim, keep(storage, ONE), wanted=True)
-    thread.join()
-    assert isinstance(found[0], Claim)
-    # Its producer reads it to the end.
-    assert result.kept.directory.exists()
-    book.release([result])
-    assert not result.kept.directory.exists()
-
-
-def test_other_datasets_are_not_waited_for(book: KeptResults) -> None:
-    first, second, *_ = DATASETS
-    claimed(book, first)
-    claimed(book, second)
-
-
-def test_a_lease_ends_once(book: KeptResults, storage: EmbeddedStorage) -> None:
-    claim = claimed(book)
-    with book.reading() as lease:
-        result = lease.commit(claim, keep(storage, ONE), wanted=True)
-        assert lease.acquire(ONE) is result
-        assert book.find()[ONE].readers == 1
-        lease.release()
-        assert book.find()[ONE].readers == 0
-    assert book.find()[ONE].readers == 0
-
-
-def test_a_claim_ends_with_the_lease_whatever_interrupts_the_job(book: KeptResults) -> None:
-    """Others would wait for it for a day."""
-    dataset_id = next(iter(DATASETS))
-    with pytest.raises(KeyboardInterrupt), book.reading() as lease:
-        assert isinstance(lease.claim(dataset_id, DATASETS[dataset_id], alone=True), Claim)
-        raise KeyboardInterrupt
-    claim = book.claim(dataset_id, DATASETS[dataset_id], patience_seconds=0)
-    assert isinstance(claim, Claim)
-
-
-def test_a_lease_ends_with_an_error(book: KeptResults, storage: EmbeddedStorage) -> None:
-    claim = claimed(book)
-    with pytest.raises(KeyboardInterrupt), book.reading() as lease:
-        result = lease.commit(claim, keep(storage, ONE), wanted=True)
-        book.invalidate()
-        assert result.kept.directory.exists()
-        raise KeyboardInterrupt
-    assert not result.kept.directory.exists()
-
-
-def test_a_handle_that_nobody_holds_any_more_keeps_nothing_cached() -> None:
-    wanted: Wanted[str] = Wanted()
-    digest = DIGESTS[1]
-    handle = Handle()
-    wanted.register(CachedComputation(digest, "query", "name"), handle)
-    wanted.release(digest)
-    assert wanted.find(digest) is not None
-    del handle
-    wanted.release(digest)
-    assert wanted.find(digest) is None
-
-
-def test_what_somebody_has_asked_for_is_not_unasked_any_more() -> None:
-    wanted: Wanted[str] = Wanted()
-    digest, unasked, asked = DIGESTS[1], Handle(), Handle()
-    assert not wanted.is_unasked(digest)
-    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
-    assert wanted.is_unasked(digest)
-    # What is kept of it stays, although it isn't wanted any more.
-    wanted.release(digest, unasked)
-    assert wanted.is_unasked(digest)
-    wanted.register(CachedComputation(digest, "query", "name"), asked)
-    wanted.register(CachedComputation(digest, "query", "name", is_unasked=True), unasked)
-    assert not wanted.is_unasked(digest)
-
-
-def test_what_is_distrusted_is_gone_and_not_kept_again(storage: EmbeddedStorage) -> None:
-    manager: CacheServiceManager[str] = CacheServiceManager(lambda _: KeptResults(storage.remove))
-    wanted, book = manager.wanted, manager.results
-    first, second = list(DATASETS)[:2]
-    assert DATASETS[first] == DATASETS[second] == DIGESTS[0]
-    handle = Handle()
-    for digest in DIGESTS:
-        wanted.register(CachedComputation(digest, "query", "rows"), handle)
-    with book.reading() as lease:
-        kept = lease.commit(claimed(book, first), keep(storage, first), wanted=True).kept
-        claim = claimed(book, second)
-        manager.distrust(DIGESTS[0])
-        # Who reads it or is at it is not disturbed, and nobody else gets it.
-        assert kept.directory.exists()
-        made_meanwhile = lease.commit(claim, keep(storage, second), wanted=True).kept
-        assert book.find() == {}
-    assert not kept.directory.exists()
-    assert not made_meanwhile.directory.exists()
-    again = CachedComputation(DIGESTS[0], "query", "rows")
-    wanted.register(again, handle)
-    wanted.follow(again, handle)
-    assert wanted.find(DIGESTS[0]) is None
-    assert [each.digest for each in wanted.all()] == []

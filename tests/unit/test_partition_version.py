@@ -1,4 +1,4 @@
-"""What tells a partition's file from the same one after somebody has written to it."""
+"""A partition's file has another version after a write to it."""
 
 from __future__ import annotations
 

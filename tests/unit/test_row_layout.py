@@ -1,4 +1,4 @@
-"""Which rows are missing of a dataset that has lost partitions: as simple as it can be told."""
+"""Which rows are missing of a dataset that has lost partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier starts' shuffles have written is brought together, whatever each of them has."""
+"""What earlier starts' shuffles have written is brought together."""
 
 from __future__ import annotations
 

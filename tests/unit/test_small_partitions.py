@@ -48,7 +48,7 @@ def test_small_neighbours_are_written_together(sizes: list[int], parallelism: in
         assert sum(sizes[place] for place in group) <= target
     assert not groups or len(places) - len(groups) >= LEAST_SAVED
     if groups:
-        # Whatever stands beside each other afterwards wouldn't have fitted into one.
+        # What stands beside each other afterwards wouldn't have fitted into one.
         starts = {group.start: group for group in groups}
         left, place = [], 0
         while place < len(sizes):
@@ -65,14 +65,6 @@ def test_small_neighbours_are_written_together(sizes: list[int], parallelism: in
 def test_a_few_small_partitions_are_left(number: int, parallelism: int) -> None:
     assert groups_to_merge([100] * number, parallelism) == ()
     assert groups_to_merge([100] * (LEAST_SAVED + 1), parallelism) == (range(LEAST_SAVED + 1),)
-
-
-def test_as_many_groups_are_left_as_their_bytes_ask_for() -> None:
-    # 200 partitions of 200 KB: on many cores 1 MB for each task, on few 16.
-    sizes = [200_000] * 200
-    assert len(groups_to_merge(sizes, 64)) == 40
-    assert len(groups_to_merge(sizes, 8)) == 8
-    assert len(groups_to_merge(sizes, 1)) == 3
 
 
 def _staged(directory: Path, rows: list[int]) -> Path:
@@ -96,7 +88,7 @@ def test_merged_files_take_the_place_of_what_they_hold(tmp_path: Path) -> None:
     files = [new / each.file for each in found_partitions(new)]
     put_in_place(files, [found[:2], found[3:]], staged)
     left = found_partitions(staged)
-    # The last of each group's indices: a barrier stage can still tell that there were others.
+    # The last of each group's indices: a barrier stage can still see that there were others.
     assert [(each.index, each.rows) for each in left] == [(2, 3), (3, 7), (5, 7)]
     assert (staged / left[1].file).stat() == untouched
     assert sorted(path.name for path in staged.iterdir()) == sorted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,95 +69,12 @@ def book() -> Book:
     return Book()
 
 
-def test_what_tasks_have_finished_is_their_job_s(book: Book) -> None:
-    output = book.opened()
-    assert (output.state, output.partitions) == (OutputState.OPEN, ())
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-    assert book.tracker.start_tracking_partitions(output, [partition(0), partition(2)], 4)
-    assert output.state is OutputState.FINISHED
-    assert [each.index for each in output.partitions] == [0, 2]
-    assert output.number_of_partitions == 4
-    assert book.tracker.is_tracking_partitions_for(JOB)
-    assert not book.tracker.is_tracking_partitions_for(OTHER_JOB)
-
-
-def test_what_holds_no_partition_holds_up_nothing(book: Book) -> None:
-    output = book.opened()
-    assert book.tracker.start_tracking_partitions(output, [], 1)
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == [output]
-
-
-def test_an_output_is_taken_in_once(book: Book) -> None:
-    first = book.opened()
-    with pytest.raises(DuplicateRegistrationError):
-        book.opened(OTHER_JOB)
-    assert book.tracker.all() == [first]
-    assert book.tracker.is_tracking(first, OutputState.OPEN)
-    assert not book.tracker.is_tracking(first, OutputState.FINISHED)
-    assert not book.tracker.is_tracking(Output(OUTPUT, JOB, Path()), OutputState.OPEN)
-
-
-@pytest.mark.parametrize("step", ["finish", "promote", "stop"])
-def test_what_is_tracked_no_more_takes_no_step(book: Book, step: str) -> None:
-    """Another attempt of the same name may be there by then."""
-    first = book.opened() if step == "finish" else book.finished()
-    assert book.tracker.stop_tracking(first)
-    second = book.finished()
-    steps: dict[str, Callable[[], bool]] = {
-        "finish": lambda: book.tracker.start_tracking_partitions(first, [partition(1)], 4),
-        "promote": lambda: book.tracker.promote(first, PUBLISHED, manifest(first)),
-        "stop": lambda: book.tracker.stop_tracking(first),
-    }
-    assert not steps[step]()
-    assert book.tracker.all() == [second]
-    assert second.state is OutputState.FINISHED
-    assert book.tracker.is_tracking_partitions_for(JOB)
-
-
-def test_what_tasks_of_a_lost_job_finish_is_tracked_no_more(book: Book) -> None:
-    output = book.opened()
-    book.tracker.mark_job_inactive(JOB)
-    assert not book.tracker.is_job_active(JOB)
-    assert not book.tracker.start_tracking_partitions(output, [partition(0)], 4)
-    assert book.tracker.all() == []
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == []
-
-
-def test_a_job_s_release_leaves_what_is_promoted_open_or_another_job_s(book: Book) -> None:
-    finished, promoted = book.finished(), book.promoted(JOB, OTHER_OUTPUT)
-    other = book.finished(OTHER_JOB, ANOTHER_ATTEMPT)
-    still_open = book.opened(JOB, OutputID(OTHER_DATASET, "00000002"))
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == [finished]
-    assert book.tracker.stop_tracking_job_partitions_for(JOB) == []
-    assert book.tracker.all() == [promoted, other, still_open]
-    assert not book.tracker.is_tracking_partitions_for(JOB)
-
-
 def test_a_promoted_output_lies_where_it_is_published(book: Book) -> None:
     output = book.promoted()
     assert (output.directory, output.state) == (PUBLISHED, OutputState.PROMOTED)
     assert output.manifest == manifest(output)
     assert output.files == {each.file: each for each in output.partitions}
     assert not book.tracker.is_tracking_partitions_for(JOB)
-
-
-def test_only_what_outlives_jobs_is_released_by_its_name(book: Book) -> None:
-    promoted, finished = book.promoted(), book.finished(JOB, ANOTHER_ATTEMPT)
-    partial = Output(OTHER_OUTPUT, JobID("0" * 32), Path(), OutputState.PARTIAL)
-    book.tracker.start_tracking(partial)
-    names = [OUTPUT, ANOTHER_ATTEMPT, OutputID(DATASET, "00000009"), OUTPUT]
-    assert book.tracker.stop_tracking_cluster_partitions(names) == [promoted]
-    assert book.tracker.stop_tracking_cluster_partitions(names) == []
-    assert book.tracker.stop_tracking_cluster_partitions([OTHER_OUTPUT]) == [partial]
-    assert book.tracker.all() == [finished]
-
-
-def test_all_cluster_partitions_are_released_and_no_job_s(book: Book) -> None:
-    promoted = book.promoted(), book.promoted(OTHER_JOB, OTHER_OUTPUT)
-    finished = book.finished(JOB, ANOTHER_ATTEMPT)
-    assert book.tracker.stop_tracking_cluster_partitions() == list(promoted)
-    assert book.tracker.all() == [finished]
 
 
 def test_a_directory_is_known_by_its_output_s_name(book: Book) -> None:
@@ -274,4 +190,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine: Any = Machine.TestCase
-TestMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestMachine.settings = settings(max_examples=2 * settings().max_examples)
