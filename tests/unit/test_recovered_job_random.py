@@ -1,9 +1,8 @@
-"""What need not run again, decided a second time in another way, for logs of whatever happens."""
+"""What need not run again, decided a second time in another way, for random logs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -20,26 +19,16 @@ from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
-from holdfast.taskexecutor.partitions.partition_info import (
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-)
+from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
+from tests.unit.recovery_fakes import METRICS, Tracked
 
 DATASETS = [IntermediateDataSetID(digit * 64) for digit in "ab"]
 OUTPUTS = [OutputID(dataset_id, digits * 8) for dataset_id in DATASETS for digits in "12"]
 VERTICES = [JobVertexID(digits) for digits in ("0a", "0b")]
-METRICS = PartitionMetrics(1, 1)
 # Most of what happens, happens to one vertex; the more of it meets.
 SUBTASKS = st.sampled_from([0, 0, 1, 1, 2])
 SOME_OUTPUTS = st.sampled_from([*OUTPUTS[:2] * 4, *OUTPUTS])
 SOME_VERTICES = st.sampled_from([*VERTICES[:1] * 5, *VERTICES])
-
-
-@dataclass(frozen=True)
-class Tracked:
-    partition_id: ResultPartitionID
-    metrics: PartitionMetrics = METRICS
 
 
 def initialized(
@@ -239,6 +228,7 @@ def test_another_reading_of_the_log_decides_the_same(
             and not any(reading.is_void(output, subtask) for subtask in range(4))
         ]
         assert (vertex.whole in valid) if valid else (vertex.whole is None)
+        assert sorted([*vertex.finished, *vertex.missing]) == list(range(vertex.parallelism))
         if vertex.whole is not None:
             assert not vertex.missing
             for subtask, output in vertex.finished.items():
@@ -247,34 +237,6 @@ def test_another_reading_of_the_log_decides_the_same(
                 assert output == (None if said_to_leave_nothing else vertex.whole)
         else:
             assert vertex.finished == reading.finished(present)
-
-
-@MANY
-@given(LOGS, TRACKED, WHOLE)
-def test_nothing_is_trusted_that_is_not_tracked(
-    log: list[JobEvent], tracked: list[Tracked], whole: Collection[OutputID]
-) -> None:
-    present = {each.partition_id for each in tracked}
-    said_to_leave_nothing = {
-        event.subtask
-        for event in log
-        if isinstance(event, ExecutionVertexFinished) and event.output is None
-    }
-    for vertex in recover(log, tracked, whole).vertices.values():
-        for subtask, output in vertex.finished.items():
-            if output is None:
-                assert subtask in said_to_leave_nothing
-            elif output != vertex.whole:
-                assert ResultPartitionID(output, subtask) in present
-
-
-@given(LOGS, TRACKED, WHOLE)
-def test_what_runs_again_is_exactly_what_is_missing(
-    log: list[JobEvent], tracked: list[Tracked], whole: Collection[OutputID]
-) -> None:
-    job = recover(log, tracked, whole)
-    for vertex in job.vertices.values():
-        assert sorted([*vertex.finished, *vertex.missing]) == list(range(vertex.parallelism))
 
 
 @given(LOGS, TRACKED, WHOLE)
