@@ -56,21 +56,14 @@ def test_what_goes_on_is_what_lies_in_the_file(tmp_path: Path) -> None:
     assert kept.schema.equals(SEALED_SCHEMA)
 
 
-def test_who_stops_early_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
+def test_who_stops_early_or_fails_leaves_no_file_and_reports_nothing(tmp_path: Path) -> None:
     receipts: list[TeeReceipt] = []
     frames = tee(tmp_path, receipts)(source())
     next(frames)
     frames.close()  # type: ignore[attr-defined]
-    assert receipts == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_who_fails_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
-    receipts: list[TeeReceipt] = []
     with pytest.raises(OperatorFailedError, match="ZeroDivisionError"):
         list(tee(tmp_path, receipts, lambda n: 1 // (n - 99_999))(source()))
-    assert receipts == []
-    assert list(tmp_path.iterdir()) == []
+    assert receipts == [] == list(tmp_path.iterdir())
 
 
 def test_where_nothing_can_be_written_everything_goes_on(tmp_path: Path) -> None:
@@ -110,8 +103,6 @@ def test_every_codec_there_is(tmp_path: Path, compression: str) -> None:
     with PartitionFile(str(path), SEALED_SCHEMA, compression) as file:
         assert list(file.through([frame])) == [frame]
     assert (file.failure, file.rows) == (None, 1)
-    metadata = pq.read_metadata(path)
-    assert metadata.row_group(0).column(1).compression.lower() in (compression, "lz4")
     assert pq.read_table(path).to_batches() == [frame]
 
 
