@@ -82,7 +82,7 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
             *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
             *[*done(1, vertex_id=COUNT), reset(0, vertex_id=COUNT)],
         ],
-        tracked(FIRST, 0, 1, 4),
+        tracked(FIRST, 0, 1, 4) + tracked(OF_ANOTHER, 0),
         {},
     ),
     "finished without rows": (
@@ -116,6 +116,11 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1) + tracked(SECOND, 3),
         {0: FIRST, 1: FIRST, 3: SECOND},
     ),
+    "of two outputs of the same split": (
+        [begun(), *done(0), begun(SECOND)],
+        tracked(FIRST, 0) + tracked(SECOND, 0),
+        {0: FIRST},
+    ),
     "not split, and not all": ([begun(split=""), *done(0, 1, 2, 3)], tracked(FIRST, 0, 1), {}),
     "not split": (
         [begun(split=""), *done(0, 1, 2, 3)],
@@ -139,8 +144,9 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
 @pytest.mark.parametrize("rule", RULES)
 def test_what_need_not_run_again(rule: str) -> None:
     log, there, expected = RULES[rule]
-    vertex = only(recover(log, there))
-    assert dict(vertex.finished) == expected
+    job = recover(log, there)
+    vertex = only(job)
+    assert (dict(vertex.finished), job.ended) == (expected, None)
     assert set(vertex.missing) == set(range(vertex.parallelism)) - set(expected)
 
 
@@ -165,6 +171,7 @@ def test_a_job_that_ended_leaves_nothing() -> None:
             id="however it was split",
         ),
         pytest.param([begun(), *done(0), reset(0)], [FIRST], None, id="but for a reset"),
+        pytest.param([begun(), *done(0), reset(0), *done(0)], [FIRST], FIRST, id="finished again"),
         pytest.param([begun(None), *done(0, output=SECOND)], [FIRST, SECOND], SECOND, id="named"),
         pytest.param([begun(None)], [SECOND, FIRST], FIRST, id="none is named"),
     ],
@@ -175,6 +182,11 @@ def test_a_whole_output_is_the_dataset(
     vertex = only(recover(log, ALL, whole))
     assert vertex.whole == expected
     assert bool(vertex.missing) == (expected is None)
+
+
+def test_of_a_whole_output_some_subtasks_have_left_nothing() -> None:
+    vertex = only(recover([begun(), *done(0, output=None)], [], [FIRST]))
+    assert vertex.finished == {0: None, 1: FIRST, 2: FIRST, 3: FIRST}
 
 
 @pytest.mark.parametrize(
