@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from holdfast.errors import InvalidTransformationError, NoSinksError
 from holdfast.graph.diagram.diagram_text import diagram_text
 from holdfast.graph.job_graph import ResultPartitionType
+from holdfast.graph.stream.execution_plan import ExecutionPlan
 from holdfast.graph.stream.intermediate_dataset_descriptor import IntermediateDataSetDescriptor
+from holdfast.graph.stream.operators import Reduce
 from holdfast.graph.stream.partitioner import Forward, HashByKey, Rebalance
 from holdfast.graph.stream.stream_graph import StreamGraph
 from holdfast.graph.stream.stream_graph_generator import StreamGraphGenerator
@@ -19,6 +22,7 @@ from holdfast.graph.stream.stream_job_graph import StreamJobGraph
 from holdfast.graph.stream.stream_job_graph_generator import StreamJobGraphGenerator
 from holdfast.graph.stream.transformations import (
     CacheTransformation,
+    OneInputTransformation,
     PartitionTransformation,
     Transformation,
 )
@@ -251,6 +255,24 @@ def test_what_a_program_becomes(what: str) -> None:
     make, nodes, chains = PROGRAMS[what]
     assert edges(stream_graph(*make())) == nodes
     assert vertices(job_graph(*make())) == chains
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_the_same_program_looks_the_same(what: str) -> None:
+    first, second = (ExecutionPlan.of(2, PROGRAMS[what][0]()) for _ in range(2))
+    assert (str(first), first.mermaid) == (str(second), second.mermaid)
+    assert not re.search(r"0x[0-9a-f]{6}", str(first))
+
+
+def test_a_keyed_operator_takes_what_is_partitioned_by_its_key() -> None:
+    other = PartitionTransformation(source(), HashByKey(str))
+    for input in (source(), PartitionTransformation(source(), Rebalance()), other):
+        with pytest.raises(InvalidTransformationError, match=r"expected a stream from key_by\(\)"):
+            OneInputTransformation(input, Reduce(key, max))
+    with pytest.raises(InvalidTransformationError, match="'sink' is a sink"):
+        mapped(sink(source()))
+    with pytest.raises(InvalidTransformationError, match="at least one stream"):
+        union()
 
 
 def test_a_cache_has_its_input_s_parallelism_and_readers_that_of_what_is_kept() -> None:
