@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -26,8 +25,6 @@ from holdfast.eventstore.recording_state import RecordingState
 from holdfast.eventstore.replay import event_files, replay
 from holdfast.eventstore.store import JobEventStore
 from holdfast.ids import JobVertexID
-from tests.harness.errors import NamespacesUnavailableError
-from tests.harness.namespaces import unshare_command
 
 VERTEX = JobVertexID("0f")
 NEVER = timedelta(hours=1)
@@ -373,50 +370,6 @@ def test_a_file_that_may_not_grow_ends_the_recording(job: Path) -> None:
     with JobEventStore(job, 2, replay(job).position) as store:
         store.write_event(finished(count))
     assert recorded(job) == list(range(count + 1))
-
-
-@pytest.mark.soak
-def test_a_directory_that_may_not_be_written_ends_the_recording() -> None:
-    # Not below pytest's directory, which others than its owner can't even enter.
-    directory = Path(tempfile.mkdtemp())
-    try:
-        directory.chmod(0o555)
-        state, (warning,) = run(
-            """
-            if os.getuid() == 0:
-                os.setuid(65534)
-            store = JobEventStore(directory, 1, START)
-            record(store, 100)
-            store.flush(); record(store, 100); store.stop()
-            """,
-            directory,
-        )
-        assert state == "failed" and "Permission denied" in warning
-    finally:
-        directory.rmdir()
-
-
-@pytest.mark.soak
-def test_a_full_disk_ends_the_recording(tmp_path: Path) -> None:
-    try:
-        unshare = unshare_command(tmp_path)
-    except NamespacesUnavailableError as error:
-        pytest.skip(str(error))
-    place = tmp_path / "full"
-    place.mkdir()
-    script = 'mount -t tmpfs -o size=64k tmpfs "$0" && "$@" && cp -r "$0/job" "$0.copy"'
-    state, (warning,) = run(
-        """
-        store = JobEventStore(directory / "job", 1, START, write_buffer_size=10_000)
-        record(store, 2000)
-        store.flush(); record(store, 1000); store.stop()
-        """,
-        place,
-        *(*unshare, "sh", "-c", script, str(place)),
-    )
-    assert state == "failed" and "No space left on device" in warning
-    count = len(recorded(tmp_path / "full.copy"))
-    assert 300 < count < 600 and recorded(tmp_path / "full.copy") == list(range(count))
 
 
 @pytest.mark.soak

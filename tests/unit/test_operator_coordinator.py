@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.coordinators import Coordinators
@@ -28,15 +25,6 @@ SPLITS = [
 ]
 SETTINGS = {"spark.sql.files.maxPartitionBytes": "128", "spark.sql.files.minPartitionNum": "2"}
 MINUTE = timedelta(minutes=1)
-
-FILE_SPLITS = st.builds(
-    FileSplit,
-    st.text(min_size=1, max_size=8),
-    st.integers(0, 1 << 40),
-    st.integers(0, 1 << 40),
-    st.integers(0, 1 << 50),
-)
-ASSIGNMENTS = st.lists(st.lists(FILE_SPLITS, max_size=3), min_size=1, max_size=5)
 
 
 class Clock:
@@ -147,49 +135,6 @@ def test_what_there_is_not_is_refused() -> None:
     for start, length in ((-1, 0), (0, -1)):
         with pytest.raises(ValueError, match="expected a start and a length"):
             FileSplit("a", start, length, 0)
-
-
-class FileSplits(RuleBasedStateMachine):
-    """Restarts at any moment, from any snapshot that there has been."""
-
-    @initialize(listed=ASSIGNMENTS)
-    def begin(self, listed: list[list[FileSplit]]) -> None:
-        self.listed = [tuple(splits) for splits in listed]
-        self.coordinator = split_up(listed)
-        self.finished: set[int] = set()
-        self.snapshots = [(self.coordinator.snapshot(), frozenset[int]())]
-
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        subtask = data.draw(st.integers(0, len(self.listed) - 1))
-        self.coordinator.subtask_finished(subtask)
-        self.finished.add(subtask)
-
-    @rule(data=st.data())
-    def reset(self, data: st.DataObject) -> None:
-        subtask = data.draw(st.integers(0, len(self.listed) - 1))
-        self.coordinator.subtask_reset(subtask)
-        self.finished.discard(subtask)
-
-    @rule()
-    def snapshot(self) -> None:
-        self.snapshots.append((self.coordinator.snapshot(), frozenset(self.finished)))
-
-    @rule(data=st.data())
-    def restart(self, data: st.DataObject) -> None:
-        snapshot, finished = data.draw(st.sampled_from(self.snapshots))
-        self.coordinator = restored(snapshot)
-        self.finished = set(finished)
-
-    @invariant()
-    def the_work_is_what_was_listed(self) -> None:
-        assert listed_by(self.coordinator) == [list(splits) for splits in self.listed]
-        done = set(range(len(self.listed))) - set(self.coordinator.unfinished)
-        assert done == self.finished
-
-
-TestFileSplitsRandomly = FileSplits.TestCase
-TestFileSplitsRandomly.settings = settings(stateful_step_count=20)
 
 
 def test_snapshots_come_at_the_start_and_then_after_the_pause() -> None:
