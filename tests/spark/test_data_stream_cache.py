@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from holdfast import (
     CachedDataStream,
@@ -256,6 +255,7 @@ def test_both_outputs_of_one_function_are_kept(env: Environment, tally: Tally) -
 
 
 @pytest.mark.parametrize("gone", ["the earlier", "the later"])
+@pytest.mark.sampled(2, 1)
 def test_of_two_kept_streams_in_a_chain_the_other_is_enough(
     env: Environment, tally: Tally, gone: str
 ) -> None:
@@ -304,14 +304,6 @@ def test_it_is_read_in_as_many_subtasks_and_in_their_order(env: Environment) -> 
         assert sorted(collected(narrow)) == list(range(1, 51))
 
 
-@pytest.mark.parametrize("parallelism", [1, pytest.param(5, marks=pytest.mark.soak)])
-def test_kept_at_any_parallelism(env: Environment, parallelism: int) -> None:
-    env.set_parallelism(parallelism)
-    kept = env.from_collection(range(50)).map(lambda n: n).cache()
-    for _ in range(2):
-        assert sorted(collected(summed(kept))) == [(0, 408), (1, 425), (2, 392)]
-
-
 def test_kept_records_of_any_kind(env: Environment) -> None:
     records = [None, 0, "", b"", (), [], {}, {"a": [None]}, 1.5, float("inf"), 10**30, "ü" * 1000]
     kept = env.from_collection(records).cache()
@@ -319,16 +311,6 @@ def test_kept_records_of_any_kind(env: Environment) -> None:
     for expected in (PRODUCED, READ):
         assert (collected(kept), expected in outcomes(env)) == (records, True)
         assert (collected(empty), expected in outcomes(env)) == ([], True)
-
-
-def test_an_environment_on_another_directory_shares_nothing(
-    env: Environment, spark: SparkSession, tmp_path: Path
-) -> None:
-    collected(env.from_collection([1, 2]).cache())
-    directory = {"intermediate-result-storage.directory": str(tmp_path / "another")}
-    with Environment(spark, config=directory) as other:
-        assert collected(other.from_collection([1, 2]).cache()) == [1, 2]
-        assert PRODUCED in outcomes(other)
 
 
 # -- what is lost, or not to be trusted -----------------------------------------------------------

@@ -17,7 +17,6 @@ from holdfast import (
     Environment,
     FileSink,
     KeyedProcessFunction,
-    MapFunction,
     ProcessFunction,
     Source,
 )
@@ -75,37 +74,6 @@ def test_a_failed_job_takes_its_sinks_along(env: Environment, tmp_path: Path) ->
     with pytest.raises(NoSinksError):
         env.execute()
     assert not list((tmp_path / "out").glob("part-*"))
-
-
-@pytest.mark.parametrize("where", ["map", "open", "close"])
-@pytest.mark.sampled(3)
-def test_a_function_is_closed_wherever_it_fails(
-    env: Environment, tmp_path: Path, where: str
-) -> None:
-    log = tmp_path / "log"
-
-    class Fragile(MapFunction):
-        def open(self, runtime_context: Any) -> None:
-            self.say("open")
-
-        def map(self, value: int) -> int:
-            self.say("map")
-            return value
-
-        def close(self) -> None:
-            self.say("close")
-
-        def say(self, what: str) -> None:
-            with open(log, "a") as file:
-                file.write(f"{what}\n")
-            if what == where:
-                raise RuntimeError(f"broken in {what}")
-
-    stream = env.from_collection([1]).set_parallelism(1).map(Fragile()).set_parallelism(1)
-    with pytest.raises(OperatorFailedError, match=f"broken in {where}"):
-        collected(stream)
-    steps = ["open", "map", "close"]
-    assert log.read_text().split() == [each for each in steps if where != "open" or each != "map"]
 
 
 class Timed(KeyedProcessFunction):
@@ -195,20 +163,3 @@ def test_nothing_is_asked_of_a_generator_that_is_not_wanted(env: Environment, ta
     assert next(dropped) == 0
     del dropped
     wait_until_idle(env)
-
-
-@pytest.mark.soak
-def test_huge_records_pass_and_are_kept(env: Environment) -> None:
-    size = 64 << 20
-    huge = env.from_collection([0, 1]).map(lambda n: bytes([n]) * size).cache()
-    for _ in range(2):
-        lengths = collected(huge.map(lambda record: (record[:1], record[-1:], len(record))))
-        assert lengths == [(b"\x00", b"\x00", size), (b"\x01", b"\x01", size)]
-    assert [len(each) for each in collected(huge)] == [size, size]
-
-
-def test_none_is_a_record_like_any_other(env: Environment) -> None:
-    nones = env.from_collection([None, 1, None]).map(lambda record: record).cache()
-    assert collected(nones) == [None, 1, None]
-    by_key = nones.key_by(lambda record: record).reduce(lambda a, b: a)
-    assert collected(by_key).count(None) == 1

@@ -195,24 +195,6 @@ def test_a_source_that_changes_meanwhile_is_not_kept(env: Environment, tmp_path:
     assert outcomes(env) == [NOT_KEPT, RUN]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 1000])
-@pytest.mark.parametrize("parallelism", [2, 1, 5])
-@pytest.mark.sampled(12, 1)
-def test_partitions_of_any_size(env: Environment, parallelism: int, count: int) -> None:
-    numbers = env.from_collection(list(range(count))).set_parallelism(parallelism)
-    kept = numbers.map(lambda n: n).set_parallelism(parallelism).cache()
-    assert total(kept) == sum(range(count)) and outcomes(env) == [PRODUCED, RUN]
-    assert collected(kept) == list(range(count)) and outcomes(env) == [READ, RUN]
-
-
-@pytest.mark.soak
-def test_large_collections_and_large_records(env: Environment) -> None:
-    texts = [f"{n:09d}" * 1000 for n in range(200)]
-    kept = env.from_collection(texts).map(lambda text: text + "!").cache()
-    assert total(kept.map(len)) == 200 * 9001 and outcomes(env) == [PRODUCED, RUN]
-    assert collected(kept) == [f"{text}!" for text in texts]
-
-
 def test_a_side_output_and_a_shuffled_stream_are_kept_in_the_same_way(
     env: Environment, tally: Tally
 ) -> None:

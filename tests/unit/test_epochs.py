@@ -1,12 +1,10 @@
-"""Epochs are taken once each, by threads and by processes, and never come back."""
+"""Epochs are taken once each by processes, and never come back."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -68,13 +66,6 @@ def test_other_files_are_no_epochs(directory: Path) -> None:
     assert take_epoch(directory) == 1
 
 
-def test_only_the_newest_files_stay(directory: Path) -> None:
-    for _ in range(3 * KEPT_NUMBERS):
-        take_epoch(directory)
-    assert newest_epoch(directory) == 3 * KEPT_NUMBERS
-    assert len(os.listdir(directory)) <= KEPT_NUMBERS
-
-
 def test_who_pauses_before_it_takes_one_gets_no_old_one(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,25 +81,9 @@ def test_who_pauses_before_it_takes_one_gets_no_old_one(
 
     monkeypatch.setattr(os, "listdir", pause_after_looking)
     assert take_epoch(directory) == 2 * KEPT_NUMBERS + 2
+    # Only the newest files stay.
     assert not epoch_file(directory, 2).exists()
-
-
-def assert_each_once(directory: Path, taken: list[list[int]]) -> None:
-    numbers = [number for each in taken for number in each]
-    assert all(each == sorted(each) for each in taken)
-    assert len(set(numbers)) == len(numbers)
-    assert newest_epoch(directory) == max(numbers)
-
-
-def test_threads_take_each_once(directory: Path) -> None:
-    begin = threading.Barrier(8)
-
-    def take(_: int) -> list[int]:
-        begin.wait()
-        return [take_epoch(directory) for _ in range(10)]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert_each_once(directory, list(pool.map(take, range(8))))
+    assert len(os.listdir(directory)) <= KEPT_NUMBERS
 
 
 def test_processes_take_each_once(directory: Path) -> None:
@@ -124,7 +99,10 @@ def test_processes_take_each_once(directory: Path) -> None:
         taker.stdin.flush()
     taken = [[int(line) for line in taker.communicate(timeout=60)[0].split()] for taker in takers]
     assert [taker.returncode for taker in takers] == [0] * 4
-    assert_each_once(directory, taken)
+    numbers = [number for each in taken for number in each]
+    assert all(each == sorted(each) for each in taken)
+    assert len(set(numbers)) == len(numbers) == 4 * 60
+    assert newest_epoch(directory) == max(numbers)
 
 
 @given(st.lists(st.integers(0, 400), max_size=10))
