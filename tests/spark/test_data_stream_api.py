@@ -15,12 +15,10 @@ from holdfast import (
     Environment,
     FileSink,
     FileSource,
-    KeyedProcessFunction,
     KeyedStream,
     MapFunction,
     NumberSequenceSource,
     OutputTag,
-    ProcessFunction,
     Source,
     StreamFormat,
     Types,
@@ -32,6 +30,7 @@ from holdfast.errors import (
     InvalidTransformationError,
     NoSinksError,
 )
+from tests.spark.streams import SameByKey, Split
 
 
 class Doubled(MapFunction):
@@ -39,14 +38,7 @@ class Doubled(MapFunction):
         return 2 * value
 
 
-class Same(ProcessFunction):
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
-        yield value
-
-
-class SameByKey(KeyedProcessFunction):
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        yield value
+SOURCE = NumberSequenceSource(1, 2)
 
 
 @pytest.fixture
@@ -54,69 +46,83 @@ def numbers(env: Environment) -> DataStream:
     return env.from_collection([1, 2, 3])
 
 
-REFUSED: list[tuple[Callable[[DataStream], Any], str]] = [
-    (lambda s: s.map(3), r"map\(\) got 3: expected .*MapFunction"),
-    (lambda s: s.map(None), r"map\(\) got None"),
-    (lambda s: s.map(Doubled), r"map\(\) got .*the class itself: Doubled\(\)"),
-    (lambda s: s.flat_map("split"), r"flat_map\(\) got 'split'.*FlatMapFunction"),
-    (lambda s: s.filter(True), r"filter\(\) got True.*FilterFunction"),
-    (lambda s: s.key_by(0), r"key_by\(\) got 0.*KeySelector"),
-    (lambda s: s.process(lambda value: [value]), r"process\(\) got .* ProcessFunction"),
-    (lambda s: s.process(SameByKey()), r"process\(\) got .* ProcessFunction"),
-    (lambda s: s.process(Same), r"process\(\) got .*ProcessFunction"),
-    (lambda s: s.key_by(str).process(Same()), r"process\(\) got .*KeyedProcessFunction"),
-    (lambda s: s.key_by(str).reduce(1), r"reduce\(\) got 1.*ReduceFunction"),
-    (lambda s: s.key_by(str).sum(-1), r"sum\(\) got -1: expected a field's position"),
-    (lambda s: s.key_by(str).min(0.5), r"min\(\) got 0\.5"),
-    (lambda s: s.key_by(str).max(None), r"max\(\) got None"),
-    (lambda s: s.union([1]), r"union\(\) got \[1\]: expected a DataStream"),
-    (lambda s: s.get_side_output("late"), r"get_side_output\(\) got 'late'.*OutputTag"),
-    (lambda s: s.name(""), r"name\(\) got ''"),
-    (lambda s: s.print(""), r"print\(\) got ''"),
-    (lambda s: s.sink_to("/tmp/words"), r"sink_to\(\) got '/tmp/words': expected a sink"),
-    (lambda s: s.sink_to(FileSink), r"sink_to\(\) got .*FileSink"),
-    (lambda s: s.execute_and_collect("all", 0), r"execute_and_collect\(\) got 0"),
-    (lambda s: s.execute_and_collect(limit=True), r"execute_and_collect\(\) got True"),
-    (lambda s: s.execute_and_collect(7), r"execute_and_collect\(\) got 7"),
-]
+REFUSED: dict[str, Callable[[DataStream], Any]] = {
+    r"map\(\) got 3: expected .*MapFunction": lambda s: s.map(3),
+    r"map\(\) got None": lambda s: s.map(None),
+    r"map\(\) got .*the class itself: Doubled\(\)": lambda s: s.map(Doubled),
+    r"flat_map\(\) got 'split'.*FlatMapFunction": lambda s: s.flat_map("split"),
+    r"filter\(\) got True.*FilterFunction": lambda s: s.filter(True),
+    r"key_by\(\) got 0.*KeySelector": lambda s: s.key_by(0),
+    r"process\(\) got .* ProcessFunction": lambda s: s.process(SameByKey()),
+    r"process\(\) got <function": lambda s: s.process(lambda value: [value]),
+    r"process\(\) got .*KeyedProcessFunction": lambda s: s.key_by(str).process(Split()),
+    r"reduce\(\) got 1.*ReduceFunction": lambda s: s.key_by(str).reduce(1),
+    r"sum\(\) got -1: expected a field's position": lambda s: s.key_by(str).sum(-1),
+    r"min\(\) got 0\.5": lambda s: s.key_by(str).min(0.5),
+    r"max\(\) got None": lambda s: s.key_by(str).max(None),
+    r"union\(\) got \[1\]: expected a DataStream": lambda s: s.union([1]),
+    r"get_side_output\(\) got 'late'.*OutputTag": lambda s: s.get_side_output("late"),
+    r"name\(\) got ''": lambda s: s.name(""),
+    r"print\(\) got ''": lambda s: s.print(""),
+    r"sink_to\(\) got '/tmp/words': expected a sink": lambda s: s.sink_to("/tmp/words"),
+    r"sink_to\(\) got .*FileSink": lambda s: s.sink_to(FileSink),
+    r"execute_and_collect\(\) got 0": lambda s: s.execute_and_collect("all", 0),
+    r"execute_and_collect\(\) got True": lambda s: s.execute_and_collect(limit=True),
+    r"execute_and_collect\(\) got 7": lambda s: s.execute_and_collect(7),
+}
+REFUSED_BY_ENVIRONMENT: dict[str, Callable[[Any], Any]] = {
+    r"from_collection\(\) got 3": lambda env: env.from_collection(3),
+    r"from_source\(\) got \[1\]": lambda env: env.from_source([1]),
+    "from_source.*no_watermarks": lambda env: env.from_source(SOURCE, "never"),
+    "from_source.*non-empty": lambda env: env.from_source(SOURCE, source_name=""),
+    "read_text_file.*UTF-8": lambda env: env.read_text_file("words.txt", "latin-1"),
+    "from_data_stream.*DataStream": lambda env: env.from_data_stream([1], "n int"),
+    "from_data_stream.*columns": lambda env: env.from_data_stream(env.from_collection([1]), ["n"]),
+    r"execute\(\) got ''": lambda env: env.execute(""),
+}
 
 
-@pytest.mark.parametrize(("ask", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_what_a_stream_refuses_at_once(
-    numbers: DataStream, ask: Callable[[DataStream], Any], message: str
-) -> None:
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_a_stream_refuses_at_once(numbers: DataStream, message: str) -> None:
     with pytest.raises(InvalidStreamArgumentError, match=message):
-        ask(numbers)
+        REFUSED[message](numbers)
 
 
-@pytest.mark.parametrize("parallelism", [0, -1, 1.5, "2", True, None])
+@pytest.mark.parametrize("message", REFUSED_BY_ENVIRONMENT)
+def test_what_the_environment_refuses_at_once(env: Environment, message: str) -> None:
+    with pytest.raises(InvalidStreamArgumentError, match=message):
+        REFUSED_BY_ENVIRONMENT[message](env)
+
+
+def test_a_source_of_files_has_paths() -> None:
+    with pytest.raises(ValueError, match="expected at least one path"):
+        FileSource.for_record_stream_format(StreamFormat.text_line_format())
+
+
+@pytest.mark.parametrize("parallelism", [0, -1, 1.5, "2", True])
 def test_a_parallelism_is_a_number_from_1(
     env: Environment, numbers: DataStream, parallelism: Any
 ) -> None:
-    if parallelism is not None:
+    for stream in (numbers, numbers.print()):
         with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
-            numbers.set_parallelism(parallelism)
-        with pytest.raises(InvalidTransformationError, match="expected an integer >= 1"):
-            numbers.print().set_parallelism(parallelism)
+            stream.set_parallelism(parallelism)
     with pytest.raises(InvalidStreamArgumentError, match="expected an integer >= 1"):
         env.set_parallelism(parallelism)
 
 
-@pytest.mark.parametrize(
-    "virtual",
-    [
-        lambda s: s.rebalance(),
-        lambda s: s.union(s),
-        lambda s: s.key_by(str),
-        lambda s: s.process(Same()).get_side_output(OutputTag("none")),
-        lambda s: s.cache(),
-    ],
-)
-def test_what_has_no_subtasks_of_its_own_has_no_parallelism(
-    numbers: DataStream, virtual: Callable[[DataStream], DataStream]
-) -> None:
+VIRTUAL: dict[str, Callable[[DataStream], DataStream]] = {
+    "rebalance": lambda s: s.rebalance(),
+    "union": lambda s: s.union(s),
+    "key_by": lambda s: s.key_by(str),
+    "side output": lambda s: s.process(Split()).get_side_output(OutputTag("none")),
+    "cache": lambda s: s.cache(),
+}
+
+
+@pytest.mark.parametrize("what", VIRTUAL)
+def test_what_has_no_subtasks_of_its_own_has_no_parallelism(numbers: DataStream, what: str) -> None:
     with pytest.raises(InvalidTransformationError, match="parallelism"):
-        virtual(numbers).set_parallelism(2)
+        VIRTUAL[what](numbers).set_parallelism(2)
 
 
 def test_a_cached_stream_is_named_by_what_it_keeps(numbers: DataStream) -> None:
@@ -127,32 +133,9 @@ def test_a_cached_stream_is_named_by_what_it_keeps(numbers: DataStream) -> None:
 
 
 def test_a_side_output_is_taken_of_what_process_gives(numbers: DataStream) -> None:
-    late = OutputTag("late")
-    with pytest.raises(InvalidTransformationError, match="has no side outputs"):
-        numbers.map(str).get_side_output(late)
-    with pytest.raises(InvalidTransformationError, match="has no side outputs"):
-        numbers.process(Same()).cache().get_side_output(late)
-
-
-def test_what_the_environment_refuses_at_once(env: Environment, numbers: DataStream) -> None:
-    with pytest.raises(InvalidStreamArgumentError, match=r"from_collection\(\) got 3"):
-        env.from_collection(3)  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match=r"from_source\(\) got \[1\]"):
-        env.from_source([1])  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match="from_source.*no_watermarks"):
-        env.from_source(NumberSequenceSource(1, 2), "never")  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match="from_source.*non-empty"):
-        env.from_source(NumberSequenceSource(1, 2), source_name="")
-    with pytest.raises(InvalidStreamArgumentError, match="read_text_file.*UTF-8"):
-        env.read_text_file("words.txt", "latin-1")
-    with pytest.raises(InvalidStreamArgumentError, match="from_data_stream.*DataStream"):
-        env.from_data_stream([1], "n int")  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match="from_data_stream.*columns"):
-        env.from_data_stream(numbers, ["n"])  # type: ignore[arg-type]
-    with pytest.raises(InvalidStreamArgumentError, match=r"execute\(\) got ''"):
-        env.execute("")
-    with pytest.raises(ValueError, match="expected at least one path"):
-        FileSource.for_record_stream_format(StreamFormat.text_line_format())
+    for stream in (numbers.map(str), numbers.process(Split()).cache()):
+        with pytest.raises(InvalidTransformationError, match="has no side outputs"):
+            stream.get_side_output(OutputTag("late"))
 
 
 def test_streams_of_different_environments_do_not_meet(
@@ -168,13 +151,10 @@ def test_streams_of_different_environments_do_not_meet(
 
 
 def test_without_sinks_there_is_nothing_to_run(env: Environment, numbers: DataStream) -> None:
-    with pytest.raises(NoSinksError):
-        env.execute()
     numbers.map(str)
-    with pytest.raises(NoSinksError):
-        env.execute("nothing")
-    with pytest.raises(NoSinksError):
-        env.get_execution_plan()
+    for ask in (env.execute, env.get_execution_plan):
+        with pytest.raises(NoSinksError):
+            ask()
 
 
 def test_a_closed_environment_runs_no_streams(env: Environment, numbers: DataStream) -> None:
@@ -184,55 +164,50 @@ def test_a_closed_environment_runs_no_streams(env: Environment, numbers: DataStr
     env.close()
     for ask in (
         lambda: env.from_collection([1]),
-        lambda: env.from_source(NumberSequenceSource(1, 2)),
+        lambda: env.from_source(SOURCE),
         lambda: env.read_text_file("words.txt"),
         lambda: env.from_data_stream(numbers, "n int"),
-        lambda: table.to_data_stream(),
-        lambda: numbers.cache(),
-        lambda: numbers.print(),
-        lambda: numbers.execute_and_collect(),
-        lambda: env.execute(),
-        lambda: env.get_execution_plan(),
+        table.to_data_stream,
+        numbers.cache,
+        numbers.print,
+        numbers.execute_and_collect,
+        env.execute,
+        env.get_execution_plan,
     ):
         with pytest.raises(EnvironmentClosedError):
             ask()
     cached.invalidate()
 
 
-def test_nothing_runs_before_it_is_asked_for(
-    env: Environment, spark: SparkSession, tmp_path: Path
-) -> None:
-    marker = str(tmp_path / "ran")
+def test_nothing_runs_before_it_is_asked_for(env: Environment, tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
 
-    class Telling(Source):
+    class Marking(Source):
         def enumerate_splits(self, parallelism: int) -> list[Any]:
-            Path(marker).touch()
+            marker.touch()
             return [1]
 
         def read(self, split: Any) -> Iterator[Any]:
-            Path(marker).touch()
+            marker.touch()
             yield split
 
-    stream = env.from_source(Telling()).map(str).key_by(len).reduce(max)
+    stream = env.from_source(Marking()).map(str).key_by(len).reduce(max)
     stream.print()
     records = stream.cache().execute_and_collect()
-    assert not Path(marker).exists()
-    assert env.last_job_result is None
-    assert list(records) == ["1"]
-    assert Path(marker).exists()
+    assert not marker.exists() and env.last_job_result is None
+    assert list(records) == ["1"] and marker.exists()
 
 
 def test_what_streams_are(env: Environment, numbers: DataStream) -> None:
-    keyed = numbers.key_by(str)
-    assert type(keyed) is KeyedStream
-    assert type(keyed.key_by(len)) is KeyedStream
+    keyed, cached = numbers.key_by(str), numbers.cache()
+    assert type(keyed) is type(keyed.key_by(len)) is KeyedStream
     assert type(keyed.sum(0)) is DataStream
-    cached = numbers.cache()
-    assert type(cached) is CachedDataStream
-    assert cached.cache() is cached
+    assert type(cached) is CachedDataStream and cached.cache() is cached
     assert repr(numbers.map(str).name("as text")) == "DataStream('as text')"
     assert repr(numbers.print("n").name("out").set_parallelism(1)) == "DataStreamSink('out')"
     assert numbers.get_execution_environment() is env
+    assert env.get_parallelism() == env.spark.sparkContext.defaultParallelism
+    assert env.set_parallelism(3) is env and env.get_parallelism() == 3
 
 
 def test_type_information_is_accepted_wherever_pyflink_takes_it(env: Environment) -> None:
@@ -242,10 +217,9 @@ def test_type_information_is_accepted_wherever_pyflink_takes_it(env: Environment
     )
     pairs = numbers.union(other).map(lambda n: (n % 2, n), Types.TUPLE([Types.INT(), Types.INT()]))
     flat = pairs.flat_map(lambda pair: [pair], output_type=Types.PICKLED_BYTE_ARRAY())
-    summed = flat.process(Same(), Types.ROW([Types.INT()])).key_by(
-        lambda pair: pair[0], key_type=Types.INT()
-    )
-    assert sorted(summed.sum(1).execute_and_collect()) == [(0, 6), (1, 4)]
+    keyed = flat.key_by(lambda pair: pair[0], key_type=Types.INT())
+    same = keyed.process(SameByKey(), Types.ROW([Types.INT()])).map(lambda pair: pair[1])
+    assert sorted(same.execute_and_collect()) == [(0, 2), (0, 4), (1, 1), (1, 3)]
 
 
 def test_the_plan_is_printed_and_drawn_before_it_runs(
@@ -254,20 +228,11 @@ def test_the_plan_is_printed_and_drawn_before_it_runs(
     cached = numbers.map(str).name("as text").cache()
     cached.key_by(len).reduce(max).print()
     plan = env.get_execution_plan()
-    for stage in ("Transformations", "StreamGraph", "JobGraph"):
-        assert stage in str(plan)
-    assert "as text" in str(plan)
-    assert "BLOCKING_PERSISTENT" in str(plan)
+    for part in ("Transformations", "StreamGraph", "JobGraph", "as text", "BLOCKING_PERSISTENT"):
+        assert part in str(plan)
     assert plan.mermaid.startswith("flowchart") and "as text" in plan.mermaid
     assert plan._repr_mimebundle_() == {"text/vnd.mermaid": plan.mermaid, "text/plain": str(plan)}
     env.execute()
     cached.print()
     assert "BLOCKING_PERSISTENT" not in str(env.get_execution_plan())
     assert "as text" in str(env.get_execution_plan())
-    env.execute()
-
-
-def test_the_environment_s_parallelism_is_that_of_spark_unless_set(env: Environment) -> None:
-    assert env.get_parallelism() == env.spark.sparkContext.defaultParallelism
-    assert env.set_parallelism(3) is env
-    assert env.get_parallelism() == 3

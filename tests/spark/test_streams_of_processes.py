@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from tests.short_lived_jvm import environment_of_program
 
 PROGRAM = """
 import json
@@ -20,8 +21,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from holdfast import Environment, MapFunction
-from places import Place, moved
+from holdfast import Environment
+from holdfast.testing import outcomes
+from places import Place
 
 
 @dataclass(frozen=True)
@@ -29,52 +31,30 @@ class Visit:
     word: str
 
 
-class Located(MapFunction):
-    def __init__(self, by):
-        self.by = by
-
-    def map(self, value):
-        return moved(Place(value[0], value[1]), self.by)
-
-
-def pair(word):
-    return (word, 1)
-
-
 def located(words):
-    return words.map(pair).key_by(lambda p: p[0]).sum(1).map(Located(2))
+    pairs = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    return pairs.map(lambda pair: Place(*pair))
 
 
 def visits(words):
     return words.map(Visit)
 
 
-def main(kept, words):
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    config = {"intermediate-result-storage.directory": kept}
-    with Environment(spark.getOrCreate(), config=config) as env:
-        told = {}
-        for stream in (located, visits):
-            result = stream(env.read_text_file(words)).cache(lifetime="1 h")
-            with result.execute_and_collect() as records:
-                # Places are compared with places of this program's.
-                told[stream.__name__] = {
-                    "records": sorted(map(repr, records)),
-                    "outcomes": [str(v.outcome.value) for v in env.last_job_result.vertices],
-                    "shown": repr(env.last_job_result),
-                }
-            with result.filter(is_known).execute_and_collect() as records:
-                told[stream.__name__]["known"] = len(list(records))
-        plain = located(env.read_text_file(words)).execute_and_collect()
-        told["located"]["plain"] = sorted(map(repr, plain))
-    print(json.dumps(told))
-
-
 def is_known(record):
     return isinstance(record, (Place, Visit))
 
 
-main(*sys.argv[1:])
+kept, words = sys.argv[1:]
+spark = SparkSession.builder.master("local[2]").getOrCreate()
+found = {}
+with Environment(spark, config={"intermediate-result-storage.directory": kept}) as env:
+    for stream in (located, visits):
+        result = stream(env.read_text_file(words)).cache(lifetime="1 h")
+        # They are compared with classes of this program's.
+        with result.filter(is_known).execute_and_collect() as records:
+            shown = sorted(map(repr, records))
+        found[stream.__name__] = [shown, [each.value for each in outcomes(env)]]
+print(json.dumps(found))
 """
 MODULE = """
 from dataclasses import dataclass
@@ -84,19 +64,15 @@ from dataclasses import dataclass
 class Place:
     name: str
     number: int
-
-
-def moved(place, by):
-    return Place(place.name, place.number * by)
 """
 WORDS = "to be or not to be that is the question".split()
 
 
-def run(home: Path) -> dict[str, dict[str, Any]]:
+def run(home: Path) -> dict[str, Any]:
     path = os.pathsep.join([str(home), str(Path(holdfast.__path__[0]).parent)])
     program = subprocess.run(
         [sys.executable, str(home / "program.py"), str(home / "kept"), str(home / "words.txt")],
-        env=os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+        env=os.environ | environment_of_program() | {"PYTHONPATH": path},
         cwd=home,
         capture_output=True,
         text=True,
@@ -104,32 +80,27 @@ def run(home: Path) -> dict[str, dict[str, Any]]:
         check=False,
     )
     assert program.returncode == 0, program.stderr
-    told: dict[str, dict[str, Any]] = json.loads(program.stdout.splitlines()[-1])
-    located, visits = told["located"], told["visits"]
-    assert located["records"] == located["plain"]
-    assert located["known"] == len(set(WORDS)) and visits["known"] == len(WORDS)
-    assert visits["records"] == sorted(f"Visit(word={word!r})" for word in WORDS)
-    # Its records' class is the program's own.
-    assert "produced" in visits["outcomes"]
-    assert "Define them in a module" in program.stderr
-    return told
+    found: dict[str, Any] = json.loads(program.stdout.splitlines()[-1])
+    records, outcomes = found["visits"]
+    # Of a class that is the program's own, they aren't shared.
+    assert records == sorted(f"Visit(word={word!r})" for word in WORDS)
+    assert "produced" in outcomes and "Define them in a module" in program.stderr
+    return found
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_later_process_reads_what_an_earlier_one_has_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_later_process_reads_records_of_the_classes_that_it_knows(
+    tmp_path: Path, changed: bool
+) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "places.py").write_text(MODULE)
     (tmp_path / "words.txt").write_text("\n".join(WORDS))
-    first = run(tmp_path)["located"]
-    assert "produced" in first["outcomes"]
-    later = run(tmp_path)["located"]
-    assert "produced" not in later["outcomes"] and "kept by " in later["shown"]
-    assert later["records"] == first["records"]
-    # Of other classes the records are others, although the program is the same.
-    (tmp_path / "places.py").write_text(
-        MODULE.replace("name: str", "title: str").replace("place.name", "place.title")
-    )
-    changed = run(tmp_path)["located"]
-    assert "produced" in changed["outcomes"]
-    assert changed["records"] == [each.replace("name=", "title=") for each in first["records"]]
+    places = sorted(f"Place(name={word!r}, number={WORDS.count(word)})" for word in set(WORDS))
+    records, outcomes = run(tmp_path)["located"]
+    assert records == places and "produced" in outcomes
+    if changed:
+        (tmp_path / "places.py").write_text(MODULE.replace("name: str", "title: str"))
+        places = [each.replace("name=", "title=") for each in places]
+    records, outcomes = run(tmp_path)["located"]
+    assert records == places and ("produced" in outcomes) == changed

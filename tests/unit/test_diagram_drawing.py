@@ -7,9 +7,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.cli.ui.job_drawing import VertexRow, job_drawing
 from holdfast.graph.diagram.diagram import Arrow, Box, Diagram, Part, PartKind
 from holdfast.graph.diagram.diagram_mermaid import diagram_mermaid
 from holdfast.graph.diagram.diagram_text import diagram_text
+from holdfast.highavailability.job_record import VertexProgress
+from holdfast.highavailability.job_timeline import Span, VertexTimeline
 
 EVIL = "</text><script>alert('&\"')</script>\x1b[31m\x00\u202e\ud800\ufffe\r\n"
 
@@ -36,22 +39,18 @@ def diagrams(draw: st.DrawFn) -> Diagram:
 
 
 @given(diagrams())
-def test_whatever_things_are_called_the_drawing_has_one_line_for_each(diagram: Diagram) -> None:
-    text = diagram_mermaid(diagram)
-    assert len(text.split("\n")) == 1 + len(diagram.boxes) + len(diagram.arrows) + len(PartKind)
-    assert all(each.isprintable() or each == "\n" for each in text)
-    text.encode()
-    for line in text.split("\n")[1 : 1 + len(diagram.boxes)]:
-        assert re.fullmatch(r'\d+\["[^"&\[\]`{}()|\\]*"\]:::\w+', line.replace("<br>", "")), line
-        assert "<" not in line.replace("<br>", "")
-
-
-@given(diagrams())
-def test_whatever_things_are_called_each_has_one_line(diagram: Diagram) -> None:
-    text = diagram_text(diagram)
-    assert len(text.split("\n")) == 1 + len(diagram.boxes) + len(diagram.arrows)
-    assert all(each.isprintable() or each == "\n" for each in text)
-    text.encode()
+def test_it_has_one_line_for_each_however_things_are_called(diagram: Diagram) -> None:
+    drawn, text = diagram_mermaid(diagram), diagram_text(diagram)
+    count = 1 + len(diagram.boxes) + len(diagram.arrows)
+    assert len(drawn.split("\n")) == count + len(PartKind)
+    assert len(text.split("\n")) == count
+    for shown in (drawn, text):
+        assert all(each.isprintable() or each == "\n" for each in shown)
+        shown.encode()
+    for line in drawn.split("\n")[1 : 1 + len(diagram.boxes)]:
+        # Nothing but breaks is markup.
+        line = line.replace("<br>", "")
+        assert re.fullmatch(r'\d+\["[^"&\[\]`{}()|\\<]*"\]:::\w+', line), line
 
 
 def test_a_diagram_of_nothing() -> None:
@@ -62,3 +61,33 @@ def test_a_diagram_of_nothing() -> None:
 def test_long_texts_are_cut() -> None:
     diagram = Diagram("Job", (Box(1, (Part("x" * 500, PartKind.SINK),), ()),), ())
     assert f'1["{"x" * 47}…"]:::sink' in diagram_mermaid(diagram)
+
+
+# -- the vertices of a job -------------------------------------------------------------------------
+
+A, B = "a" * 64, "b" * 64
+
+
+def row(name: str, dataset: str, *inputs: str, done: int = 0) -> VertexRow:
+    return VertexRow(name, dataset, None, done, 4, (done,), (None,), 0, inputs)
+
+
+def test_events_count_before_the_record_which_has_the_name() -> None:
+    recorded = VertexProgress(name="Join", done=1, all=4, outcome="produced", inputs=(B,))
+    events = VertexTimeline(A, 4, (1, 2), (Span(1, 2), None), 1)
+    both = VertexRow.of(A, recorded, events)
+    assert (both.name, both.done, both.all, both.inputs) == ("Join", 3, 4, (B,))
+    assert (both.produced, both.lost, both.outcome) == ((1, 2), 1, "produced")
+    assert VertexRow.of(A, recorded, None).produced == (1,)
+    assert VertexRow.of(A, None, events).name == f"dataset {A[:12]}"
+    assert VertexRow.of(None, None, events).name == "leaves nothing behind"
+
+
+def test_what_reads_is_drawn_after_what_it_reads() -> None:
+    drawn = job_drawing([row("Join <b>", A, B), row("Scan", B, done=4)])
+    assert drawn.index("Scan") < drawn.index("Join #60;b#62;")
+    assert "4 of 4 partitions" in drawn and "0 of 4 partitions" in drawn
+
+
+def test_what_goes_round_in_circles_is_drawn_all_the_same() -> None:
+    assert "Join" in job_drawing([row("Join", A, B), row("Scan", B, A)])

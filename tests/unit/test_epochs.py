@@ -1,17 +1,15 @@
-"""Epochs are taken once each, whoever takes them, and never come back."""
+"""Epochs are taken once each by processes, and never come back."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.highavailability.epochs import (
@@ -44,11 +42,6 @@ def test_they_count_from_one(directory: Path) -> None:
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
-def test_one_may_be_asked_for_above_another(directory: Path) -> None:
-    assert take_epoch(directory, above=41) == 42
-    assert take_epoch(directory, above=7) == 43
-
-
 def test_a_directory_whose_parent_is_gone_gives_none(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         take_epoch(tmp_path / "gone" / "epochs")
@@ -73,14 +66,7 @@ def test_other_files_are_no_epochs(directory: Path) -> None:
     assert take_epoch(directory) == 1
 
 
-def test_only_the_newest_files_stay(directory: Path) -> None:
-    for _ in range(3 * KEPT_NUMBERS):
-        take_epoch(directory)
-    assert newest_epoch(directory) == 3 * KEPT_NUMBERS
-    assert len(os.listdir(directory)) <= KEPT_NUMBERS
-
-
-def test_whoever_pauses_before_it_takes_one_gets_no_old_one(
+def test_who_pauses_before_it_takes_one_gets_no_old_one(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_epoch(directory)
@@ -95,22 +81,9 @@ def test_whoever_pauses_before_it_takes_one_gets_no_old_one(
 
     monkeypatch.setattr(os, "listdir", pause_after_looking)
     assert take_epoch(directory) == 2 * KEPT_NUMBERS + 2
+    # Only the newest files stay.
     assert not epoch_file(directory, 2).exists()
-
-
-def test_threads_take_each_once(directory: Path) -> None:
-    begin = threading.Barrier(8)
-
-    def take(_: int) -> list[int]:
-        begin.wait()
-        return [take_epoch(directory) for _ in range(25)]
-
-    with ThreadPoolExecutor(8) as pool:
-        taken = list(pool.map(take, range(8)))
-    assert all(each == sorted(each) for each in taken)
-    numbers = [number for each in taken for number in each]
-    assert len(set(numbers)) == len(numbers) == 200
-    assert newest_epoch(directory) == max(numbers)
+    assert len(os.listdir(directory)) <= KEPT_NUMBERS
 
 
 def test_processes_take_each_once(directory: Path) -> None:
@@ -126,14 +99,14 @@ def test_processes_take_each_once(directory: Path) -> None:
         taker.stdin.flush()
     taken = [[int(line) for line in taker.communicate(timeout=60)[0].split()] for taker in takers]
     assert [taker.returncode for taker in takers] == [0] * 4
-    assert all(each == sorted(each) for each in taken)
     numbers = [number for each in taken for number in each]
-    assert len(set(numbers)) == len(numbers) == 240
+    assert all(each == sorted(each) for each in taken)
+    assert len(set(numbers)) == len(numbers) == 4 * 60
+    assert newest_epoch(directory) == max(numbers)
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(min_value=0, max_value=400), max_size=40))
-def test_each_is_above_all_before_it_whatever_is_asked_for(above: list[int]) -> None:
+@given(st.lists(st.integers(0, 400), max_size=10))
+def test_each_is_above_all_before_it_and_above_what_is_asked_for(above: list[int]) -> None:
     with TemporaryDirectory() as parent:
         directory, newest = Path(parent, "epochs"), 0
         for least in above:

@@ -49,10 +49,6 @@ def generate(
     return generator.generate(JOB, "count", plan)
 
 
-def test_the_same_job_has_the_same_graph() -> None:
-    assert generate(TOTAL, [FILTER, JOIN]) == generate(TOTAL, [FILTER, JOIN])
-
-
 def produced(graph: JobGraph) -> list[str]:
     return [vertex.plan.operator for vertex, _ in graph.producers()]
 
@@ -71,94 +67,60 @@ TOTAL = node("total", JOIN)
 def test_a_plan_without_caches_is_one_vertex_that_answers() -> None:
     graph = generate(TOTAL)
     (vertex,) = graph.vertices
-    assert vertex is graph.vertices[-1]
     assert (vertex.plan, vertex.name, vertex.produces) == (TOTAL, "count", None)
     assert vertex.result_type is ResultPartitionType.PIPELINED
     assert (graph.job_id, graph.name, graph.edges, graph.reads) == (JOB, "count", (), ())
 
 
 def test_a_cached_node_is_produced_by_a_vertex_of_its_own() -> None:
-    graph = generate(TOTAL, cached=[JOIN])
-    producing, answering = graph.vertices
-    assert producing.plan is JOIN
-    assert producing.name == "keep join"
+    producing, answering = generate(TOTAL, cached=[JOIN]).vertices
+    assert (producing.plan, producing.name) == (JOIN, "keep join")
     assert producing.produces == dataset(JOIN)
     assert producing.result_type is ResultPartitionType.BLOCKING_PERSISTENT
-    assert answering.plan is TOTAL
-    assert edges(graph) == {("join", "total")}
+    assert answering.plan is TOTAL and answering.vertex_id != producing.vertex_id
 
 
-def test_a_cached_root_is_produced_and_then_read() -> None:
-    graph = generate(JOIN, cached=[JOIN])
-    assert produced(graph) == ["join"]
-    assert [vertex.plan for vertex in graph.vertices] == [JOIN, JOIN]
-    assert len(graph.edges) == 1
+LEFT, RIGHT = node("left", JOIN), node("right", JOIN)
+ONE, TWO = node("one", FILTER), node("two", FILTER)
+CORRELATED = node("correlated", SOURCE, reach=1)
+SUBQUERY = node("by", FILTER, subqueries=(CORRELATED,))
+# The plan, what is cached, what is kept; what is produced, in which order, and read.
+CUTS: dict[str, tuple[CanonicalNode, list[CanonicalNode], list[CanonicalNode], str, str]] = {
+    "a root": (JOIN, [JOIN], [], "join", "join->join"),
+    "nested": (
+        *(TOTAL, [TOTAL, FILTER, JOIN], []),
+        *("filter join total", "filter->join join->total total->total"),
+    ),
+    "nothing below what is kept": (TOTAL, [JOIN, FILTER], [JOIN], "", ""),
+    "a kept one inside": (TOTAL, [JOIN, FILTER], [FILTER], "join", "join->total"),
+    "needed twice": (node("self-join", LEFT, RIGHT, JOIN), [JOIN], [], "join", "join->self-join"),
+    "shared by two": (
+        *(node("union", ONE, TWO), [ONE, TWO, FILTER], []),
+        *("filter one two", "filter->one filter->two one->union two->union"),
+    ),
+    "an input of an input": (
+        *(node("union", LEFT, JOIN), [LEFT, JOIN], []),
+        *("join left", "join->left left->union join->union"),
+    ),
+    "an input of an input, the other way": (
+        *(node("union", JOIN, LEFT), [LEFT, JOIN], []),
+        *("join left", "join->left left->union join->union"),
+    ),
+    "a subquery": (node("by", SOURCE, subqueries=(JOIN,)), [JOIN], [], "join", "join->by"),
+    "one that refers to the enclosing plan": (SUBQUERY, [CORRELATED], [], "", ""),
+    "below one that does": (SUBQUERY, [CORRELATED, SOURCE], [], "source", "source->by"),
+}
 
 
-def test_what_is_kept_is_read_and_nothing_below_it_produced() -> None:
-    graph = generate(TOTAL, cached=[JOIN, FILTER], kept=[JOIN])
-    assert produced(graph) == []
-    assert graph.reads == (dataset(JOIN),)
-    assert graph.edges == ()
-
-
-def test_nested_caches_are_produced_from_the_inside_out() -> None:
-    graph = generate(TOTAL, cached=[TOTAL, FILTER, JOIN])
-    assert produced(graph) == ["filter", "join", "total"]
-    assert edges(graph) == {("filter", "join"), ("join", "total"), ("total", "total")}
-
-
-def test_a_kept_node_inside_one_to_be_produced_is_read_by_its_vertex() -> None:
-    graph = generate(TOTAL, cached=[JOIN, FILTER], kept=[FILTER])
-    assert produced(graph) == ["join"]
-    assert graph.reads == (dataset(FILTER),)
-
-
-def test_a_node_that_is_needed_twice_is_produced_once() -> None:
-    left, right = node("left", JOIN), node("right", JOIN)
-    graph = generate(node("self-join", left, right, JOIN), cached=[JOIN])
-    assert produced(graph) == ["join"]
-    assert len(graph.edges) == 1
-
-
-def test_an_input_that_two_produced_nodes_share_is_produced_once_before_both() -> None:
-    left, right = node("left", FILTER), node("right", FILTER)
-    graph = generate(node("union", left, right), cached=[left, right, FILTER])
-    assert produced(graph) == ["filter", "left", "right"]
-    assert edges(graph) == {
-        ("filter", "left"),
-        ("filter", "right"),
-        ("left", "union"),
-        ("right", "union"),
-    }
-
-
-def test_a_node_that_is_both_an_input_and_inside_another_input_is_produced_once() -> None:
-    outer = node("outer", JOIN)
-    for plan in (node("union", outer, JOIN), node("union", JOIN, outer)):
-        graph = generate(plan, cached=[outer, JOIN])
-        assert produced(graph) == ["join", "outer"]
-        assert edges(graph) == {("join", "outer"), ("outer", "union"), ("join", "union")}
-
-
-def test_a_cached_subquery_is_produced() -> None:
-    plan = node("filter by", SOURCE, subqueries=(JOIN,))
-    graph = generate(plan, cached=[JOIN])
-    assert produced(graph) == ["join"]
-    assert edges(graph) == {("join", "filter by")}
-
-
-def test_a_node_that_refers_to_the_enclosing_plan_is_left_alone() -> None:
-    correlated = node("correlated", SOURCE, reach=1)
-    plan = node("filter by", FILTER, subqueries=(correlated,))
-    assert produced(generate(plan, cached=[correlated])) == []
-    # What is below it may well stand alone.
-    assert produced(generate(plan, cached=[correlated, SOURCE])) == ["source"]
-
-
-def test_ids_of_vertices_are_unique() -> None:
-    graph = generate(TOTAL, cached=[TOTAL, FILTER, JOIN])
-    assert len({vertex.vertex_id for vertex in graph.vertices}) == len(graph.vertices) == 4
+@pytest.mark.parametrize("what", CUTS)
+def test_where_a_plan_is_cut(what: str) -> None:
+    plan, cached, kept, made, between = CUTS[what]
+    graph = generate(plan, cached, kept)
+    assert produced(graph) == made.split()
+    assert edges(graph) == {tuple(each.split("->")) for each in between.split()}
+    assert len(graph.edges) == len(between.split())
+    assert graph.reads == tuple(dataset(each) for each in kept)
+    assert generate(plan, cached, kept) == graph
 
 
 @st.composite
@@ -205,12 +167,8 @@ def _topmost(
     return [found for each in inputs for found in _topmost(each, cached, own)]
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_same_plan_gives_the_same_order(kept: bool) -> None:
-    wide = node("union", *[node(f"branch {i}", SOURCE) for i in range(20)])
-    branches = list(wide.children)
-    graph = generate(wide, branches, branches if kept else [])
-    if kept:
-        assert graph.reads == tuple(dataset(each) for each in branches)
-    else:
-        assert produced(graph) == [each.operator for each in branches]
+def test_wide_plans_keep_the_order_of_their_inputs() -> None:
+    branches = [node(f"branch {i}", SOURCE) for i in range(20)]
+    wide = node("union", *branches)
+    assert generate(wide, branches, branches).reads == tuple(map(dataset, branches))
+    assert produced(generate(wide, branches)) == [each.operator for each in branches]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,12 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StaleEpochError, StorageError
-from holdfast.eventstore.events import (
-    ExecutionJobVertexInitialized,
-    ExecutionVertexFinished,
-    JobStatus,
-)
-from holdfast.eventstore.replay import event_files, replay
+from holdfast.eventstore.events import ExecutionVertexFinished, JobStatus
+from holdfast.eventstore.replay import replay
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_identity import JobIdentity
 from holdfast.highavailability.job_start import JobStart
@@ -28,31 +23,16 @@ from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinato
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
 from holdfast.runtime.recovery.partition_progress import PartitionProgress
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
-from holdfast.taskexecutor.partitions.partition_info import (
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-)
+from holdfast.storage.kept_dataset import KeptDataSet
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from tests.unit.recovery_fakes import Found, Tracked, kept, tracked
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))
-JOIN, JOIN_AGAIN, SINK = (JobVertexID(digits) for digits in ("0a", "1a", "0c"))
+JOIN, JOIN_AGAIN = (JobVertexID(digits) for digits in ("0a", "1a"))
 IDENTITY = JobIdentity(digest="00ff" * 16, action="collect")
 SPLIT = "four files"
-SLOWLY = timedelta(hours=1)
-
-
-@dataclass(frozen=True)
-class Tracked:
-    partition_id: ResultPartitionID
-    metrics: PartitionMetrics
-
-
-@dataclass(frozen=True)
-class Found:
-    kept: KeptDataSet | None
-    present: frozenset[int]
+ALL = (0, 1, 2, 3)
 
 
 @dataclass
@@ -65,9 +45,7 @@ class Left:
 
     def get_all_partition_with_metrics(self) -> list[Tracked]:
         return [
-            Tracked(ResultPartitionID(output, index), PartitionMetrics(10, 1))
-            for output, indices in self.committed.items()
-            for index in sorted(indices)
+            each for output, found in self.committed.items() for each in tracked(output, *found)
         ]
 
     def recovered_outputs(self) -> Mapping[OutputID, Found]:
@@ -84,18 +62,6 @@ class Left:
         return self.published[output]
 
 
-def kept(output: OutputID, *indices: int) -> KeptDataSet:
-    description = DataSetDescription(
-        dataset_id=output.dataset_id.hex, computes="a join", columns=(), spark_version="4.3.0"
-    )
-    partitions = tuple(
-        KeptPartition(index=index, file=f"part-{index:05}.parquet", bytes=10, rows=1, version="1")
-        for index in indices
-    )
-    manifest = Manifest(created="2026-01-01T00:00:00", dataset=description, partitions=partitions)
-    return KeptDataSet(directories=(f"/kept/{output.name}",), manifest=manifest, name=output.name)
-
-
 class Program:
     """A program that is started again and again, and dies each time but the last."""
 
@@ -109,26 +75,22 @@ class Program:
         self.programs.append(HighAvailabilityStorage(self.root))
         return self.programs[-1].begin(IDENTITY)
 
-    def start(self, begun: JobStart | None = None, **settings: timedelta) -> JobRecovery:
-        # Earlier ones have died with all of their events on disk.
-        self.die()
-        return self.start_beside(begun, **settings)
-
-    def die(self) -> None:
-        for recovery in self.recoveries:
-            recovery.close()
-
-    def start_beside(self, begun: JobStart | None = None, **settings: timedelta) -> JobRecovery:
+    def start(
+        self, begun: JobStart | None = None, beside: bool = False, **settings: timedelta
+    ) -> JobRecovery:
+        if not beside:
+            self.die()
         recovery = JobRecovery(begun or self.begin(), self.left, **settings)  # type: ignore[arg-type]
         self.recoveries.append(recovery)
         recovery.recover()
         return recovery
 
-    def events(self) -> list[object]:
-        self.die()
-        return self.events_on_disk()
+    def die(self) -> None:
+        """All events get to the disk."""
+        for recovery in self.recoveries:
+            recovery.close()
 
-    def events_on_disk(self) -> list[object]:
+    def on_disk(self) -> list[object]:
         (directory,) = self.root.glob("*/events")
         return list(replay(directory).events)
 
@@ -142,28 +104,29 @@ def program(tmp_path: Path) -> Iterator[Program]:
         each.close()
 
 
+def whole_job(program: Program) -> KeptDataSet:
+    """A first start that is killed once its vertex has finished."""
+    first = program.start()
+    first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    published = program.left.publish(FIRST, *ALL)
+    first.finished(JOIN, JOINED, published)
+    return published
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
 def test_a_new_job_has_nothing_to_recover(program: Program) -> None:
-    recovery = program.start()
-    assert recovery.anew
-    assert recovery.whole(JOINED) is None
-    assert recovery.partial(JOINED, SPLIT, 4) is None
-    assert recovery.progress == {}
-
-
-def test_events_come_after_the_recovery(program: Program) -> None:
     with pytest.raises(RuntimeError, match="recover"):
-        JobRecovery(program.begin(), program.left).initialized(JOIN, JOINED, 4)
+        JobRecovery(program.begin(), program.left).initialized(JOIN, JOINED, 4)  # type: ignore[arg-type]
+    recovery = program.start()
+    assert recovery.anew and recovery.progress == {}
+    assert recovery.whole(JOINED) is recovery.partial(JOINED, SPLIT, 4) is None
 
 
 def test_what_a_killed_start_had_finished_is_whole(program: Program) -> None:
-    first = program.start()
-    assert first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    published = program.left.publish(FIRST, 0, 1, 2, 3)
-    first.finished(JOIN, JOINED, published)
-    assert first.whole(JOINED) == published
-    assert first.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 0)}
-    first.close()
-
+    published = whole_job(program)
     second = program.start()
     assert not second.anew
     assert second.whole(JOINED) == published
@@ -171,175 +134,118 @@ def test_what_a_killed_start_had_finished_is_whole(program: Program) -> None:
     assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 4)}
 
 
-def test_an_initialized_vertex_is_on_disk_before_it_runs(program: Program) -> None:
-    recovery = program.start(flush_interval=SLOWLY)
-    recovery.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    (event,) = program.events_on_disk()
-    assert isinstance(event, ExecutionJobVertexInitialized)
-
-
-def test_what_was_published_without_a_word_is_whole(program: Program) -> None:
-    # Killed between the publishing and the event.
+def test_what_was_published_before_its_event_is_whole(program: Program) -> None:
     program.start().initialized(JOIN, JOINED, 4, SPLIT)
     published = program.left.publish(FIRST, 0, 1, 3)
     second = program.start()
     assert second.whole(JOINED) == published
-    # It is said by now, so that it can be taken back.
+    # Its event is there by now, so that it can be reset.
     second.lost([JOINED])
     assert program.start().whole(JOINED) is None
 
 
-def test_a_vertex_that_was_half_done_runs_what_is_missing(program: Program) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    program.left.committed[FIRST] = {0, 3}
+@pytest.mark.parametrize(
+    ("split", "output", "there", "missing"),
+    [
+        pytest.param(SPLIT, FIRST, (0, 3), (1, 2), id="half done"),
+        pytest.param(SPLIT, FIRST, (0, 3, 4), None, id="with a partition beyond"),
+        pytest.param(SPLIT, None, (0, 3), None, id="not to be salvaged"),
+        pytest.param("", FIRST, (0, 3), None, id="not split"),
+    ],
+)
+def test_of_what_was_half_done_what_is_missing_runs(
+    program: Program,
+    split: str,
+    output: OutputID | None,
+    there: tuple[int, ...],
+    missing: tuple[int, ...] | None,
+) -> None:
+    # It is on disk before it runs.
+    first = program.start(flush_interval=timedelta(hours=1))
+    first.initialized(JOIN, JOINED, 4, split, output)
+    assert len(program.on_disk()) == 1
+    program.left.committed[FIRST] = set(there)
     second = program.start()
     assert second.whole(JOINED) is None
-    assert second.partial(JOINED, SPLIT, 4) == PartialVertex(FIRST, (0, 3), (1, 2))
-    assert second.partial(JOINED, "other files", 4) is None
-    assert second.partial(JOINED, SPLIT, 5) is None
-    assert second.partial(JOINED, "", 4) is None
+    expected = None if missing is None else PartialVertex(FIRST, there, missing)
+    assert second.partial(JOINED, SPLIT, 4) == expected
+    for other in ((JOINED, "other files", 4), (JOINED, SPLIT, 5), (JOINED, "", 4)):
+        assert second.partial(*other) is None
     assert second.partial(COUNTED, SPLIT, 4) is None
-    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 2, 2)}
 
+
+def test_a_completed_vertex_is_whole(program: Program) -> None:
+    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    program.left.committed[FIRST] = {0, 3}
+    second = program.start()
     assert second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT)
     assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 2, 2)}
-    published = program.left.publish(FIRST, 0, 1, 2, 3)
+    published = program.left.publish(FIRST, *ALL)
     second.finished(JOIN_AGAIN, JOINED, published, (1, 2))
     assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 2)}
-    said = [each for each in program.events() if isinstance(each, ExecutionVertexFinished)]
-    assert [(each.subtask, each.attempt) for each in said] == [(0, 0), (3, 0), (1, 1), (2, 1)]
     assert program.start().whole(JOINED) == published
-
-
-def test_an_output_with_a_partition_that_does_not_count_is_not_gone_on_with(
-    program: Program,
-) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    program.left.committed[FIRST] = {0, 3, 4}
-    second = program.start()
-    assert second.progress[JOINED].done == 2
-    assert second.partial(JOINED, SPLIT, 4) is None
-
-
-def test_a_vertex_that_runs_whole_though_it_need_not_is_salvaged_as_well(program: Program) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    program.left.committed[FIRST] = {0}
-    second = program.start()
-    second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
-    assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 0, 0)}
-    program.left.committed[SECOND] = {1, 2, 3}
-    assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (1, 2, 3), (0,))
-
-
-def test_a_vertex_that_was_not_to_be_salvaged_is_not(program: Program) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT)
-    program.left.committed[FIRST] = {0, 3}
-    assert program.start().partial(JOINED, SPLIT, 4) is None
-
-
-def test_another_split_forgets_what_was_half_done(program: Program) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    program.left.committed[FIRST] = {0, 3}
-    second = program.start()
-    second.initialized(JOIN_AGAIN, JOINED, 5, "other files", SECOND)
-    assert second.partial(JOINED, SPLIT, 4) is None
-    assert second.progress == {JOINED: PartitionProgress(JOINED, 5, 0, 0)}
-    program.left.committed[SECOND] = {1}
-    third = program.start()
-    assert third.partial(JOINED, SPLIT, 4) is None
-    assert third.partial(JOINED, "other files", 5) == PartialVertex(SECOND, (1,), (0, 2, 3, 4))
+    said = [each for each in program.on_disk() if isinstance(each, ExecutionVertexFinished)]
+    assert [(each.subtask, each.attempt) for each in said] == [(0, 0), (3, 0), (1, 1), (2, 1)]
 
 
 def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program) -> None:
     first = program.start()
     first.initialized(JOIN, JOINED, 1)
-    published = program.left.publish(FIRST, 0, 2, 5)
-    first.finished(JOIN, JOINED, published)
-    assert first.progress == {JOINED: PartitionProgress(JOINED, 6, 6, 0)}
+    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 2, 5))
     program.die()
-    recovery = JobRecovery(program.begin(), program.left)
+    recovery = JobRecovery(program.begin(), program.left)  # type: ignore[arg-type]
     recovered = recovery.recover().vertices[JOINED]
     recovery.close()
     assert (recovered.parallelism, recovered.whole, recovered.unrecorded) == (6, FIRST, ())
 
 
-def test_a_dataset_without_a_name_is_refused(program: Program) -> None:
-    pinned = program.left.publish(FIRST, 0).model_copy(update={"name": None})
-    with pytest.raises(ValueError, match="no name"):
-        program.start().finished(JOIN, JOINED, pinned)
-
-
-def test_a_vertex_that_nobody_initialized_is_recorded_as_well(program: Program) -> None:
+def test_a_vertex_is_recorded_though_it_was_not_initialized(program: Program) -> None:
     first = program.start()
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
-    assert program.start().whole(JOINED) is not None
-
-
-def test_salvaged_parts_in_another_output_are_said_to_be_there(program: Program) -> None:
-    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    program.left.committed[FIRST] = {0, 3}
-    second = program.start()
-    second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT)
-    program.left.committed.pop(FIRST)
-    published = program.left.publish(SECOND, 0, 1, 2, 3)
-    second.finished(JOIN_AGAIN, JOINED, published, (1, 2))
-    program.left.published.clear()
-    third = program.start()
-    assert third.partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (0, 1, 2, 3), ())
+    published = program.left.publish(FIRST, 0, 1)
+    with pytest.raises(ValueError, match="no name"):
+        first.finished(JOIN, JOINED, published.model_copy(update={"name": None}))
+    first.finished(JOIN, JOINED, published)
+    assert program.start().whole(JOINED) == published
 
 
 def test_what_is_lost_runs_again(program: Program) -> None:
-    first = program.start()
-    first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3))
+    whole_job(program)
+    first = program.recoveries[-1]
     first.lost([JOINED, COUNTED])
     assert first.whole(JOINED) is None
     assert first.progress == {JOINED: PartitionProgress(JOINED, 4, 0, 0)}
     second = program.start()
-    assert second.whole(JOINED) is None
-    assert second.partial(JOINED, SPLIT, 4) is None
+    assert second.whole(JOINED) is second.partial(JOINED, SPLIT, 4) is None
     second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
-    published = program.left.publish(SECOND, 0, 1, 2, 3)
+    published = program.left.publish(SECOND, *ALL)
     second.finished(JOIN_AGAIN, JOINED, published)
     assert program.start().whole(JOINED) == published
 
 
-def test_a_job_that_ended_leaves_nothing(program: Program) -> None:
-    first = program.start()
-    first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3))
-    first.end(JobStatus.FINISHED)
-    assert program.events() == []
-    assert first.whole(JOINED) is None
-    second = program.start()
-    assert second.anew
-    assert second.whole(JOINED) is None
-
-
-def test_an_end_whose_log_could_not_be_removed_is_an_end(
-    program: Program, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("removable", [True, False])
+def test_a_job_that_ended_leaves_nothing(
+    program: Program, removable: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun = program.begin()
-    first = program.start(begun)
-    first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3))
-    begun.events_directory.chmod(0o500)
+    whole_job(program)
+    (directory,) = program.root.glob("*/events")
+    directory.chmod(0o700 if removable else 0o500)
     try:
-        first.end(JobStatus.FINISHED)
-        remains = replay(begun.events_directory).events
+        program.recoveries[-1].end(JobStatus.FINISHED)
     finally:
-        begun.events_directory.chmod(0o700)
-    if remains:
-        second = program.start()
-        assert second.anew
-        assert second.whole(JOINED) is None
-    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+        directory.chmod(0o700)
+    assert not removable or program.on_disk() == []
+    second = program.start()
+    assert second.anew and second.whole(JOINED) is None
+    assert not warnings(caplog)
 
 
 def test_an_older_start_is_refused(program: Program) -> None:
+    overtaken = program.begin()
     first = program.start()
     first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    second = program.start_beside()
+    with pytest.raises(StaleEpochError):
+        program.start(overtaken, beside=True)
+    second = program.start(beside=True)
     for refused in (
         lambda: first.initialized(JOIN, JOINED, 4, SPLIT, FIRST),
         lambda: first.finished(JOIN, JOINED, kept(FIRST, 0)),
@@ -349,34 +255,26 @@ def test_an_older_start_is_refused(program: Program) -> None:
         with pytest.raises(StaleEpochError):
             refused()
     second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
-    assert len(program.events()) == 2
+    program.die()
+    assert len(program.on_disk()) == 2
 
 
-def test_a_start_that_was_overtaken_before_it_recovered_is_refused(program: Program) -> None:
-    begun = program.begin()
-    program.start().initialized(JOIN, JOINED, 4)
-    with pytest.raises(StaleEpochError):
-        program.start(begun)
+# -- what fails ------------------------------------------------------------------------------------
 
 
-def test_a_recovery_that_fails_begins_anew_and_says_so(
+def test_a_recovery_that_fails_begins_from_scratch_and_says_so(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = program.start()
-    first.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3))
+    whole_job(program)
     program.left.broken = StorageError("/kept", "it can't be read")
     begun = program.begin()
     epoch = begun.epoch
     second = program.start(begun)
-    assert second.anew
-    assert begun.epoch > epoch
+    assert second.anew and begun.epoch > epoch
     assert (second.whole(JOINED), second.progress) == (None, {})
-    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert len(warnings) == 1
-    assert "rerunning from scratch: StorageError: /kept: it can't be read" in warnings[0]
+    (warning,) = warnings(caplog)
+    assert "rerunning from scratch: StorageError: /kept: it can't be read" in warning
     second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT, SECOND)
-    assert len(program.events()) == 1
     # What the first start left is no part of the job any more, unless it is whole.
     program.left.broken = None
     program.left.published.clear()
@@ -384,30 +282,7 @@ def test_a_recovery_that_fails_begins_anew_and_says_so(
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (2,), (0, 1, 3))
 
 
-def test_a_job_ends_after_it_was_said_why_it_is_not_recorded(program: Program) -> None:
-    said = []
-
-    class Slow(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            threading.Event().wait(0.2)
-            said.append(record.getMessage())
-
-    begun = program.begin()
-    recovery = program.start(begun, flush_interval=timedelta(milliseconds=1))
-    assert recovery.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    handler = Slow(logging.WARNING)
-    logging.getLogger("holdfast").addHandler(handler)
-    try:
-        shutil.rmtree(begun.events_directory)
-        begun.events_directory.write_text("no directory")
-        assert not recovery.initialized(JOIN, COUNTED, 4, SPLIT)
-        recovery.end(JobStatus.FINISHED)
-        assert len(said) == 1
-    finally:
-        logging.getLogger("holdfast").removeHandler(handler)
-
-
-def test_a_disk_that_fails_makes_the_job_go_on_with_one_warning(
+def test_a_job_goes_on_without_a_log_with_one_warning(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun = program.begin()
@@ -416,17 +291,17 @@ def test_a_disk_that_fails_makes_the_job_go_on_with_one_warning(
     shutil.rmtree(begun.events_directory)
     begun.events_directory.write_text("no directory")
     assert not recovery.initialized(JOIN, COUNTED, 4, SPLIT)
-    published = program.left.publish(FIRST, 0, 1, 2, 3)
+    published = program.left.publish(FIRST, *ALL)
     recovery.finished(JOIN, JOINED, published)
     recovery.lost([COUNTED])
     assert recovery.whole(JOINED) == published
+    # The warning is there before the job has ended.
     recovery.end(JobStatus.FINISHED)
-    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert len(warnings) == 1
-    assert "The job continues" in warnings[0]
+    (warning,) = warnings(caplog)
+    assert "The job continues" in warning
 
 
-def test_whoever_cannot_ask_for_the_epoch_goes_on_with_one_warning(
+def test_a_job_goes_on_where_epochs_can_not_be_read_with_one_warning(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun = program.begin()
@@ -436,45 +311,21 @@ def test_whoever_cannot_ask_for_the_epoch_goes_on_with_one_warning(
     epochs.write_text("no directory")
     for dataset_id in (JOINED, COUNTED):
         assert recovery.initialized(JOIN, dataset_id, 4, SPLIT)
-    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert len(warnings) == 1
-    assert "continues without checking" in warnings[0]
+    (warning,) = warnings(caplog)
+    assert "continues without checking" in warning
     epochs.unlink()
     elsewhere.rename(epochs)
 
 
-def test_a_log_that_is_cut_anywhere_recovers_what_it_still_says(program: Program) -> None:
-    begun = program.begin()
-    first = program.start(begun)
-    first.initialized(JOIN, JOINED, 4, SPLIT)
-    published = program.left.publish(FIRST, 0, 1, 2, 3)
-    first.finished(JOIN, JOINED, published)
-    first.close()
-    program.left.published.clear()
-    path = max(event_files(begun.events_directory).values(), key=lambda each: each.stat().st_size)
-    whole = path.read_bytes()
-    seen = set()
-    for size in range(len(whole), -1, -7):
-        path.write_bytes(whole[:size])
-        recovery = JobRecovery(begun, program.left)
-        history = replay(begun.events_directory).events
-        with pytest.raises(StaleEpochError):
-            # Its epoch has written here before; what it decides comes before that.
-            recovery.recover()
-        said = [each for each in history if isinstance(each, ExecutionVertexFinished)]
-        found = recovery.progress.get(JOINED)
-        assert len(said) == (0 if found is None else found.done)
-        assert recovery.whole(JOINED) is None
-        seen.add(len(said))
-    assert seen == {0, 1, 2, 3, 4}
-
+# -- sources ---------------------------------------------------------------------------------------
 
 SPLITS = [[FileSplit("file:/a", 0, 10, 1)], [FileSplit("file:/a", 10, 10, 1)]]
+SETTINGS = {"cores": "2"}
 
 
-def dealt(settings: dict[str, str] | None = None) -> FileSplitCoordinator:
+def split_up() -> FileSplitCoordinator:
     source = FileSplitCoordinator()
-    source.deal(settings or {"cores": "2"}, SPLITS)
+    source.deal(SETTINGS, SPLITS)
     return source
 
 
@@ -482,45 +333,33 @@ def test_a_source_goes_on_from_its_snapshot(program: Program) -> None:
     first = program.start()
     source = FileSplitCoordinator()
     assert not first.coordinate(JOINED, source)
-    source.deal({"cores": "2"}, SPLITS)
+    source.deal(SETTINGS, SPLITS)
     first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
-    first.close()
     # Its driver is killed before anything has finished for it.
     program.left.committed[FIRST] = {1}
-
     second = program.start()
     again = FileSplitCoordinator()
     assert second.coordinate(JOINED, again)
-    assert again.settings == {"cores": "2"}
-    assert again.unfinished == (0,)
+    assert (again.settings, again.unfinished) == (SETTINGS, (0,))
     again.subtask_reset(1)
     assert again.snapshot() == source.snapshot()
     assert second.partial(JOINED, SPLIT, 2) == PartialVertex(FIRST, (1,), (0,))
 
 
-@pytest.mark.parametrize(
-    ("pause", "taken"), [(timedelta(minutes=3), []), (timedelta(0), [0, 1, 2, 3, 4, 5])]
-)
-def test_snapshots_keep_their_pause(program: Program, pause: timedelta, taken: list[int]) -> None:
-    first = JobRecovery(program.begin(), program.left, min_pause=pause)
-    first.recover()
-    source = FileSplitCoordinator()
-    source.deal({}, [[each] for splits in SPLITS * 3 for each in splits])
-    first.coordinate(JOINED, source)
-    first.initialized(JOIN, JOINED, 6, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1, 2, 3, 4, 5))
-    first.close()
-    said = program.events()
-    assert [
-        each.coordinator_snapshot is not None
-        for each in said
-        if isinstance(each, ExecutionJobVertexInitialized)
-    ] == [True]
-    assert [
-        each.subtask
-        for each in said
-        if isinstance(each, ExecutionVertexFinished) and each.coordinator_snapshot is not None
-    ] == taken
+@pytest.mark.parametrize(("minutes", "taken"), [(3, []), (0, [0, 1])])
+def test_snapshots_keep_their_pause(program: Program, minutes: int, taken: list[int]) -> None:
+    first = program.start(min_pause=timedelta(minutes=minutes))
+    first.coordinate(JOINED, split_up())
+    first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
+    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
+    program.die()
+    initialized, *finished = program.on_disk()
+    assert initialized.coordinator_snapshot is not None  # type: ignore[attr-defined]
+    assert taken == [
+        each.subtask  # type: ignore[attr-defined]
+        for each in finished
+        if each.coordinator_snapshot is not None  # type: ignore[attr-defined]
+    ]
 
 
 def test_a_source_without_snapshots_runs_whole_or_not_at_all(program: Program) -> None:
@@ -534,22 +373,16 @@ def test_a_source_without_snapshots_runs_whole_or_not_at_all(program: Program) -
     assert program.start().whole(JOINED) == published
 
 
-def test_a_source_that_cannot_be_restored_begins_anew(
+def test_a_source_that_cannot_be_restored_begins_from_scratch(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Other(FileSplitCoordinator):
-        """Has another form of snapshots."""
-
         def snapshot(self) -> bytes:
             return b"of another form"
 
     first = program.start()
-    other = Other()
-    other.deal({}, SPLITS)
-    first.coordinate(JOINED, other)
+    first.coordinate(JOINED, Other())
     first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
-    first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))
-    program.left.published.clear()
     program.left.committed[FIRST] = {1}
     second = program.start()
     assert second.partial(JOINED, SPLIT, 2) is not None
@@ -558,9 +391,9 @@ def test_a_source_that_cannot_be_restored_begins_anew(
     assert "can't restore the source" in caplog.text
 
 
-def test_a_lost_datasets_source_hands_its_splits_out_again(program: Program) -> None:
+def test_a_lost_dataset_s_source_reads_its_splits_again(program: Program) -> None:
     first = program.start()
-    source = dealt()
+    source = split_up()
     first.coordinate(JOINED, source)
     first.initialized(JOIN, JOINED, 2, SPLIT, FIRST)
     first.finished(JOIN, JOINED, program.left.publish(FIRST, 0, 1))

@@ -19,23 +19,18 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from holdfast.eventstore.events import ExecutionVertexReset, JobStatus
 from holdfast.eventstore.replay import event_files, replay
-from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.runtime.recovery.partial_vertex import PartialVertex
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
-from holdfast.taskexecutor.partitions.partition_info import (
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-)
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from tests.unit.recovery_fakes import Found, Start, Tracked, kept, tracked
 
 DATASETS = [IntermediateDataSetID(digit * 64) for digit in "ab"]
 # Most of what happens, happens to one vertex; the more of it meets.
 SOME_DATASETS = st.sampled_from([*DATASETS[:1] * 5, *DATASETS])
 SPLITS = ["", "s", "s", "s", "t"]
 NEVER = timedelta(hours=1)
-JOB = JobID("0f" * 16)
 
 Place: TypeAlias = tuple[OutputID, int]
 
@@ -50,33 +45,6 @@ class Content:
     subtask: int
 
 
-@dataclass
-class Start:
-    """One start of the job; there is never another one beside it here."""
-
-    events_directory: Path
-    epoch: int
-    job_id: JobID = JOB
-
-    def check(self) -> None:
-        """Nothing to compare with."""
-
-    def take_fresh_epoch(self) -> int:
-        raise AssertionError("a recovery has failed")
-
-
-@dataclass(frozen=True)
-class Tracked:
-    partition_id: ResultPartitionID
-    metrics: PartitionMetrics
-
-
-@dataclass(frozen=True)
-class Found:
-    kept: KeptDataSet | None
-    present: frozenset[int]
-
-
 @dataclass(frozen=True)
 class Left:
     """What is there at the beginning of a start."""
@@ -84,11 +52,8 @@ class Left:
     outputs: Mapping[OutputID, Found]
 
     def get_all_partition_with_metrics(self) -> list[Tracked]:
-        return [
-            Tracked(ResultPartitionID(output, index), PartitionMetrics(1, 1))
-            for output, found in self.outputs.items()
-            for index in found.present
-        ]
+        outputs = self.outputs.items()
+        return [each for output, found in outputs for each in tracked(output, *found.present)]
 
     def recovered_outputs(self) -> Mapping[OutputID, Found]:
         return self.outputs
@@ -137,7 +102,7 @@ class DyingDrivers(RuleBasedStateMachine):
             expected = {
                 index
                 for output in outputs
-                for index in self.seen.get(output, Found(None, frozenset())).present
+                for index in self.seen.get(output, Found()).present
                 if split and not self._is_void((output, index))
             }
             assert set(vertex.finished) == expected
@@ -163,7 +128,7 @@ class DyingDrivers(RuleBasedStateMachine):
         cut: int,
         uses_partial: bool,
     ) -> None:
-        """Does what whoever runs a vertex does, perhaps not to its end."""
+        """Runs a vertex, perhaps not to its end."""
         recovery = self._alive
         if recovery.whole(dataset_id) is not None:
             return
@@ -283,7 +248,7 @@ class DyingDrivers(RuleBasedStateMachine):
             indices.setdefault(output, set()).add(index)
         return {
             output: Found(
-                kept(output, found) if self.published.get(output) == len(found) else None,
+                kept(output, *found) if self.published.get(output) == len(found) else None,
                 frozenset(found),
             )
             for output, found in indices.items()
@@ -338,17 +303,8 @@ class DyingDrivers(RuleBasedStateMachine):
         )
 
 
-def kept(output: OutputID, indices: set[int]) -> KeptDataSet:
-    description = DataSetDescription(
-        dataset_id=output.dataset_id.hex, computes="a join", columns=(), spark_version="4.3.0"
-    )
-    partitions = tuple(
-        KeptPartition(index=index, file=f"part-{index:05}.parquet", bytes=1, rows=1, version="1")
-        for index in sorted(indices)
-    )
-    manifest = Manifest(created="2026-01-01T00:00:00", dataset=description, partitions=partitions)
-    return KeptDataSet(directories=(f"/kept/{output}",), manifest=manifest, name=output.name)
-
-
 TestDyingDriversRandomly = DyingDrivers.TestCase
-TestDyingDriversRandomly.settings = settings(stateful_step_count=25)
+# Each step writes files.
+TestDyingDriversRandomly.settings = settings(
+    stateful_step_count=25, max_examples=settings.default.max_examples // 3
+)

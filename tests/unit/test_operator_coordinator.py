@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.coordinators import Coordinators
@@ -17,7 +14,6 @@ from holdfast.runtime.recovery.file_split import FileSplit
 from holdfast.runtime.recovery.file_split_coordinator import FileSplitCoordinator
 from holdfast.runtime.recovery.operator_coordinator import OperatorCoordinator
 from holdfast.runtime.recovery.recovered_job import RecoveredVertex
-from holdfast.runtime.recovery.snapshot_schedule import SnapshotSchedule
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 DATASET = IntermediateDataSetID("a" * 64)
@@ -30,18 +26,9 @@ SPLITS = [
 SETTINGS = {"spark.sql.files.maxPartitionBytes": "128", "spark.sql.files.minPartitionNum": "2"}
 MINUTE = timedelta(minutes=1)
 
-FILE_SPLITS = st.builds(
-    FileSplit,
-    st.text(min_size=1, max_size=8),
-    st.integers(0, 1 << 40),
-    st.integers(0, 1 << 40),
-    st.integers(0, 1 << 50),
-)
-ASSIGNMENTS = st.lists(st.lists(FILE_SPLITS, max_size=3), min_size=1, max_size=5)
-
 
 class Clock:
-    """Goes only when it is told to."""
+    """Stands still but for what a test adds."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -51,7 +38,7 @@ class Clock:
 
 
 class SilentCoordinator:
-    """One of a source whose state can't be told, as of a queue."""
+    """One of a source that can't be read again, as of a queue."""
 
     def __init__(self) -> None:
         self.reset: list[int] = []
@@ -69,7 +56,7 @@ class SilentCoordinator:
         self.reset.append(subtask)
 
 
-def dealt(
+def split_up(
     assignment: Sequence[Sequence[FileSplit]] = SPLITS, settings: Mapping[str, str] = SETTINGS
 ) -> FileSplitCoordinator:
     coordinator = FileSplitCoordinator()
@@ -96,45 +83,27 @@ def recovered(*finished: int, snapshot: bytes | None) -> RecoveredVertex:
     )
 
 
-def test_a_source_whose_files_are_not_dealt_yet_has_no_state() -> None:
+def test_a_source_whose_files_are_not_split_yet_has_no_state() -> None:
     coordinator: OperatorCoordinator = FileSplitCoordinator()
     assert coordinator.snapshot() is None
     assert isinstance(coordinator, FileSplitCoordinator)
     assert (coordinator.settings, coordinator.unfinished) == ({}, ())
 
 
-def test_a_restored_source_reads_what_was_dealt_under_the_settings_of_then() -> None:
-    before = dealt()
+def test_a_restored_source_reads_the_same_splits_under_the_same_settings() -> None:
+    before = split_up()
     before.subtask_finished(1)
     after = restored(before.snapshot())
-    assert after.settings == SETTINGS
-    assert listed_by(after) == SPLITS
-    assert after.unfinished == (0, 2)
+    assert (after.settings, listed_by(after), after.unfinished) == (SETTINGS, SPLITS, (0, 2))
     after.deal(SETTINGS, SPLITS)
     assert after.unfinished == (0, 2)
     after.subtask_reset(1)
     assert after.unfinished == (0, 1, 2)
-
-
-def test_of_files_that_are_dealt_in_another_way_none_is_read() -> None:
-    after = dealt()
+    # Of files that are split in another way none has been read.
     after.subtask_finished(1)
     after.deal({"spark.sql.files.maxPartitionBytes": "64"}, SPLITS[1:])
     assert after.unfinished == (0, 1)
     assert after.settings == {"spark.sql.files.maxPartitionBytes": "64"}
-
-
-def test_a_snapshot_is_json_that_explains_itself() -> None:
-    coordinator = dealt(SPLITS[1:])
-    coordinator.subtask_finished(0)
-    snapshot = coordinator.snapshot()
-    assert snapshot is not None
-    assert json.loads(snapshot) == {
-        "version": 2,
-        "settings": SETTINGS,
-        "subtasks": [[["file:/data/a.parquet", 128, 64, 1]], []],
-        "finished": [0],
-    }
 
 
 @pytest.mark.parametrize(
@@ -151,115 +120,47 @@ def test_a_snapshot_is_json_that_explains_itself() -> None:
     ],
 )
 def test_what_is_no_snapshot_changes_nothing(snapshot: bytes) -> None:
-    coordinator = dealt()
+    coordinator = split_up()
     coordinator.subtask_finished(0)
     with pytest.raises(ValueError):
         coordinator.restore(snapshot)
     assert coordinator.unfinished == (1, 2)
 
 
-@pytest.mark.parametrize("subtask", [-1, 3])
-@pytest.mark.parametrize(
-    "ask",
-    [
-        FileSplitCoordinator.subtask_finished,
-        FileSplitCoordinator.subtask_reset,
-    ],
-)
-def test_a_subtask_that_there_is_not_is_refused(
-    ask: Callable[[FileSplitCoordinator, int], object], subtask: int
-) -> None:
-    with pytest.raises(ValueError, match="expected one of 3 subtasks"):
-        ask(dealt(), subtask)
+def test_what_there_is_not_is_refused() -> None:
+    for subtask in (-1, 3):
+        for ask in (FileSplitCoordinator.subtask_finished, FileSplitCoordinator.subtask_reset):
+            with pytest.raises(ValueError, match="expected one of 3 subtasks"):
+                ask(split_up(), subtask)
+    for start, length in ((-1, 0), (0, -1)):
+        with pytest.raises(ValueError, match="expected a start and a length"):
+            FileSplit("a", start, length, 0)
 
 
-@pytest.mark.parametrize(("start", "length"), [(-1, 0), (0, -1)])
-def test_a_split_is_a_part_of_a_file(start: int, length: int) -> None:
-    with pytest.raises(ValueError, match="expected a start and a length"):
-        FileSplit("a", start, length, 0)
-
-
-class FileSplits(RuleBasedStateMachine):
-    """Restarts at any moment, from any snapshot that there has been."""
-
-    @initialize(listed=ASSIGNMENTS)
-    def begin(self, listed: list[list[FileSplit]]) -> None:
-        self.listed = [tuple(splits) for splits in listed]
-        self.coordinator = dealt(listed)
-        self.finished: set[int] = set()
-        self.snapshots = [(self.coordinator.snapshot(), frozenset[int]())]
-
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        subtask = data.draw(st.integers(0, len(self.listed) - 1))
-        self.coordinator.subtask_finished(subtask)
-        self.finished.add(subtask)
-
-    @rule(data=st.data())
-    def reset(self, data: st.DataObject) -> None:
-        subtask = data.draw(st.integers(0, len(self.listed) - 1))
-        self.coordinator.subtask_reset(subtask)
-        self.finished.discard(subtask)
-
-    @rule()
-    def snapshot(self) -> None:
-        self.snapshots.append((self.coordinator.snapshot(), frozenset(self.finished)))
-
-    @rule(data=st.data())
-    def restart(self, data: st.DataObject) -> None:
-        snapshot, finished = data.draw(st.sampled_from(self.snapshots))
-        self.coordinator = restored(snapshot)
-        self.finished = set(finished)
-
-    @invariant()
-    def the_work_is_what_was_listed(self) -> None:
-        assert listed_by(self.coordinator) == [list(splits) for splits in self.listed]
-        done = set(range(len(self.listed))) - set(self.coordinator.unfinished)
-        assert done == self.finished
-
-
-TestFileSplitsRandomly = FileSplits.TestCase
-TestFileSplitsRandomly.settings = settings(stateful_step_count=20)
-
-
-def test_the_first_snapshot_is_due_at_once_and_others_after_the_pause() -> None:
-    clock = Clock()
-    schedule = SnapshotSchedule(MINUTE, clock)
-    assert schedule.is_due()
-    schedule.taken()
-    clock.seconds += 59
-    assert not schedule.is_due()
-    clock.seconds += 1
-    assert schedule.is_due()
-
-
-def test_snapshots_come_at_the_start_and_then_by_schedule() -> None:
+def test_snapshots_come_at_the_start_and_then_after_the_pause() -> None:
     clock = Clock()
     coordinators = Coordinators(MINUTE, clock)
-    assert not coordinators.add(DATASET, dealt(), None)
+    assert not coordinators.add(DATASET, split_up(), None)
     taken = [coordinators.initialized(DATASET)]
-    for subtask in range(3):
-        clock.seconds += 40
+    for subtask, seconds in enumerate((59, 1, 59)):
+        clock.seconds += seconds
         taken.append(coordinators.finished(DATASET, subtask))
     assert [None if each is None else json.loads(each)["finished"] for each in taken] == [
-        [],
-        None,
-        [0, 1],
-        None,
+        *([], None, [0, 1], None)
     ]
 
 
 @pytest.mark.parametrize("pause", [timedelta(0), MINUTE])
 def test_the_pause_decides_how_many_snapshots_are_taken(pause: timedelta) -> None:
     coordinators = Coordinators(pause, Clock())
-    coordinators.add(DATASET, dealt(), None)
+    coordinators.add(DATASET, split_up(), None)
     assert coordinators.initialized(DATASET) is not None
     taken = [coordinators.finished(DATASET, subtask) is not None for subtask in range(3)]
     assert taken == [pause == timedelta(0)] * 3
 
 
-def test_a_coordinator_is_restored_and_told_what_has_finished_and_what_starts_again() -> None:
-    before = dealt()
+def test_a_restored_coordinator_knows_what_has_finished_and_what_starts_again() -> None:
+    before = split_up()
     for subtask in (1, 2):
         before.subtask_finished(subtask)
     after = FileSplitCoordinator()
@@ -280,12 +181,7 @@ def test_one_without_snapshots_is_known_as_such() -> None:
     assert not coordinators.has(DATASET)
     assert coordinators.finished(DATASET, 0) is None
     assert silent.reset == [0, 1]
+    # Without a coordinator there is nothing to reset.
+    coordinators.reset(DATASET, [0])
     with pytest.raises(ValueError, match="read again"):
         coordinators.add(DATASET, silent, recovered(0, snapshot=b"s"))
-
-
-def test_without_a_coordinator_there_is_no_snapshot() -> None:
-    coordinators = Coordinators(MINUTE, Clock())
-    assert coordinators.initialized(DATASET) is None
-    assert coordinators.finished(DATASET, 0) is None
-    coordinators.reset(DATASET, [0])

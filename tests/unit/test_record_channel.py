@@ -1,4 +1,4 @@
-"""Records travel from tasks to the driver as they are asked for, and from nobody else."""
+"""Records travel from tasks to the driver as they are asked for, and from no others."""
 
 from __future__ import annotations
 
@@ -55,8 +55,15 @@ class Tasks:
             assert not thread.is_alive()
 
 
+# Longer than a subtask is waited for that has not come.
+LATE_S = 0.5
+
+
 @pytest.fixture
-def open_channel() -> Iterator[Callable[..., tuple[RecordReceiver, Tasks]]]:
+def open_channel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., tuple[RecordReceiver, Tasks]]]:
+    monkeypatch.setattr("holdfast.spark.streams.record_receiver._PATIENCE_S", 0.3)
     opened: list[tuple[RecordReceiver, Tasks]] = []
 
     def channel(*, eager: bool = False) -> tuple[RecordReceiver, Tasks]:
@@ -81,7 +88,7 @@ def test_records_come_in_the_order_of_the_subtasks(open_channel: Any, eager: boo
 
 def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: Any) -> None:
     receiver, tasks = open_channel()
-    late = threading.Timer(2.5, tasks.start, [0, ["first"]])
+    late = threading.Timer(LATE_S, tasks.start, [0, ["first"]])
     late.start()
     tasks.start(1, ["second", "third"])
     records = receiver.records(lambda: late.finished.is_set() and tasks.are_over(), lambda: 2)
@@ -90,7 +97,7 @@ def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: An
 
 def test_a_subtask_that_has_ended_keeps_no_other_from_coming(open_channel: Any) -> None:
     receiver, tasks = open_channel(eager=True)
-    late = threading.Timer(2.5, tasks.start, [0, ["first"]])
+    late = threading.Timer(LATE_S, tasks.start, [0, ["first"]])
     tasks.start(1, ["second"])
     taken = receiver.records(lambda: late.finished.is_set() and tasks.are_over(), lambda: 0)
     late.start()
@@ -128,7 +135,7 @@ def test_a_subtask_that_was_begun_early_may_start_again(open_channel: Any) -> No
         started.set()
 
     tasks.start(1, lost())
-    threading.Timer(2.5, again).start()
+    threading.Timer(LATE_S, again).start()
     records = receiver.records(lambda: started.is_set() and tasks.are_over(), lambda: 1)
     assert sorted(records) == [0, 1]
 
@@ -164,7 +171,7 @@ def test_a_task_that_comes_when_no_more_records_are_wanted(open_channel: Any) ->
     assert "nobody listens for the records of 'Source'" in str(error)
 
 
-def test_whoever_does_not_know_the_key_is_not_heard(open_channel: Any) -> None:
+def test_records_without_the_key_are_not_taken(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     tasks.start(0, ["forged"], key=SealKey.new())
     tasks.start(0, ["true"])

@@ -1,9 +1,8 @@
-"""What of a job need not run again: each of the rules, told by a short log."""
+"""What of a job need not run again: each of the rules, as a short log and what is there."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import pytest
 
@@ -20,42 +19,27 @@ from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
 from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
-from holdfast.taskexecutor.partitions.partition_info import (
-    OutputID,
-    PartitionMetrics,
-    ResultPartitionID,
-)
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from tests.unit.recovery_fakes import METRICS, Tracked, tracked
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))
-OF_COUNTED = OutputID(COUNTED, "03" * 4)
-JOIN, COUNT, SINK = (JobVertexID(digits) for digits in ("0a", "0b", "0c"))
-JOIN_AGAIN = JobVertexID("1a")
-METRICS = PartitionMetrics(bytes=4096, rows=7)
+JOIN, COUNT, AGAIN = (JobVertexID(digits) for digits in ("0a", "0b", "1a"))
 SPLIT = "four files"
+Log = Sequence[JobEvent]
 
 
-@dataclass(frozen=True)
-class Tracked:
-    partition_id: ResultPartitionID
-    metrics: PartitionMetrics = METRICS
-
-
-def tracked(output: OutputID, *indices: int) -> list[Tracked]:
-    return [Tracked(ResultPartitionID(output, index)) for index in indices]
-
-
-def initialized(
-    output: OutputID | None = None,
+def begun(
+    output: OutputID | None = FIRST,
     split: str = SPLIT,
     parallelism: int = 4,
     vertex_id: JobVertexID = JOIN,
     snapshot: bytes | None = None,
-) -> ExecutionJobVertexInitialized:
+) -> JobEvent:
     return ExecutionJobVertexInitialized(vertex_id, parallelism, JOINED, split, output, snapshot)
 
 
-def finished(
+def done(
     *subtasks: int,
     output: OutputID | None = FIRST,
     snapshot: bytes | None = None,
@@ -63,14 +47,15 @@ def finished(
 ) -> list[JobEvent]:
     metrics = None if output is None else METRICS
     return [
-        ExecutionVertexFinished(vertex_id, subtask, 0, output, metrics, snapshot)
-        for subtask in subtasks
+        ExecutionVertexFinished(vertex_id, each, 0, output, metrics, snapshot) for each in subtasks
     ]
 
 
-def recover(
-    log: Sequence[JobEvent], there: Collection[Tracked], whole: Collection[OutputID] = ()
-) -> RecoveredJob:
+def reset(*subtasks: int, vertex_id: JobVertexID = JOIN) -> JobEvent:
+    return ExecutionVertexReset(vertex_id, subtasks)
+
+
+def recover(log: Log, there: Collection[Tracked], whole: Collection[OutputID] = ()) -> RecoveredJob:
     return decide(JobHistory(log), there, whole)
 
 
@@ -79,146 +64,154 @@ def only(job: RecoveredJob) -> RecoveredVertex:
     return job.vertices[JOINED]
 
 
-def test_what_finished_and_is_there_need_not_run_again() -> None:
-    vertex = only(recover([initialized(), *finished(0, 1, 2)], tracked(FIRST, 0, 1, 2)))
-    assert vertex.finished == {0: FIRST, 1: FIRST, 2: FIRST}
-    assert vertex.missing == (3,)
+ALL = tracked(FIRST, 0, 1, 2, 3)
+OF_ANOTHER = OutputID(COUNTED, "03" * 4)
+# The log, what is there, and by subtask the output that holds its partition: others run again.
+RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
+    "finished and there": (
+        [begun(None), *done(0, 1, 2)],
+        tracked(FIRST, 0, 1, 2),
+        {0: FIRST, 1: FIRST, 2: FIRST},
+    ),
+    "finished and lost": ([begun(None), *done(0, 1, 2, 3)], tracked(FIRST, 1), {1: FIRST}),
+    "there by another attempt": ([begun(None), *done(0, 1)], tracked(SECOND, 0, 1), {}),
+    "there without an event": ([begun()], tracked(FIRST, 1, 3), {1: FIRST, 3: FIRST}),
+    "beyond the parallelism": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
+    "events of no vertex": (
+        [
+            *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
+            *[*done(1, vertex_id=COUNT), reset(0, vertex_id=COUNT)],
+        ],
+        tracked(FIRST, 0, 1, 4) + tracked(OF_ANOTHER, 0),
+        {},
+    ),
+    "finished without rows": (
+        [begun(None), *done(0, 1), *done(2, 3, output=None)],
+        tracked(FIRST, 0, 1),
+        {0: FIRST, 1: FIRST, 2: None, 3: None},
+    ),
+    "reset": ([begun(), *done(0, 1, 2, 3), reset(1, 2)], ALL, {0: FIRST, 3: FIRST}),
+    "reset, and another output": (
+        [begun(), *done(0), reset(0, 1, 2, 3), begun(SECOND)],
+        tracked(FIRST, 0, 1) + tracked(SECOND, 1),
+        {1: SECOND},
+    ),
+    "finished again after its reset": (
+        [begun(), *done(0), reset(0), *done(0)],
+        tracked(FIRST, 0),
+        {0: FIRST},
+    ),
+    "of another split": (
+        [begun(), *done(0, 1), begun(SECOND, split="other files")],
+        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
+        {2: SECOND},
+    ),
+    "of another parallelism": (
+        [begun(), *done(0, 1), begun(SECOND, parallelism=3)],
+        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
+        {2: SECOND},
+    ),
+    "of the same split in another start": (
+        [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
+        tracked(FIRST, 0, 1) + tracked(SECOND, 3),
+        {0: FIRST, 1: FIRST, 3: SECOND},
+    ),
+    "of two outputs of the same split": (
+        [begun(), *done(0), begun(SECOND)],
+        tracked(FIRST, 0) + tracked(SECOND, 0),
+        {0: FIRST},
+    ),
+    "not split, and not all": ([begun(split=""), *done(0, 1, 2, 3)], tracked(FIRST, 0, 1), {}),
+    "not split": (
+        [begun(split=""), *done(0, 1, 2, 3)],
+        ALL,
+        dict.fromkeys((0, 1, 2, 3), FIRST),
+    ),
+    "not split, and without events": ([begun(split="")], ALL, {}),
+    "not split, begun again": (
+        [begun(split=""), *done(0, 1, 2, 3), begun(None, split="")],
+        ALL,
+        {},
+    ),
+    "after the job's end": (
+        [begun(), *done(0), JobFinished(JobStatus.FAILED), begun(SECOND)],
+        tracked(FIRST, 0) + tracked(SECOND, 1),
+        {1: SECOND},
+    ),
+}
 
 
-def test_what_finished_and_is_lost_runs_again() -> None:
-    vertex = only(recover([initialized(), *finished(0, 1, 2, 3)], tracked(FIRST, 1)))
-    assert vertex.missing == (0, 2, 3)
-
-
-def test_another_attempts_partition_is_not_the_one_that_finished() -> None:
-    vertex = only(recover([initialized(), *finished(0, 1)], tracked(SECOND, 0, 1)))
-    assert vertex.missing == (0, 1, 2, 3)
-
-
-def test_a_partition_counts_without_its_event_where_the_vertex_was_to_write_it() -> None:
-    vertex = only(recover([initialized(FIRST)], tracked(FIRST, 1, 3)))
-    assert vertex.finished == {1: FIRST, 3: FIRST}
-    assert vertex.unrecorded == (1, 3)
-
-
-def test_a_partition_beyond_the_parallelism_is_nobodys() -> None:
-    assert only(recover([initialized(FIRST)], tracked(FIRST, 1, 4))).finished == {1: FIRST}
+@pytest.mark.parametrize("rule", RULES)
+def test_what_need_not_run_again(rule: str) -> None:
+    log, there, expected = RULES[rule]
+    job = recover(log, there)
+    vertex = only(job)
+    assert (dict(vertex.finished), job.ended) == (expected, None)
+    assert set(vertex.missing) == set(range(vertex.parallelism)) - set(expected)
 
 
 def test_nothing_is_known_of_what_was_not_initialized() -> None:
-    assert not recover(finished(0), tracked(FIRST, 0), [FIRST]).vertices
-    assert not recover([], tracked(FIRST, 0), [FIRST]).vertices
-
-
-def test_events_that_fit_no_vertex_are_passed_over() -> None:
-    strange = [*finished(4), *finished(0, output=OF_COUNTED), *finished(1, vertex_id=COUNT)]
-    reset = ExecutionVertexReset(COUNT, (0,))
-    job = recover([initialized(), *strange, reset], tracked(FIRST, 0, 1, 4))
-    assert only(job).missing == (0, 1, 2, 3)
-
-
-def test_a_subtask_without_rows_leaves_nothing_to_be_tracked() -> None:
-    log = [initialized(), *finished(0, 1), *finished(2, 3, output=None)]
-    vertex = only(recover(log, tracked(FIRST, 0, 1)))
-    assert not vertex.missing
-    assert partial_vertex(vertex) == PartialVertex(FIRST, (0, 1), ())
-
-
-def test_a_reset_undoes_what_was_said_before_it() -> None:
-    log = [initialized(FIRST), *finished(0, 1, 2, 3), ExecutionVertexReset(JOIN, (1, 2))]
-    vertex = only(recover(log, tracked(FIRST, 0, 1, 2, 3), [FIRST]))
-    assert vertex.finished == {0: FIRST, 3: FIRST}
-    assert vertex.whole is None
-    again = only(recover([*log, *finished(1, output=SECOND)], tracked(SECOND, 1)))
-    assert again.finished == {1: SECOND}
-
-
-def test_after_a_reset_another_output_counts() -> None:
-    log = [initialized(FIRST), *finished(0), ExecutionVertexReset(JOIN, (0, 1, 2, 3))]
-    log += [initialized(SECOND)]
-    vertex = only(recover(log, tracked(FIRST, 0, 1) + tracked(SECOND, 1)))
-    assert vertex.finished == {1: SECOND}
-
-
-def test_what_finished_again_after_its_reset_counts() -> None:
-    log = [initialized(FIRST), *finished(0), ExecutionVertexReset(JOIN, (0,)), *finished(0)]
-    assert only(recover(log, tracked(FIRST, 0))).finished == {0: FIRST}
-
-
-@pytest.mark.parametrize(
-    "another", [initialized(SECOND, split="other files"), initialized(SECOND, parallelism=3)]
-)
-def test_partitions_of_another_split_are_not_mixed(another: JobEvent) -> None:
-    log = [initialized(FIRST), *finished(0, 1), another]
-    vertex = only(recover(log, tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2)))
-    assert vertex.finished == {2: SECOND}
-
-
-def test_partitions_of_the_same_split_are_mixed_over_starts() -> None:
-    log = [initialized(FIRST), *finished(0), initialized(SECOND, vertex_id=JOIN_AGAIN)]
-    vertex = only(recover(log, tracked(FIRST, 0, 1) + tracked(SECOND, 3)))
-    assert vertex.vertex_id == JOIN_AGAIN
-    assert vertex.missing == (2,)
-    assert partial_vertex(vertex) == PartialVertex(FIRST, (0, 1), (2, 3))
-
-
-def test_where_the_split_is_not_fixed_it_is_all_or_nothing() -> None:
-    log = [initialized(FIRST, split=""), *finished(0, 1, 2, 3)]
-    assert only(recover(log, tracked(FIRST, 0, 1, 2))).missing == (0, 1, 2, 3)
-    assert not only(recover(log, tracked(FIRST, 0, 1, 2, 3))).missing
-    # Without a word of them all, and unpublished: what there is may be a part.
-    assert not only(recover(log[:1], tracked(FIRST, 0, 1, 2, 3))).finished
-
-
-def test_a_vertex_that_starts_again_unsplit_has_nothing() -> None:
-    log = [initialized(FIRST, split=""), *finished(0, 1, 2, 3), initialized(split="")]
-    assert not only(recover(log, tracked(FIRST, 0, 1, 2, 3))).finished
-
-
-def test_a_whole_output_is_the_dataset_whoever_has_split_it() -> None:
-    log = [initialized(FIRST), *finished(0), initialized(split="other files", parallelism=9)]
-    vertex = only(recover(log, tracked(FIRST, 0, 1, 2, 3), [FIRST]))
-    assert vertex.whole == FIRST
-    assert not vertex.missing
-    assert vertex.parallelism == 9
-
-
-def test_of_whole_outputs_the_one_that_the_log_speaks_of_comes_first() -> None:
-    log = [initialized(), *finished(0, output=SECOND)]
-    assert only(recover(log, [], [SECOND, FIRST])).whole == SECOND
-    assert only(recover(log[:1], [], [SECOND, FIRST])).whole == FIRST
+    for log in ([], done(0)):
+        assert not recover(log, tracked(FIRST, 0), [FIRST]).vertices
 
 
 def test_a_job_that_ended_leaves_nothing() -> None:
-    log = [initialized(FIRST), *finished(0, 1, 2, 3), JobFinished(JobStatus.FAILED)]
-    job = recover(log, tracked(FIRST, 0, 1, 2, 3), [FIRST])
+    log = [begun(), *done(0, 1, 2, 3), JobFinished(JobStatus.FAILED)]
+    job = recover(log, ALL, [FIRST])
     assert (job.ended, job.vertices) == (JobStatus.FAILED, {})
-    job = recover([*log, initialized(SECOND)], tracked(FIRST, 0) + tracked(SECOND, 1))
-    assert job.ended is None
-    assert only(job).finished == {1: SECOND}
 
 
-def test_what_finished_after_the_last_snapshot_counts_as_well() -> None:
-    log = [initialized(FIRST, snapshot=b"s"), *finished(0, snapshot=b"s0"), *finished(1, 2)]
-    assert only(recover(log[:1], tracked(FIRST, 3))).snapshot == b"s"
-    vertex = only(recover(log, tracked(FIRST, 0, 1, 3)))
-    assert vertex.finished == dict.fromkeys((0, 1, 3), FIRST)
-    assert vertex.snapshot == b"s0"
+@pytest.mark.parametrize(
+    ("log", "whole", "expected"),
+    [
+        pytest.param(
+            [begun(), *done(0), begun(None, split="other files", parallelism=9)],
+            [FIRST],
+            FIRST,
+            id="however it was split",
+        ),
+        pytest.param([begun(), *done(0), reset(0)], [FIRST], None, id="but for a reset"),
+        pytest.param([begun(), *done(0), reset(0), *done(0)], [FIRST], FIRST, id="finished again"),
+        pytest.param([begun(None), *done(0, output=SECOND)], [FIRST, SECOND], SECOND, id="named"),
+        pytest.param([begun(None)], [SECOND, FIRST], FIRST, id="none is named"),
+    ],
+)
+def test_a_whole_output_is_the_dataset(
+    log: Log, whole: list[OutputID], expected: OutputID | None
+) -> None:
+    vertex = only(recover(log, ALL, whole))
+    assert vertex.whole == expected
+    assert bool(vertex.missing) == (expected is None)
 
 
-def test_a_snapshot_is_of_the_split_that_it_was_taken_of() -> None:
-    log = [initialized(FIRST), *finished(0, snapshot=b"s0"), initialized(SECOND, split="others")]
-    vertex = only(recover(log, tracked(SECOND, 2)))
-    assert vertex.snapshot is None
-    again = only(recover([*log[:2], initialized(SECOND)], []))
-    assert again.snapshot == b"s0"
-    assert vertex.finished == {2: SECOND}
+def test_of_a_whole_output_some_subtasks_have_left_nothing() -> None:
+    vertex = only(recover([begun(), *done(0, output=None)], [], [FIRST]))
+    assert vertex.finished == {0: None, 1: FIRST, 2: FIRST, 3: FIRST}
 
 
-def test_the_log_is_made_to_say_what_was_found() -> None:
-    log = [initialized(FIRST), *finished(0)]
-    there = tracked(FIRST, 0, 2)
+@pytest.mark.parametrize(
+    ("log", "snapshot"),
+    [
+        pytest.param([begun(snapshot=b"s")], b"s", id="when it was initialized"),
+        pytest.param([begun(snapshot=b"s"), *done(0, snapshot=b"t"), *done(1)], b"t", id="last"),
+        pytest.param([begun(), *done(0, snapshot=b"s"), begun(SECOND)], b"s", id="same split"),
+        pytest.param([begun(), *done(0, snapshot=b"s"), begun(split="t")], None, id="other split"),
+    ],
+)
+def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
+    assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot
+
+
+def test_one_output_is_completed() -> None:
+    log, there, _ = RULES["of the same split in another start"]
+    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), (2, 3))
+    log, there, _ = RULES["finished without rows"]
+    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), ())
+
+
+def test_the_log_is_made_to_hold_what_was_found() -> None:
+    log, there = [begun(), *done(0)], tracked(FIRST, 0, 2)
     sizes = {each.partition_id: each.metrics for each in there}
     said = list(corrections(recover(log, there), sizes))
-    assert said == finished(2)
+    assert said == done(2)
     assert only(recover([*log, *said], there)).unrecorded == ()

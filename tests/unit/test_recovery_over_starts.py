@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
+from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery.job_recovery import JobRecovery
 from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import DataSetDescription
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
+from tests.unit.recovery_fakes import JOB, Start
 
-JOB = JobID("ab" * 16)
 VERTEX = JobVertexID("cd" * 16)
 DATASET = IntermediateDataSetID("1" * 64)
 DESCRIPTION = DataSetDescription(
     dataset_id=DATASET.hex, computes="rows", columns=(), spark_version="4.3.0"
 )
 SPLIT, PARALLELISM = "four files", 4
-
-
-@dataclass
-class Start:
-    """One start of the job, without the rest of a driver."""
-
-    events_directory: Path
-    epoch: int
-    job_id: JobID = JOB
-
-    def check(self) -> None:
-        """It is the newest: each test kills one before it begins the next."""
-
-    def take_fresh_epoch(self) -> int:
-        raise AssertionError("no start of these begins anew")
 
 
 class Run:
@@ -117,6 +101,10 @@ def test_what_each_start_has_done_counts_for_all_that_follow(
     staged = third.stage()
     assert third.missing == (0, 1)
     third.write(staged, 0, 1)
+    # What was split in another way is not completed.
+    assert third.recovery.partial(DATASET, "other files", PARALLELISM) is None
+    assert third.recovery.partial(DATASET, SPLIT, PARALLELISM - 1) is None
+    assert third.rows() is None
     # Killed before it could publish: all is there, and nothing has to run.
     fourth = begin(runs, tmp_path)
     partial = fourth.recovery.partial(DATASET, SPLIT, PARALLELISM)
@@ -139,12 +127,3 @@ def test_what_was_finished_is_whole_for_the_next_start(runs: list[Run], tmp_path
     second.finish(staged)
     assert second.rows() == [0, 1, 2, 3]
     assert begin(runs, tmp_path).rows() == [0, 1, 2, 3]
-
-
-def test_what_was_split_otherwise_is_not_completed(runs: list[Run], tmp_path: Path) -> None:
-    first = begin(runs, tmp_path)
-    first.write(first.stage(), 1)
-    second = begin(runs, tmp_path)
-    assert second.recovery.partial(DATASET, "other files", PARALLELISM) is None
-    assert second.recovery.partial(DATASET, SPLIT, PARALLELISM - 1) is None
-    assert second.rows() is None

@@ -1,4 +1,4 @@
-"""Which leaves of a physical plan deal its rows to tasks, over trees of any shape."""
+"""Which leaves of a physical plan decide which task has which rows, over trees of any shape."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TREES = st.recursive(
 
 
 @given(TREES)
-def test_the_scans_that_are_not_broadcast_deal_the_rows(tree: Tree) -> None:
+def test_the_scans_that_are_not_broadcast_decide(tree: Tree) -> None:
     leaves = tree.leaves()
     streamed = [(index, name) for index, (name, is_streamed) in enumerate(leaves) if is_streamed]
     expected = StreamedScans(
@@ -78,5 +78,5 @@ def test_the_scans_that_are_not_broadcast_deal_the_rows(tree: Tree) -> None:
         Tree("adaptive.AdaptiveSparkPlanExec"),
     ],
 )
-def test_whatever_else_decides_there_is_no_telling(tree: Tree) -> None:
+def test_where_something_else_decides_none_is_known(tree: Tree) -> None:
     assert streamed_scans(tree.pre_order()) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import resource
 import signal
 from collections.abc import Iterable, Iterator
@@ -56,30 +55,19 @@ def test_what_goes_on_is_what_lies_in_the_file(tmp_path: Path) -> None:
     assert kept.schema.equals(SEALED_SCHEMA)
 
 
-def test_who_stops_early_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
+def test_where_no_file_comes_about_everything_goes_on(tmp_path: Path) -> None:
     receipts: list[TeeReceipt] = []
+    # Who stops early, or fails, leaves no file and no receipt.
     frames = tee(tmp_path, receipts)(source())
     next(frames)
     frames.close()  # type: ignore[attr-defined]
-    assert receipts == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_who_fails_leaves_no_file_and_says_nothing(tmp_path: Path) -> None:
-    receipts: list[TeeReceipt] = []
     with pytest.raises(OperatorFailedError, match="ZeroDivisionError"):
         list(tee(tmp_path, receipts, lambda n: 1 // (n - 99_999))(source()))
-    assert receipts == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_where_nothing_can_be_written_everything_goes_on(tmp_path: Path) -> None:
-    receipts: list[TeeReceipt] = []
+    assert receipts == [] == list(tmp_path.iterdir())
     frames = list(tee(tmp_path / "gone", receipts)(source()))
     assert list(BatchInput().read(iter(frames))) == list(range(100_000))
     (receipt,) = receipts
-    assert receipt.failure is not None
-    assert "gone" in receipt.failure
+    assert "gone" in str(receipt.failure)
 
 
 def test_a_disk_that_fills_up_is_noted(tmp_path: Path) -> None:
@@ -110,13 +98,4 @@ def test_every_codec_there_is(tmp_path: Path, compression: str) -> None:
     with PartitionFile(str(path), SEALED_SCHEMA, compression) as file:
         assert list(file.through([frame])) == [frame]
     assert (file.failure, file.rows) == (None, 1)
-    metadata = pq.read_metadata(path)
-    assert metadata.row_group(0).column(1).compression.lower() in (compression, "lz4")
     assert pq.read_table(path).to_batches() == [frame]
-
-
-def test_two_pickles_in_one_share_nothing() -> None:
-    shared: list[int] = []
-    ours, theirs = pickle.loads(pickle.dumps((shared, OwnPickle({"shared": shared}))))
-    ours.append(1)
-    assert theirs.value == {"shared": []}

@@ -73,17 +73,6 @@ def test_new_rows_take_the_place_of_those_of_an_earlier_start(
     assert_tidy(out)
 
 
-def test_rows_are_taken_back_again_and_again(out: Path, journal: FileJournal) -> None:
-    put(out, {"other": "x"})
-    starts = Starts(out, SinkMode.APPEND, journal)
-    for number in range(3):
-        assert starts.write({f"part-{number}": "a"}, ends=number != 1)
-        starts.take_back()
-        starts.take_back()
-    assert starts.write({"last": "b"})
-    assert contents(out) == {"other": "x", "last": "b"}
-
-
 def test_what_others_have_added_stays(out: Path, journal: FileJournal) -> None:
     starts = Starts(out, SinkMode.ERROR, journal)
     starts.write({"old": "a"})
@@ -130,6 +119,6 @@ def test_rows_that_others_change_at_the_last_moment_are_not_taken_back(
     assert_tidy(out)
 
 
-def test_a_journal_that_says_nothing_has_nothing_to_be_told_by() -> None:
+def test_an_empty_journal_has_nothing_to_take_back() -> None:
     assert not can_be_taken_back("")
     assert targets("") == ()
