@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -11,9 +14,12 @@ import pyarrow.parquet
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.catalog_url import in_directory
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.this_program import this_program
 from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.plan.reasons import Reason, Why
+from holdfast.plan.validity import Validity
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts, ResultBook
@@ -96,3 +102,30 @@ def written(
     kept = storage.publish(staged, description, told)
     storage.end_job(job)
     return kept
+
+
+@contextmanager
+def keep_for_each_reason(root: Path) -> Iterator[tuple[dict[str, Reason], dict[str, str]]]:
+    """A program that runs, and in which each reason is that of a result, kept or not.
+
+    Args:
+        root: the storage directory.
+
+    Returns:
+        the reasons by their kinds, and the names of the results that are kept.
+    """
+    reasons = {why.name: why.of("<a thing & another>", "of it") for why in Why}
+    book, storage, catalog = book_of(root, str(in_directory(root)))
+    try:
+        for kind, reason in reasons.items():
+            dataset = IntermediateDataSetID(hashlib.sha256(kind.encode()).hexdigest())
+            digest = f"{kind:x<64}"
+            if reason.where is Validity.NOWHERE:
+                book.refused(dataset, digest, f"computes {kind}", reason)
+                continue
+            facts = ProductionFacts(is_checkable=True, lifetime=60.0, reasons=(reason,))
+            keep(book, dataset, digest, partial(written, storage, dataset, [(1,)]), facts)
+        yield reasons, {each.reasons[0].kind: each.name for each in catalog.reading.all()}
+    finally:
+        book.close()
+        storage.close()
