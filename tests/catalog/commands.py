@@ -12,5 +12,8 @@ def run(*arguments: object) -> tuple[int, str]:
     """The exit code of a command, and all that it has said."""
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = main([*map(str, arguments)])
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as refused:
+            code = int(refused.code or 0)
     return code, said.getvalue()
