@@ -12,6 +12,9 @@ from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.plan.file_version import FileVersion
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, produced, publish
 
 Programs = Callable[..., Catalog]

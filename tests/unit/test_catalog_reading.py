@@ -19,6 +19,9 @@ from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.outline import PlanStep
 from holdfast.storage.column_statistics import ColumnStatistics
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
 
 Programs = Callable[..., Catalog]
