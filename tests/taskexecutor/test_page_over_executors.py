@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.taskexecutor.test_held_results import ROWS, Site
+from tests.taskexecutor.site import ROWS, Site, site_at
+from tests.ui.conftest import Client
 from tests.ui.conftest import serve as serve
-from tests.ui.test_answers import Client
 
 
 @pytest.fixture
 def site(start: Any, tmp_path: Path) -> Iterator[Site]:
-    site = Site(start, tmp_path)
-    yield site
-    site.close()
+    with site_at(start, tmp_path) as site:
+        yield site
 
 
 @pytest.fixture
@@ -27,26 +26,18 @@ def client(site: Site, serve: Any, tmp_path: Path) -> Client:
     token = tmp_path / "token"
     token.write_text(site.executor.token)
     arguments = ("--executors", site.executor.address, "--token-file", token)
-    return Client(serve("--directory", tmp_path, "--catalog-url", site.url, *arguments).url)
-
-
-def press(client: Client, name: str, action: str) -> str:
-    page = f"/results/{name}"
-    status, text, _ = client.ask(f"{page}/{action}", {"csrf": client.csrf(page)})
-    assert status == 200
-    return text
+    return Client(serve("--directory", tmp_path, "--catalog-url", site.url, *arguments))
 
 
 def test_results_that_executors_hold_are_verified_pinned_and_released(
     site: Site, client: Client
 ) -> None:
     name = site.keep()
-    site.asks()
     assert "holds parts of 1 dataset" in client.ask("/")[1]
-    assert "Verified: all files" in press(client, name, "verify")
-    assert "Pinned" in press(client, name, "pin")
+    assert "Verified: all files" in client.press(f"/results/{name}", "verify")
+    assert "Pinned" in client.press(f"/results/{name}", "pin")
     assert site.program().read() == ROWS
-    assert "Released" in press(client, name, "release")
+    assert "Released" in client.press(f"/results/{name}", "release")
     assert site.program().read() is None
     [row] = json.loads(client.ask("/results.json?state=all")[1])
     assert (row["state"], row["why_gone"]) == ("gone", "it was removed by hand")
@@ -54,10 +45,9 @@ def test_results_that_executors_hold_are_verified_pinned_and_released(
 
 def test_what_is_damaged_is_said(site: Site, client: Client) -> None:
     name = site.keep()
-    site.asks()
     for file in site.files():
         file.write_bytes(file.read_bytes()[:-1])
-    assert "Damaged: files are missing or changed" in press(client, name, "verify")
+    assert "Damaged: files are missing or changed" in client.press(f"/results/{name}", "verify")
 
 
 def test_an_executor_that_does_not_answer_is_said(site: Site, client: Client) -> None:
@@ -67,5 +57,5 @@ def test_an_executor_that_does_not_answer_is_said(site: Site, client: Client) ->
     site.executor.process.wait(20)
     assert f"task executor {address}" in client.ask("/")[1]
     assert "Not answering" in client.ask("/")[1]
-    assert "Not verified" in press(client, name, "verify")
-    assert "Not wholly released" in press(client, name, "release")
+    assert "Not verified" in client.press(f"/results/{name}", "verify")
+    assert "Not wholly released" in client.press(f"/results/{name}", "release")
