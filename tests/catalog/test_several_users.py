@@ -137,10 +137,6 @@ def test_the_group_reads_what_one_of_it_has_kept(
     assert again("keep", "2", [5], lifetime) is None
     assert bo("read", "2")["from"] == ANA.pw_name
     assert bo.close() == again.close() == ""
-
-
-def test_who_is_not_in_the_group_is_told_so(start: Start) -> None:
-    start(ANA, "group")("keep", "1", [3, 4], 600.0)
     with pytest.raises(AssertionError, match="StorageError.*isn't shared with this one"):
         start(STRANGER, "group", is_in_team=False)
 

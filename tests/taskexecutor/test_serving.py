@@ -29,11 +29,16 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.ids import ApplicationID, JobID, application_of_start
-from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
-from holdfast.taskexecutor.calls.control_calls import CALLS, CONTROL_PREFIX, REQUEST_LIMIT
-from holdfast.taskexecutor.token import read_key
 from holdfast.version import __version__
 from tests.taskexecutor.callers import JOB, Caller, output_of
+from tests.taskexecutor.protocol import (
+    CALLS,
+    CONTROL_PREFIX,
+    REQUEST_LIMIT,
+    RemoteTaskExecutor,
+    Timeouts,
+    read_key,
+)
 
 SECRET = b"the bytes that no other machine may see"
 ONE, TWO, THREE, FIVE = map(output_of, "1235")
