@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalog.profit import Room, Valued, make_room
-from tests.catalog.traces import (
+from benchmarks.catalog.traces import (
     Asked,
     Gdsf,
     Lru,
@@ -22,6 +21,7 @@ from tests.catalog.traces import (
     shifting,
     skewed,
 )
+from holdfast.catalog.profit import Room, Valued, make_room
 
 TRACES = {"skewed": skewed, "shifting": shifting, "scanning": scanning}
 
@@ -118,6 +118,7 @@ def test_there_is_room_afterwards(
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sampled(4)
 def test_it_saves_more_than_others(
     trace: str, share: float, record_property: Callable[[str, object], None]
 ) -> None:

@@ -189,16 +189,6 @@ def test_what_map_tasks_have_left_is_the_next_start_s(world: World) -> None:
     assert not found.exists()
 
 
-def test_several_starts_in_a_row_lose_nothing(world: World) -> None:
-    for epoch, output in enumerate((ONE, TWO, THREE), start=1):
-        world.begin(epoch * 10).keep(output, 0)
-    last = world.begin(31)
-    assert last.found().keys() == {ONE, TWO, THREE}
-    names = {path.name for path in world.root.iterdir() if path.is_dir()}
-    assert names == {CLAIMS, f"recoverable-{last.application.hex}"}
-    assert len(list((world.root / CLAIMS / JOB.hex).iterdir())) == 1
-
-
 def test_files_that_are_not_whole_or_there_twice_are_not_recovered(world: World) -> None:
     directory = world.begin(1).open(ONE)
     write(directory, 0, 1, 2)
@@ -288,22 +278,6 @@ def test_only_what_is_there_as_it_was_found_is_published(world: World) -> None:
 
 
 # -- executors that end
-
-
-def test_an_executor_that_starts_again_has_everything(world: World) -> None:
-    first = world.begin(1)
-    first.keep(ONE)
-    write(first.open(TWO), 1)
-    world.restart()
-    # The driver is still the same, and hears of a start that it knows nothing of.
-    first.gateway = world.executor
-    found = first.found()
-    assert found.keys() == {ONE, TWO}
-    assert world.begin(1).found() == found
-    world.restart()
-    assert world.begin(2).found().keys() == {ONE, TWO}
-    with pytest.raises(StaleEpochError):
-        world.begin(1)
 
 
 def test_a_lapsed_lease_releases_everything_and_the_claim(world: World) -> None:
