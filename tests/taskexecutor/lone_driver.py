@@ -1,4 +1,4 @@
-"""A driver as a process of its own, which does what each line says, and says how it went.
+"""A driver in its own process, which does what each line says, and says how it went.
 
 python -m tests.taskexecutor.lone_driver JOB DIRECTORY               keeps partitions here
 python -m tests.taskexecutor.lone_driver JOB ADDRESS TOKEN NODE      keeps them with an executor

@@ -22,7 +22,7 @@ from tests.taskexecutor.callers import description, write
 
 ROWS = 3
 SECONDS = 30.0
-# Each process resolves it itself: one path, and a directory of its own for each node.
+# Each process resolves it itself: one path, and another directory for each node.
 SAME_PATH = "/proc/self/cwd/kept"
 Storage = TaskExecutorStorage | RecoveryStorage
 
@@ -85,7 +85,7 @@ class Drivers:
 
     Attributes:
         nodes: that others may have used before.
-        job: a job of its own.
+        job: no other drivers have it.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

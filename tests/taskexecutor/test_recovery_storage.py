@@ -276,7 +276,7 @@ def test_what_is_gone_or_damaged_on_one_node_is_linked_not_at_all(
 
 
 class Driver:
-    """A start in a process of its own."""
+    """A start in its own process."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The page, served by a process of its own, and a browser to look at it."""
+"""The page, served by another process, and a browser to look at it."""
 
 from __future__ import annotations
 

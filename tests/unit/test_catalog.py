@@ -149,7 +149,7 @@ def test_who_may_read_a_result(programs: Programs) -> None:
 
 
 def test_no_program_waits_for_what_is_not_for_it(programs: Programs) -> None:
-    """Two users who share claim a dataset once; of others each has a claim of its own."""
+    """Two users who share claim a dataset once; of others each has its own claim."""
     for number, shares_with in enumerate(Audience):
         claimed(programs("ana", shares_with=shares_with), dataset(number))
         second = programs("bo", shares_with=shares_with).claims.claim(dataset(number))

@@ -1,4 +1,4 @@
-"""One application's partitions taken into another's output: each side has a life of its own."""
+"""One application's partitions taken into another's output: neither side needs the other."""
 
 from __future__ import annotations
 

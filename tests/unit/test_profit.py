@@ -78,7 +78,7 @@ def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
     assert room(whole, piece, other) == Room(True, ("piece",))
     # That it was made of it says what it costs to make again.
     assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
-    # It is of no more use once the other one is kept, whatever comes then.
+    # It is of no more use once the other one is kept.
     assert room(valued("new", seconds=0.1), piece, whole) == Room(True, ("piece",))
     large = valued("large", bytes=1_000, seconds=1e4)
     part = valued("part", bytes=500, seconds=1.0, inputs=("large",))

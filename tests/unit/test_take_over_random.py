@@ -39,7 +39,7 @@ class Driver:
 
 
 class Machine(RuleBasedStateMachine):
-    """Each driver has an executor of its own on the one directory, or all have the same one.
+    """Each driver has its own executor on the one directory, or all have the same one.
 
     What holds: no output of a stale start is ever seen after it was taken over, and no output that
     was published is ever lost by that.
