@@ -338,6 +338,16 @@ def test_what_is_invalidated_is_gone_for_all_and_stays_under_what_reads_it(start
     assert (other.read(), other.read()) == (None, [7, 7, 7])
 
 
+def test_what_a_program_has_neither_kept_nor_read_it_invalidates_for_all(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    start().book.invalidate(DIGEST)
+    assert start().read() == ROWS
+    start().book.invalidate(DIGEST, everywhere=True)
+    assert start().read() is None
+
+
 def test_what_is_invalidated_while_it_is_produced_is_offered_to_no_program(start: Start) -> None:
     ana = start()
     claim = ana.claims()
