@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalog import catalog_database
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.this_program import this_program
@@ -153,6 +154,20 @@ def test_while_the_catalog_is_away_everything_stays(
     for file in site.file.parent.glob("catalog.db*"):
         file.unlink()
     site.file.write_bytes(before)
+    site.catalog().holders.withdraw("it was removed by hand", numbers=[number])
+    assert site.looks() == set()
+
+
+def test_while_the_catalog_is_locked_everything_stays(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(catalog_database, "_PATIENCE_SECONDS", 0.2)
+    number = site.keep(ONE)
+    with closing(sqlite3.connect(site.file, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        assert site.looks(2) == {ONE}
+        lock.execute("ROLLBACK")
+    assert "1 results stay until" in caplog.text
     site.catalog().holders.withdraw("it was removed by hand", numbers=[number])
     assert site.looks() == set()
 
