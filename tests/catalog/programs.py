@@ -77,14 +77,7 @@ def written(
     partitions: Sequence[list[int]],
     host: str | None = None,
 ) -> KeptDataSet:
-    """What the tasks of a production leave: for each partition the values of its one column.
-
-    Args:
-        storage: of the program.
-        dataset_id: the dataset.
-        partitions: the values.
-        host: where the tasks ran, beside a task executor; None: in the program.
-    """
+    """What the tasks of a production leave: for each partition the values of its one column."""
     job = JobID.random()
     staged = storage.stage(job, dataset_id)
     if host is not None:
@@ -106,14 +99,7 @@ def written(
 
 @contextmanager
 def keep_for_each_reason(root: Path) -> Iterator[tuple[dict[str, Reason], dict[str, str]]]:
-    """A program that runs, and in which each reason is that of a result, kept or not.
-
-    Args:
-        root: the storage directory.
-
-    Returns:
-        the reasons by their kinds, and the names of the results that are kept.
-    """
+    """A program that runs, and in which each reason is that of a result, kept or not."""
     reasons = {why.name: why.of("<a thing & another>", "of it") for why in Why}
     book, storage, catalog = book_of(root, str(in_directory(root)))
     try:

@@ -91,15 +91,10 @@ def pass_time(catalog: Catalog, seconds: float) -> None:
 
 
 def publish_in(root: Path, **changed: Any) -> str:
-    """Publishes a result in the catalog of a storage directory, whose files are not there.
+    """Publishes a result in the catalog of a storage directory; its name. It has no files there.
 
-    Args:
-        root: the directory; its catalog is made where there is none.
-        changed: facts of `ProducedResult`; `computes`, `made_from` and `statistics` are texts: what
-            the result, its source and its column's values are called.
-
-    Returns:
-        the result's name.
+    `computes`, `made_from` and `statistics` are texts: what the result, its source and the values
+    of its column are called.
     """
     computes, statistics = changed.pop("computes", None), changed.pop("statistics", None)
     if "made_from" in changed:

@@ -42,13 +42,7 @@ _PARTITIONS = 3
 
 @dataclass
 class Storm:
-    """What has happened.
-
-    Attributes:
-        done: how often each thing was done.
-        wrong: reads that gave other rows than the result has.
-        failed: reads of a leased result that failed.
-    """
+    """What has happened."""
 
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -56,16 +50,7 @@ class Storm:
 
 
 def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit: int) -> Storm:
-    """Has processes work and kills them, for a while.
-
-    Args:
-        root: the storage directory.
-        url: of the catalog.
-        processes: how many at once.
-        seconds: how long, unless too few were killed by then.
-        seed: of what is done.
-        limit: how many bytes all results may have.
-    """
+    """Has processes work and kills them, for a while."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     chosen, reports = random.Random(seed), root.with_name("reports")

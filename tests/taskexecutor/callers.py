@@ -68,14 +68,7 @@ def parts(root: Path) -> list[str]:
 
 @dataclass
 class Caller:
-    """An application that has one job at a time, as a job master runs it.
-
-    Attributes:
-        gateway: the task executor that it calls.
-        application: its id.
-        job_id: its job.
-        claim: that of the job's start, where what it keeps is recovered by the next one.
-    """
+    """An application that has one job at a time, as a job master runs it."""
 
     gateway: TaskExecutorGateway
     application: ApplicationID = field(default_factory=ApplicationID.random)

@@ -81,12 +81,7 @@ class Node:
 
 
 class Drivers:
-    """The drivers of one job on nodes, and what they keep there.
-
-    Attributes:
-        nodes: that others may have used before.
-        job: no other drivers have it.
-    """
+    """The drivers of one job on nodes, and what they keep there."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes

@@ -139,13 +139,7 @@ def held_files(directory: Path, application: str = "*") -> list[Path]:
 
 
 def keep_in_parts(gateways: Sequence[RemoteTaskExecutor], url: str, number: int) -> str:
-    """A program keeps a result with a partition on each of two executors, and ends; its name.
-
-    Args:
-        gateways: to the executors.
-        url: of the catalog that they hold it for.
-        number: how many partitions it has; those without rows have no file.
-    """
+    """A program keeps a result with a partition on each of two executors, and ends; its name."""
     output, database = OutputID(DATASET, "0badcafe"), CatalogDatabase(url)
     identity, parts = database.identity(), []
     callers = [Caller(gateway).connect() for gateway in gateways]

@@ -21,13 +21,7 @@ SECONDS = 40.0
 
 
 class Site:
-    """All of it; results have two partitions.
-
-    Args:
-        start: starts executors.
-        directory: of everything.
-        url: of the catalog; by default a file's.
-    """
+    """All of it; results have two partitions."""
 
     def __init__(self, start: Any, directory: Path, url: str | None = None) -> None:
         self._start = start

@@ -28,14 +28,7 @@ NIGHTLY = JobIdentity(digest=DATASET, action="collect", sink=None)
 
 @contextmanager
 def record_jobs(root: Path) -> Iterator[HighAvailabilityStorage]:
-    """Records two: `nightly`, that was killed twice, with 3 and 2 of 8 partitions, and `hourly`.
-
-    Args:
-        root: the storage directory.
-
-    Returns:
-        what drives `hourly` until the block ends.
-    """
+    """Records two: `nightly`, that was killed twice, with 3 and 2 of 8 partitions, and `hourly`."""
     storage = HighAvailabilityStorage(root)
     for number, subtasks in enumerate((range(3), range(3, 5))):
         start = storage.begin(NIGHTLY, "nightly")
@@ -62,12 +55,7 @@ def resume_nightly(storage: HighAvailabilityStorage) -> None:
 
 
 def record_many(root: Path, number: int) -> None:
-    """Records jobs that have ended, in a moment: all but one are copies of it.
-
-    Args:
-        root: the storage directory.
-        number: how many.
-    """
+    """Records jobs that have ended, in a moment: all but one are copies of it."""
     storage = HighAvailabilityStorage(root)
     start = storage.begin(NIGHTLY, "job 0")
     done = VertexProgress(name="Join", done=PARTITIONS, all=PARTITIONS)
