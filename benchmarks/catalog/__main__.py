@@ -18,9 +18,7 @@ from sqlalchemy import URL, make_url
 
 from benchmarks import figure_report
 from benchmarks.catalog import hits, lookups, partitions, stampede
-from benchmarks.figure import Figure
-from holdfast.catalog.catalog_database import CatalogDatabase
-from tests.catalog.traces import (
+from benchmarks.catalog.traces import (
     Gdsf,
     Lru,
     Watchman,
@@ -30,6 +28,8 @@ from tests.catalog.traces import (
     shifting,
     skewed,
 )
+from benchmarks.figure import Figure
+from holdfast.catalog.catalog_database import CatalogDatabase
 
 _MOST_MS = {"sqlite": 5.0, "postgresql": 10.0}
 _PRODUCTION_SECONDS = 2.0

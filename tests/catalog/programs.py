@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -11,9 +14,12 @@ import pyarrow.parquet
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.catalog_url import in_directory
 from holdfast.catalog.guarded_catalog import GuardedCatalog
 from holdfast.catalog.this_program import this_program
 from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.plan.reasons import Reason, Why
+from holdfast.plan.validity import Validity
 from holdfast.runtime.embedded_sharing_place import EmbeddedSharingPlace
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.result_book import Claim, KeptResult, ProductionFacts, ResultBook
@@ -71,14 +77,7 @@ def written(
     partitions: Sequence[list[int]],
     host: str | None = None,
 ) -> KeptDataSet:
-    """What the tasks of a production leave: for each partition the values of its one column.
-
-    Args:
-        storage: of the program.
-        dataset_id: the dataset.
-        partitions: the values.
-        host: where the tasks ran, beside a task executor; None: in the program.
-    """
+    """What the tasks of a production leave: for each partition the values of its one column."""
     job = JobID.random()
     staged = storage.stage(job, dataset_id)
     if host is not None:
@@ -90,9 +89,29 @@ def written(
     description = DataSetDescription(
         dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
     )
-    told = None
+    placed = None
     if host is not None:
-        told = [WrittenPartition(index, host, len(each)) for index, each in enumerate(partitions)]
-    kept = storage.publish(staged, description, told)
+        placed = [WrittenPartition(index, host, len(each)) for index, each in enumerate(partitions)]
+    kept = storage.publish(staged, description, placed)
     storage.end_job(job)
     return kept
+
+
+@contextmanager
+def keep_for_each_reason(root: Path) -> Iterator[tuple[dict[str, Reason], dict[str, str]]]:
+    """A program that runs, and in which each reason is that of a result, kept or not."""
+    reasons = {why.name: why.of("<a thing & another>", "of it") for why in Why}
+    book, storage, catalog = book_of(root, str(in_directory(root)))
+    try:
+        for kind, reason in reasons.items():
+            dataset = IntermediateDataSetID(hashlib.sha256(kind.encode()).hexdigest())
+            digest = f"{kind:x<64}"
+            if reason.where is Validity.NOWHERE:
+                book.refused(dataset, digest, f"computes {kind}", reason)
+                continue
+            facts = ProductionFacts(is_checkable=True, lifetime=60.0, reasons=(reason,))
+            keep(book, dataset, digest, partial(written, storage, dataset, [(1,)]), facts)
+        yield reasons, {each.reasons[0].kind: each.name for each in catalog.reading.all()}
+    finally:
+        book.close()
+        storage.close()

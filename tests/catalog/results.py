@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
 
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.cataloged_result import CatalogClaim, ProducedResult
+from holdfast.catalog.cataloged_result import CatalogClaim, MadeFrom, ProducedResult
 from holdfast.catalog.publications import Published
 from holdfast.catalog.schema import CLAIMS, HOLDERS, PROGRAMS, RESULTS
+from holdfast.cli.catalog_access import catalog_in
 from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.outline import PlanStep
+from holdfast.storage.column_statistics import ColumnStatistics
 from holdfast.storage.kept_dataset import (
     DataSetDescription,
     KeptDataSet,
@@ -83,3 +88,33 @@ def pass_time(catalog: Catalog, seconds: float) -> None:
             RESULTS.c.created,
         ):
             connection.execute(update(column.table).values({column: column - seconds}))
+
+
+def publish_in(root: Path, **changed: Any) -> str:
+    """Publishes a result in the catalog of a storage directory; its name. It has no files there.
+
+    `computes`, `made_from` and `statistics` are texts: what the result, its source and the values
+    of its column are called.
+    """
+    computes, statistics = changed.pop("computes", None), changed.pop("statistics", None)
+    if "made_from" in changed:
+        name = changed["made_from"]
+        changed["made_from"] = MadeFrom(plan=(PlanStep(name, (), (name,)),))
+    made = produced(**changed)
+    if computes is not None:
+        dataset = made.kept.manifest.dataset.model_copy(update={"computes": computes})
+        manifest = made.kept.manifest.model_copy(update={"dataset": dataset})
+        made = replace(made, kept=made.kept.model_copy(update={"manifest": manifest}))
+    with catalog_in(root, make=True) as catalog:
+        assert catalog is not None
+        of_columns = {"a": ColumnStatistics(statistics, statistics, 0)} if statistics else None
+        catalog.publications.publish(made, None, unlimited, statistics=of_columns)
+    return str(made.kept.name)
+
+
+def use_in(root: Path) -> None:
+    """Has a program read each result of the catalog of a storage directory."""
+    with catalog_in(root, make=False) as catalog:
+        assert catalog is not None
+        for result in catalog.search.all():
+            catalog.holders.use(result.number)

@@ -22,6 +22,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from holdfast.catalog.catalog import Catalog
+from holdfast.cli.upkeep.garbage import find_garbage
 from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
@@ -41,13 +42,7 @@ _PARTITIONS = 3
 
 @dataclass
 class Storm:
-    """What has happened.
-
-    Attributes:
-        done: how often each thing was done.
-        wrong: reads that gave other rows than the result has.
-        failed: reads of a leased result that failed.
-    """
+    """What has happened."""
 
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -55,23 +50,17 @@ class Storm:
 
 
 def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit: int) -> Storm:
-    """Has processes work and kills them, for a while.
-
-    Args:
-        root: the storage directory.
-        url: of the catalog.
-        processes: how many at once.
-        seconds: how long.
-        seed: of what is done.
-        limit: how many bytes all results may have.
-    """
+    """Has processes work and kills them, for a while."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     chosen, reports = random.Random(seed), root.with_name("reports")
     reports.mkdir()
     storm, until = Storm(), time.monotonic() + seconds
     running: list[BaseProcess] = []
-    while time.monotonic() < until:
+    patience = until + _PATIENCE_SECONDS
+    while time.monotonic() < until or (
+        storm.done["killed"] < 2 * processes and time.monotonic() < patience
+    ):
         while len(running) < processes:
             process = context.Process(
                 target=_work, args=(root, url, chosen.random(), limit, reports), daemon=True
@@ -79,14 +68,19 @@ def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit:
             process.start()
             running.append(process)
         time.sleep(chosen.uniform(0.0, 2.0 / processes))
-        victim = running.pop(chosen.randrange(len(running)))
+        # One that has done nothing yet leaves nothing; on a busy machine that takes a while.
+        able = [each for each in running if (reports / str(each.pid)).exists()]
+        if not able:
+            continue
+        victim = chosen.choice(able)
+        running.remove(victim)
         if chosen.random() < 0.9 and victim.pid is not None:
             os.kill(victim.pid, signal.SIGKILL)
         else:
             victim.terminate()
         victim.join(_PATIENCE_SECONDS)
         if victim.exitcode is None:
-            storm.failed.append(f"process {victim.pid} was told to end, and did not")
+            storm.failed.append(f"process {victim.pid} was asked to end, and did not")
             victim.kill()
             victim.join()
         storm.done["killed"] += 1
@@ -206,3 +200,26 @@ def storm_book(root: Path, url: str, limit: int) -> tuple[SharedResults, Embedde
         lease_seconds=LEASE_SECONDS,
         is_wanted=lambda digest: digest[-1] in "02468",
     )
+
+
+def nothing_is_left(root: Path, url: str, limit: int) -> None:
+    """What those that were killed have left is cleared up, and all that is kept can be read."""
+    book, storage, catalog = storm_book(root, url, limit)
+    # Any program that goes on clears up after those that were killed.
+    assert book.may_find(lambda digest: False) in (True, False)
+    book._look_after(catalog)
+    kept = catalog.search.all()
+    assert sum(each.bytes for each in kept) <= limit
+    for garbage in find_garbage(root, catalog):
+        assert garbage.remove(), garbage
+    assert list(find_garbage(root, catalog)) == []
+    lying = {path.name for path in (root / "shared" / "datasets").iterdir()}
+    assert lying == {each.name for each in kept if each.is_shared}
+    assert not list((root / "shared" / "staging").iterdir())
+    # All of it can be read, and what isn't there can be produced.
+    for dataset_id in DATASETS:
+        with book.reading() as lease:
+            if lease.acquire(dataset_id) is None:
+                storage.remove(written(storage, dataset_id, partitions_of(dataset_id)))
+    book.close()
+    storage.close()

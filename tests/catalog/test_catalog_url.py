@@ -8,9 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import URL
 
-from holdfast import Environment
+from holdfast import Environment, VertexOutcome
 from holdfast.errors import ConfigurationError
-from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast.testing import outcomes
+from tests.catalog.conftest import empty_catalog
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    return empty_catalog(request, tmp_path)
 
 
 def test_programs_share_results_through_any_database(
@@ -20,14 +26,13 @@ def test_programs_share_results_through_any_database(
         "intermediate-result-storage.directory": str(tmp_path / "kept"),
         "catalog.url": url.render_as_string(hide_password=False),
     }
-    outcomes = []
+    found = []
     for _ in range(2):
         with Environment(spark, config=config) as env:
             hot = env.from_dataframe(spark.range(40).selectExpr("id % 7 AS k")).groupBy("k").count()
             assert hot.cache(lifetime="1 h").count() == 7
-            assert env.last_job_result is not None
-            outcomes.append(env.last_job_result.vertices[0].outcome)
-    assert outcomes == [VertexOutcome.PRODUCED, VertexOutcome.READ]
+            found.append(outcomes(env)[0])
+    assert found == [VertexOutcome.PRODUCED, VertexOutcome.READ]
     assert not (tmp_path / "kept" / "catalog" / "catalog.db").exists()
 
 

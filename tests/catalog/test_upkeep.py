@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from holdfast.cli import main as cli
+from tests.catalog import commands
 from tests.catalog.results import DATASET, STORAGE, pass_time
-from tests.catalog.test_shared_results import DIGEST, FOR_LONG, Program, Start, start
-
-__all__ = ["start"]
+from tests.catalog.sharing import DIGEST, FOR_LONG, Program, Start
+from tests.catalog.sharing import start as start
 
 
 @pytest.fixture
@@ -32,13 +31,8 @@ def url(root: Path) -> URL:
 
 
 @pytest.fixture
-def run(root: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    def run(*arguments: str) -> tuple[int, str]:
-        code = cli.main([*arguments, "--directory", str(root)])
-        captured = capsys.readouterr()
-        return code, captured.out + captured.err
-
-    return run
+def run(root: Path) -> Callable[..., tuple[int, str]]:
+    return lambda *arguments: commands.run(*arguments, "--directory", root)
 
 
 Run = Callable[..., tuple[int, str]]

@@ -1,4 +1,4 @@
-"""A program of another user: told what to do by lines of JSON, answers with lines of JSON."""
+"""A program of another user: does what lines of JSON say, answers with lines of JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANY: Any = _ReadableSources()
 
 def main(user: str, groups: str, umask: str, config: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        # Python itself may be in root's home: whatever is imported late is so before that is shut.
+        # Python itself may be in root's home: what is imported late is so before that is shut.
         _try_out(Path(scratch))
     become(pwd.getpwnam(user), json.loads(groups))
     os.umask(int(umask, 8))

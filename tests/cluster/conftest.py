@@ -1,7 +1,7 @@
 """A Spark cluster for the tests, and programs that run on it.
 
 There is one Spark session to a process, and that of the suite is local: what runs on a cluster is
-a program in a process of its own.
+a program in its own process.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.ids import CATALOG_APPLICATION
 from tests.harness.errors import NamespacesUnavailableError
 from tests.harness.local_cluster import LocalCluster, task_executor_command
 from tests.harness.waiting import wait_for
@@ -43,7 +44,7 @@ token_file = Path(settings["token_file"])
 class Program(subprocess.Popen[str]):
     """A program with pipes for its standard input and output, and a file for its errors.
 
-    A third pipe that nobody reads would stop the program when it is full.
+    A third pipe that is not read would stop the program when it is full.
     """
 
     def __init__(self, source: str, environment: Mapping[str, str]) -> None:
@@ -77,7 +78,7 @@ class Program(subprocess.Popen[str]):
 
 
 class Driver:
-    """A running program, told what to evaluate."""
+    """A running program, which evaluates what it is sent."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -123,17 +124,24 @@ StartDriver = Callable[..., Driver]
 DRIVER_PROGRAM = Path(__file__).with_name("driver_program.py")
 SECONDS = 60
 LEASE = "5 s"
-RunProgram = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def catalog_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the catalog that the cluster's task executors hold results for; there when it is used."""
+    return tmp_path_factory.mktemp("catalog") / "catalog.db"
 
 
 @pytest.fixture(scope="package")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, catalog_file: Path) -> Iterator[LocalCluster]:
     """The one cluster of the suite. A test that kills a part of it restarts that part."""
+    # What a killed driver's tasks leave half written is to go while a test waits for it.
+    more = ("--grace", "3", "--catalog-url", f"sqlite:///{catalog_file}")
+    more = (*more, "--catalog-interval", "0.5")
     try:
         with LocalCluster(
             tmp_path_factory.mktemp("cluster"),
-            # What a killed driver's tasks leave half written is to go while a test waits for it.
-            task_executor_command=lambda *parts: (*task_executor_command(*parts), "--grace", "3"),
+            task_executor_command=lambda *parts: (*task_executor_command(*parts), *more),
         ) as cluster:
             yield cluster
     except NamespacesUnavailableError as error:
@@ -190,7 +198,7 @@ def _start_driver(
 
 @pytest.fixture
 def start_driver(start_program: StartProgram) -> StartDriver:
-    """Starts a driver that does what it is told; it ends with the test.
+    """Starts a driver that does what it is sent; it ends with the test.
 
     `start_driver(cluster, settings)`: these are Holdfast's, beside those that every driver has.
     """
@@ -209,7 +217,7 @@ def start_lasting_driver() -> Iterator[StartDriver]:
 
 @pytest.fixture(scope="session")
 def kept_files() -> Callable[[LocalCluster], set[Path]]:
-    """Everything of applications that lies on the nodes and on the driver's side."""
+    """Everything of applications, the catalog aside, on the nodes and on the driver's side."""
 
     def find(cluster: LocalCluster) -> set[Path]:
         places = [*(node.directory for node in cluster.workers), cluster.kept]
@@ -217,35 +225,10 @@ def kept_files() -> Callable[[LocalCluster], set[Path]]:
             Path(folder, name)
             for place in places
             for application in place.glob("application-*")
+            if CATALOG_APPLICATION.hex not in application.name
             # What vanishes meanwhile is passed over.
             for folder, _, names in os.walk(application)
             for name in names
         }
 
     return find
-
-
-@pytest.fixture
-def run_program(start_program: StartProgram) -> RunProgram:
-    """Runs a program on a cluster to its end.
-
-    `run_program(cluster, source, timeout=…, configuration=…)` gives what the last line that the
-    program printed says as JSON. A program that fails fails the test, with what it said.
-    """
-
-    def run(
-        cluster: LocalCluster,
-        source: str,
-        timeout: float = 100,
-        configuration: Mapping[str, str] | None = None,
-    ) -> Any:
-        program = start_program(cluster, source, configuration)
-        try:
-            output, _ = program.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            program.kill_all()
-            pytest.fail(f"not done within {timeout:g} s:\n{program.complaints()}")
-        assert program.returncode == 0, f"{output}\n{program.complaints()}"
-        return json.loads(output.splitlines()[-1])
-
-    return run

@@ -1,4 +1,4 @@
-"""A driver that does what it is told, a line of Python at a time, and answers in JSON.
+"""A driver that evaluates a line of Python at a time, and answers in JSON.
 
 The fixture `start_driver` puts before it what every program on the cluster finds.
 """
@@ -33,7 +33,7 @@ def numbers(rows=4000, parts=8):
 
 
 def grouped():
-    """As many partitions as a shuffle has, whatever their sizes."""
+    """As many partitions as a shuffle has, of any size."""
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     spark.conf.set("spark.sql.shuffle.partitions", "64")
     return numbers().groupBy("w").agg(F.max("id").alias("id"))
@@ -114,7 +114,7 @@ def slowly_joined(name, path, seconds):
 
 
 def every_file_alone():
-    """From now on, each file is read by a task of its own."""
+    """From now on, each file is read by its own task."""
     for each in ("maxPartitionBytes", "openCostInBytes"):
         spark.conf.set(f"spark.sql.files.{each}", "64k")
 

@@ -1,4 +1,4 @@
-"""Kept partitions lie where tasks ran, on two nodes; whatever is lost there, the rows are right."""
+"""Kept partitions lie where tasks ran, on two nodes; what is lost there costs no rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_partitions_lie_on_both_nodes_and_are_read_beside_their_data(
     assert "webhdfs://" in plan
     assert "EqualTo(k,3)" in plan
     assert "Batched: true" in plan
-    # Spark reads small files together, where most of them lie: each has a task of its own here.
+    # Spark reads small files together, where most of them lie: each has its own task here.
     one_each = "spark.sql.files.openCostInBytes"
     driver(f"env.spark.conf.set('{one_each}', 2**30)")
     found = driver("localities(lambda: hot.agg(F.max('w')).collect())")
@@ -185,6 +185,7 @@ def test_of_a_shuffle_only_the_partitions_of_the_lost_task_executor_are_made_aga
     assert driver("hosts()") == ["127.0.0.2", "127.0.0.3"]
 
 
+@pytest.mark.soak
 def test_a_task_executor_that_hangs_is_done_without(cluster: LocalCluster, driver: Driver) -> None:
     assert driver("remember('hot', numbers())")
     cluster.workers[1].task_executor.pause()

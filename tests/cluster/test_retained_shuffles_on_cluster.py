@@ -97,6 +97,7 @@ def test_only_the_other_map_tasks_run_in_the_next_start(
     second.end()
 
 
+@pytest.mark.soak
 def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
     cluster: LocalCluster, start_driver: Callable[..., Any], settings: Settings, killed: str
 ) -> None:
@@ -112,6 +113,7 @@ def test_what_is_lost_with_an_executor_after_it_was_adopted_runs_again(
     second.end()
 
 
+@pytest.mark.soak
 def test_what_was_collected_for_a_broadcast_is_not_collected_again(
     cluster: LocalCluster,
     start_driver: Callable[..., Any],
@@ -140,6 +142,7 @@ def test_what_was_collected_for_a_broadcast_is_not_collected_again(
     third.end()
 
 
+@pytest.mark.soak
 def test_what_shuffle_files_hold_is_not_kept_beside_them(first: Any, data: str) -> None:
     # Another node would be tried out when it comes up.
     executors = "spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1"

@@ -1,17 +1,16 @@
-"""Results that outlive their driver on two nodes: found by the next one, gone when let go of."""
+"""Results that outlive their driver on two nodes: found by the next one, gone when released."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.ids import CATALOG_APPLICATION
-from tests.harness.errors import NamespacesUnavailableError
-from tests.harness.local_cluster import LocalCluster, task_executor_command
+from tests.harness.local_cluster import LocalCluster
 from tests.harness.waiting import wait_for
 from tests.taskexecutor.sharing_programs import held_files
 
@@ -23,18 +22,14 @@ PRODUCED = ["produced", "run"]
 class Shared:
     """A cluster whose task executors have a catalog, and its drivers."""
 
-    def __init__(self, cluster: LocalCluster, home: Path, start: Callable[..., Any]) -> None:
-        self.cluster = cluster
-        self.file = home / "catalog.db"
-        self.path = str(home / "source")
+    def __init__(
+        self, cluster: LocalCluster, file: Path, path: str, start: Callable[..., Any]
+    ) -> None:
+        self.cluster, self.file, self.path = cluster, file, path
         self._start = start
 
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self.file}"
-
     def driver(self) -> Any:
-        return self._start(self.cluster, {"catalog.url": self.url})
+        return self._start(self.cluster, {"catalog.url": f"sqlite:///{self.file}"})
 
     def keep(self, driver: Any, lifetime: str) -> None:
         cached = f"env.from_dataframe(source({self.path!r})).cache(lifetime={lifetime!r})"
@@ -64,27 +59,22 @@ class Shared:
         return wait_for(lambda: True if condition() else None, SECONDS) is True
 
 
-@pytest.fixture(scope="module")
-def with_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, Path]]:
-    home = tmp_path_factory.mktemp("shared")
-    catalog = ("--catalog-url", f"sqlite:///{home}/catalog.db", "--catalog-interval", "0.5")
-    try:
-        with LocalCluster(
-            home / "cluster",
-            task_executor_command=lambda *parts: (*task_executor_command(*parts), *catalog),
-        ) as cluster:
-            yield cluster, home
-    except NamespacesUnavailableError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture
-def shared(with_catalog: tuple[LocalCluster, Path], start_driver: Callable[..., Any]) -> Shared:
-    return Shared(*with_catalog, start_driver)
+def shared(
+    cluster: LocalCluster, catalog_file: Path, tmp_path: Path, start_driver: Callable[..., Any]
+) -> Shared:
+    return Shared(cluster, catalog_file, str(tmp_path / "source"), start_driver)
 
 
 def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -> None:
     first = shared.driver()
+    # Programs that run side by side read each other's.
+    shared.keep(first, "application")
+    assert first("globals().__setitem__('other', Environment(spark, CONFIGURATION))") is None
+    assert shared.read(first, "other")
+    assert first("[each.outcome.value for each in other.last_job_result.vertices]") == READ
+    assert sum(shared.held()) == 0
+    assert first("env.invalidate_all()") is None and first("other.close()") is None
     shared.keep(first, "1 h")
     assert first("outcomes()") == PRODUCED
     assert first("hosts()") == ["127.0.0.2", "127.0.0.3"]
@@ -98,8 +88,8 @@ def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -
     later = shared.driver()
     plan = f"env.substituted(env.from_dataframe(source({shared.path!r})))"
     assert "webhdfs://" in later(f"{plan}._jdf.queryExecution().toString()")
-    told = later(f"env.explain_kept(env.from_dataframe(source({shared.path!r})))")
-    assert "read: " in told and "kept by" in told
+    said = later(f"env.explain_kept(env.from_dataframe(source({shared.path!r})))")
+    assert "read: " in said and "kept by" in said
     assert shared.read(later) and later("outcomes()") == READ
     reading = f"lambda: env.from_dataframe(source({shared.path!r})).collect()"
     found = later(f"localities({reading})")
@@ -108,8 +98,9 @@ def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -
     shared.cluster.restart_task_executor(0, empty=True)
     assert shared.read(later)
     assert later(f"env.from_dataframe(source({shared.path!r})).cache().invalidate_cache()") is None
-    later.end()
     assert shared.becomes(lambda: sum(shared.held()) == 0)
+    later.end()
+    assert shared.becomes(lambda: sum(shared.files()) == 0)
 
 
 @pytest.mark.soak
@@ -126,21 +117,7 @@ def test_it_goes_with_its_lifetime_but_not_while_the_catalog_is_of_a_later_versi
     shared.keep(later, "1 h")
     assert later("outcomes()") == PRODUCED
     later.end()
-    # Its time is over by now, but nobody says so.
+    # Its time is over by now, but no executor hears so.
     assert shared.held() == [1, 1]
     shared.version_becomes(version)
-    assert shared.becomes(lambda: sum(shared.files()) == 0)
-
-
-def test_programs_that_run_side_by_side_read_each_other_s(shared: Shared) -> None:
-    driver = shared.driver()
-    shared.keep(driver, "application")
-    other = "Environment(spark, CONFIGURATION)"
-    assert driver(f"globals().__setitem__('other', {other})") is None
-    assert shared.read(driver, "other")
-    assert driver("[each.outcome.value for each in other.last_job_result.vertices]") == READ
-    assert sum(shared.held()) == 0
-    assert driver("env.invalidate_all()") is None
-    assert driver("other.close()") is None
-    driver.end()
     assert shared.becomes(lambda: sum(shared.files()) == 0)

@@ -1,7 +1,7 @@
-"""A driver as a process of its own, which does what it is told line by line, and says how it went.
+"""A driver in its own process, which does what each line says, and says how it went.
 
-python lone_driver.py EPOCH DIRECTORY            keeps partitions on this machine
-python lone_driver.py EPOCH ADDRESS TOKEN        keeps them with a task executor
+python -m tests.taskexecutor.lone_driver JOB DIRECTORY               keeps partitions here
+python -m tests.taskexecutor.lone_driver JOB ADDRESS TOKEN NODE      keeps them with an executor
 """
 
 from __future__ import annotations
@@ -10,64 +10,52 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from holdfast.ids import IntermediateDataSetID, JobID
+from holdfast.ids import JobID
 from holdfast.runtime.recovery.embedded_recovery_storage import embedded_recovery_storage
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import StagedDataSet, WrittenPartition
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
-
-JOB = JobID("ab" * 16)
-ROWS = 3
-HOST = "127.0.0.1"
-
-
-def storage_of(epoch: int, where: str, token: str | None) -> RecoveryStorage:
-    claim = RecoveryClaim(JOB, epoch)
-    if token is None:
-        return embedded_recovery_storage(Path(where), claim, retention_seconds=600)
-    gateway = RemoteTaskExecutor(where, token, Timeouts(sign_of_life_seconds=5))
-    return RecoveryStorage(
-        {where: gateway},
-        claim,
-        retention_seconds=600,
-        heartbeat_seconds=0.2,
-        version=__version__,
-        wait_for=[where],
-    )
-
-
-def description(digit: str) -> DataSetDescription:
-    return DataSetDescription(
-        dataset_id=digit * 64, computes="rows", columns=(), spark_version="4.3.0"
-    )
+from tests.taskexecutor.callers import description, write
+from tests.taskexecutor.nodes import ROWS, dataset
 
 
 class LoneDriver:
     """What it has staged and published, by a digit each."""
 
-    def __init__(self, storage: RecoveryStorage) -> None:
-        self.storage = storage
+    def __init__(self, job: str, where: str, token: str = "", node: str = "") -> None:
+        self.job, self.node = JobID(job), node
+        claim = RecoveryClaim(self.job, 1)
+        if token:
+            gateway = RemoteTaskExecutor(where, token, Timeouts(sign_of_life_seconds=5))
+            self.storage = RecoveryStorage(
+                {where: gateway},
+                claim,
+                retention_seconds=600,
+                heartbeat_seconds=0.2,
+                version=__version__,
+                wait_for=[where],
+            )
+        else:
+            self.storage = embedded_recovery_storage(Path(where), claim, retention_seconds=600)
         self.staged: dict[str, StagedDataSet] = {}
         self.kept: dict[str, KeptDataSet] = {}
 
     def stage(self, digit: str) -> None:
-        self.staged[digit] = self.storage.stage(JOB, IntermediateDataSetID(digit * 64))
+        self.staged[digit] = self.storage.stage(self.job, dataset(digit))
 
     def write(self, digit: str) -> None:
         directory = self.staged[digit].directory
-        directory.mkdir(parents=True, exist_ok=True)
-        for index in range(2):
-            name = f"part-{index:05}-x-c000.zstd.parquet"
-            pq.write_table(pa.table({"a": list(range(ROWS))}), directory / name)
+        if self.node:
+            # The path that nodes have in common is another directory on each.
+            directory = Path(self.node, directory.relative_to("/proc/self/cwd"))
+        write(directory, 0, 1, rows=ROWS)
 
     def publish(self, digit: str) -> None:
-        written = [WrittenPartition(index, HOST, ROWS) for index in range(2)]
+        host = Path(self.node).name or "127.0.0.1"
+        written = [WrittenPartition(index, host, ROWS) for index in range(2)]
         self.kept[digit] = self.storage.publish(self.staged[digit], description(digit), written)
 
     def damage(self, digit: str) -> None:
@@ -86,8 +74,7 @@ class LoneDriver:
 
 
 def main() -> None:
-    epoch, where, *token = sys.argv[1:]
-    driver = LoneDriver(storage_of(int(epoch), where, token[0] if token else None))
+    driver = LoneDriver(*sys.argv[1:])
     print("ready", flush=True)
     for line in sys.stdin:
         name, digit = line.split()

@@ -24,18 +24,24 @@ from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.cataloged_result import MadeFrom, ProgramIdentity
 from holdfast.catalog.guarded_catalog import GuardedCatalog
+from holdfast.catalog.result_record import ResultRecord
+from holdfast.catalog.this_program import this_program
 from holdfast.errors import StorageError
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
+from holdfast.runtime.cluster_directory import cluster_identity
 from holdfast.runtime.cluster_sharing_place import ClusterSharingPlace
 from holdfast.runtime.result_book import KeptResult, ProductionFacts
 from holdfast.runtime.shared_results import SharedResults, SharingPolicy
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.reading.webhdfs import read_root
 from holdfast.version import __version__
+from tests.catalog import results as cataloged
 from tests.catalog.programs import keep, written
+from tests.taskexecutor.callers import Caller, write
 
 DATASET = IntermediateDataSetID("1" * 64)
 DIGEST = "d" * 64
@@ -130,6 +136,44 @@ def held_files(directory: Path, application: str = "*") -> list[Path]:
         for name in names
     )
     return sorted(path for path in found if path.name.startswith("part-"))
+
+
+def keep_in_parts(gateways: Sequence[RemoteTaskExecutor], url: str, number: int) -> str:
+    """A program keeps a result with a partition on each of two executors, and ends; its name."""
+    output, database = OutputID(DATASET, "0badcafe"), CatalogDatabase(url)
+    identity, parts = database.identity(), []
+    callers = [Caller(gateway).connect() for gateway in gateways]
+    for index, caller in enumerate(callers):
+        write(caller.open(output), index)
+        (part,) = caller.finish(output, [index], number)
+        caller.promote(output, (part,))
+        parts.append(part)
+    whole = cataloged.kept(DATASET)
+    manifest = whole.manifest.model_copy(update={"partitions": tuple(parts)})
+    made = cataloged.produced(
+        DATASET, kept=whole.model_copy(update={"manifest": manifest}), lifetime=LIFETIME
+    )
+    program = this_program(ApplicationID.random())
+    result = ResultRecord.of(made, program, "e" * 64).model_dump_json()
+    for caller in callers:
+        caller.gateway.hold_output(caller.application, output, identity, result)
+        caller.gateway.unregister_application(caller.application)
+    database.close()
+    return output.name
+
+
+def holders_recorded(
+    gateways: Sequence[RemoteTaskExecutor], url: str, name: str
+) -> list[tuple[int, str]]:
+    """Where the catalog has each partition of the result: its index, and the executor's host."""
+    database = CatalogDatabase(url)
+    storage = cluster_identity([gateway.describe().executor_id for gateway in gateways])
+    program = this_program(ApplicationID.random())
+    catalog = Catalog(database, lambda: storage, lambda: "e" * 64, program, 60.0)
+    kept = catalog.search.find([DATASET])[DATASET].kept
+    database.close()
+    assert kept.name == name
+    return [(part.index, kept.directories[holder].split("/")[2]) for part, holder in kept.placed]
 
 
 def main() -> None:

@@ -3,69 +3,39 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.taskexecutor.test_held_results import ROWS, Site
+from holdfast.ids import IntermediateDataSetID
+from tests.taskexecutor.site import ROWS, site_at
+from tests.ui.conftest import Client
 from tests.ui.conftest import serve as serve
-from tests.ui.test_answers import Client
-
-
-@pytest.fixture
-def site(start: Any, tmp_path: Path) -> Iterator[Site]:
-    site = Site(start, tmp_path)
-    yield site
-    site.close()
-
-
-@pytest.fixture
-def client(site: Site, serve: Any, tmp_path: Path) -> Client:
-    token = tmp_path / "token"
-    token.write_text(site.executor.token)
-    arguments = ("--executors", site.executor.address, "--token-file", token)
-    return Client(serve("--directory", tmp_path, "--catalog-url", site.url, *arguments).url)
-
-
-def press(client: Client, name: str, action: str) -> str:
-    page = f"/results/{name}"
-    status, text, _ = client.ask(f"{page}/{action}", {"csrf": client.csrf(page)})
-    assert status == 200
-    return text
 
 
 def test_results_that_executors_hold_are_verified_pinned_and_released(
-    site: Site, client: Client
+    start: Any, serve: Any, tmp_path: Path
 ) -> None:
-    name = site.keep()
-    site.asks()
-    assert "holds parts of 1 dataset" in client.ask("/")[1]
-    assert "Verified: all files" in press(client, name, "verify")
-    assert "Pinned" in press(client, name, "pin")
-    assert site.program().read() == ROWS
-    assert "Released" in press(client, name, "release")
-    assert site.program().read() is None
-    [row] = json.loads(client.ask("/results.json?state=all")[1])
-    assert (row["state"], row["why_gone"]) == ("gone", "it was removed by hand")
-
-
-def test_what_is_damaged_is_said(site: Site, client: Client) -> None:
-    name = site.keep()
-    site.asks()
-    for file in site.files():
-        file.write_bytes(file.read_bytes()[:-1])
-    assert "Damaged: files are missing or changed" in press(client, name, "verify")
-
-
-def test_an_executor_that_does_not_answer_is_said(site: Site, client: Client) -> None:
-    name = site.keep()
-    address = site.executor.address
-    site.executor.process.send_signal(signal.SIGKILL)
-    site.executor.process.wait(20)
-    assert f"task executor {address}" in client.ask("/")[1]
-    assert "Not answering" in client.ask("/")[1]
-    assert "Not verified" in press(client, name, "verify")
-    assert "Not wholly released" in press(client, name, "release")
+    with site_at(start, tmp_path) as site:
+        (tmp_path / "token").write_text(site.executor.token)
+        at = ("--executors", site.executor.address, "--token-file", tmp_path / "token")
+        client = Client(serve("--directory", tmp_path, "--catalog-url", site.url, *at))
+        name = site.keep()
+        damaged = site.keep(dataset_id=IntermediateDataSetID("2" * 64))
+        assert "holds parts of 2 datasets" in client.text("/")
+        page = f"/results/{name}"
+        assert "Verified: all files" in client.press(page, "verify")
+        assert "Pinned" in client.press(page, "pin")
+        assert site.read() == ROWS
+        assert "Released" in client.press(page, "release")
+        assert site.read() is None
+        rows = json.loads(client.text("/results.json?state=all"))
+        (row,) = (each for each in rows if each["id"] == name)
+        assert (row["state"], row["why_gone"]) == ("gone", "it was removed by hand")
+        site.damage(damaged)
+        page = f"/results/{damaged}"
+        assert "Damaged: files are missing or changed" in client.press(page, "verify")
+        site.executor.kill()
+        overview = client.text("/")
+        assert f"task executor {site.executor.address}" in overview and "Not answering" in overview
+        assert "Not verified" in client.press(page, "verify")
+        assert "Not wholly released" in client.press(page, "release")

@@ -1,14 +1,18 @@
-"""The page, served by a process of its own, and a browser to look at it."""
+"""The page, served by another process, and a browser to look at it."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +21,57 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.ui.large_catalog import fill
 
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+_FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-LARGE = 20_000
+LARGE = 8_000
+TOKEN = "a-token-of-some-length"
 _PATIENCE = 15_000
 # A page is drawn late where other tests keep the cores busy.
 expect.set_options(timeout=_PATIENCE)
 
 
-@dataclass
-class Served:
-    """A page that is served.
+class Client:
+    """Asks a page like a browser: with cookies, and following redirects."""
 
-    Attributes:
-        url: where it is, without a slash at its end.
-        process: which serves it.
-    """
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.jar = CookieJar()
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar))
 
-    url: str
-    process: subprocess.Popen[str]
+    def ask(
+        self, path: str, form: dict[str, str] | None = None, **headers: str
+    ) -> tuple[int, str, Any]:
+        data = None if form is None else urllib.parse.urlencode(form).encode()
+        request = urllib.request.Request(self.url + path, data, headers)
+        try:
+            with self._opener.open(request, timeout=30) as answer:
+                return answer.status, answer.read().decode(), answer.headers
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(), error.headers
+
+    def text(self, path: str) -> str:
+        return self.ask(path)[1]
+
+    def csrf(self, path: str) -> str:
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.text(path))
+        assert found is not None
+        return found[1]
+
+    def press(self, page: str, action: str) -> str:
+        """Presses a button of a result's page; what it says then."""
+        status, text, _ = self.ask(f"{page}/{action}", {"csrf": self.csrf(page)})
+        assert status == 200
+        return text
 
 
-Serve = Callable[..., Served]
+Serve = Callable[..., str]
 
 
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Starts pages; arguments are those of `holdfast ui`."""
+@contextmanager
+def _serving() -> Iterator[Serve]:
     with ExitStack() as stack:
 
-        def start(*arguments: object, **environment: str) -> Served:
+        def start(*arguments: object, **environment: str) -> str:
             process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast", "ui", *map(str, arguments)],
                 env=os.environ | environment,
@@ -64,10 +81,37 @@ def serve() -> Iterator[Serve]:
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
             assert process.stdout is not None
-            said = process.stdout.readline()
-            return Served(said.rpartition(" at ")[2].strip().rstrip("/"), process)
+            return process.stdout.readline().rpartition(" at ")[2].strip().rstrip("/")
 
         yield start
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts pages; takes the arguments of `holdfast ui`, gives where it is."""
+    with _serving() as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def catalogs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Storage directories: an empty one, one with a few results, and one with very many."""
+    home = tmp_path_factory.mktemp("catalogs")
+    found = {name: home / name for name in ("empty", "small", "large")}
+    found["empty"].mkdir()
+    fill(found["small"], 12)
+    fill(found["large"], LARGE)
+    return found
+
+
+@pytest.fixture(scope="session")
+def pages(catalogs: dict[str, Path]) -> Iterator[dict[str, str]]:
+    """Where the pages of these directories are, which no test changes."""
+    with _serving() as start:
+        yield {
+            name: start("--directory", directory, "--storage-dir", catalogs["empty"])
+            for name, directory in catalogs.items()
+        }
 
 
 @pytest.fixture(scope="session")
@@ -82,17 +126,6 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=named, args=_FLAGS)
         yield started
         started.close()
-
-
-@pytest.fixture(scope="session")
-def catalogs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Storage directories: an empty one, one with a few results, and one with very many."""
-    home = tmp_path_factory.mktemp("catalogs")
-    found = {name: home / name for name in ("empty", "small", "large")}
-    found["empty"].mkdir()
-    fill(found["small"], 12)
-    fill(found["large"], LARGE)
-    return found
 
 
 class Looking:

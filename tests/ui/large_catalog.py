@@ -20,13 +20,7 @@ _OPERATORS = ("Aggregate", "Filter", "Join", "Window", "Distinct")
 
 
 def fill(root: Path, number: int, seed: int = 7) -> None:
-    """Records results in the catalog of a storage directory, which need not be there.
-
-    Args:
-        root: the directory.
-        number: how many.
-        seed: of what they are.
-    """
+    """Records results in the catalog of a storage directory, which need not be there."""
     root.mkdir(parents=True, exist_ok=True)
     rng = Random(seed)
     with catalog_in(root, make=True) as catalog:

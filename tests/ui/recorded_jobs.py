@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.eventstore.events import (
@@ -21,19 +23,15 @@ DATASET = "1" * 64
 PARTITIONS = 8
 
 
-def record_jobs(root: Path) -> HighAvailabilityStorage:
-    """Records two: `nightly`, that was killed twice, with 3 and 2 of 8 partitions, and `hourly`.
+NIGHTLY = JobIdentity(digest=DATASET, action="collect", sink=None)
 
-    Args:
-        root: the storage directory.
 
-    Returns:
-        what drives `hourly`, until it is closed.
-    """
+@contextmanager
+def record_jobs(root: Path) -> Iterator[HighAvailabilityStorage]:
+    """Records two: `nightly`, that was killed twice, with 3 and 2 of 8 partitions, and `hourly`."""
     storage = HighAvailabilityStorage(root)
-    nightly = JobIdentity(digest=DATASET, action="collect", sink=None)
     for number, subtasks in enumerate((range(3), range(3, 5))):
-        start = storage.begin(nightly, "nightly")
+        start = storage.begin(NIGHTLY, "nightly")
         vertex = JobVertexID(f"{number:032x}")
         position = replay(start.events_directory).position
         with JobEventStore(start.events_directory, start.epoch, position) as store:
@@ -44,19 +42,22 @@ def record_jobs(root: Path) -> HighAvailabilityStorage:
         done = VertexProgress(name="Join over orders, lineitem", done=subtasks.stop, all=PARTITIONS)
         start.update(vertices={DATASET: done})
         start.let_go()
-    storage.begin(nightly.model_copy(update={"occurrence": 1}), "hourly")
-    return storage
+    storage.begin(NIGHTLY.model_copy(update={"occurrence": 1}), "hourly")
+    try:
+        yield storage
+    finally:
+        storage.close()
+
+
+def resume_nightly(storage: HighAvailabilityStorage) -> None:
+    """Another driver begins with it."""
+    storage.begin(NIGHTLY, "nightly")
 
 
 def record_many(root: Path, number: int) -> None:
-    """Records jobs that have ended, in a moment: all but one are copies of it.
-
-    Args:
-        root: the storage directory.
-        number: how many.
-    """
+    """Records jobs that have ended, in a moment: all but one are copies of it."""
     storage = HighAvailabilityStorage(root)
-    start = storage.begin(JobIdentity(digest=DATASET, action="collect", sink=None), "job 0")
+    start = storage.begin(NIGHTLY, "job 0")
     done = VertexProgress(name="Join", done=PARTITIONS, all=PARTITIONS)
     start.update(vertices={DATASET: done})
     start.end(JobStatus.FINISHED, keep=True)

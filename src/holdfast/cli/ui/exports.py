@@ -11,11 +11,13 @@ from typing import Any
 
 from aiohttp import web
 
+from holdfast.cli.ui.security import FRAME_ANCESTORS
+
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DRAWS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
-    "style-src 'self' 'unsafe-inline'; frame-ancestors 'self'"
+    f"style-src 'self' 'unsafe-inline'; {FRAME_ANCESTORS}"
 }
 _DRAWING = """<!DOCTYPE html>
 <html lang="en">

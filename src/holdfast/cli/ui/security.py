@@ -19,6 +19,8 @@ _LONGEST_SESSION = 12 * 3600
 _WRONG_TOKEN_SECONDS = 0.5
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN_PATHS = ("/login", "/static/")
+# A notebook shows the page inline, and the page its drawings.
+FRAME_ANCESTORS = "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*"
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -29,8 +31,7 @@ _POLICY = "; ".join(
         "connect-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
-        # A notebook shows the page inline.
-        "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*",
+        FRAME_ANCESTORS,
     )
 )
 _HEADERS = {

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalog.profit import Room, Valued, make_room
-from tests.catalog.traces import (
+from benchmarks.catalog.traces import (
     Asked,
     Gdsf,
     Lru,
@@ -22,6 +21,7 @@ from tests.catalog.traces import (
     shifting,
     skewed,
 )
+from holdfast.catalog.profit import Room, Valued, make_room
 
 TRACES = {"skewed": skewed, "shifting": shifting, "scanning": scanning}
 
@@ -78,7 +78,7 @@ def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
     assert room(whole, piece, other) == Room(True, ("piece",))
     # That it was made of it says what it costs to make again.
     assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
-    # It is of no more use once the other one is kept, whatever comes then.
+    # It is of no more use once the other one is kept.
     assert room(valued("new", seconds=0.1), piece, whole) == Room(True, ("piece",))
     large = valued("large", bytes=1_000, seconds=1e4)
     part = valued("part", bytes=500, seconds=1.0, inputs=("large",))
@@ -118,6 +118,7 @@ def test_there_is_room_afterwards(
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sampled(4)
 def test_it_saves_more_than_others(
     trace: str, share: float, record_property: Callable[[str, object], None]
 ) -> None:

@@ -19,6 +19,9 @@ from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from holdfast.plan.outline import PlanStep
 from holdfast.storage.column_statistics import ColumnStatistics
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
 
 Programs = Callable[..., Catalog]
@@ -104,16 +107,16 @@ def test_what_was_saved_is_counted_and_stays(programs: Programs) -> None:
     assert ana.reading.overview().ever == Counts(3, 900, 12.0, 1, 300, 4.0)
 
 
-def test_what_happens_is_told_the_latest_first(programs: Programs) -> None:
+def test_what_happens_is_listed_the_latest_first(programs: Programs) -> None:
     ana, bo = programs("ana"), programs("bo", shares_with=Audience.ALL)
     first = publish(ana, size=300, is_shared=True, lifetime=60.0, audience=Audience.ALL).number
     assert first is not None
     bo.holders.use(first)
     ana.holders.let_go([first])
     publish(ana, OTHER, size=300, limit=400)
-    told = [(each.kind, each.user) for each in ana.reading.lately(10)]
-    assert told[-2:] == [(HappeningKind.READ, "bo"), (HappeningKind.KEPT, "ana")]
-    assert sorted(each.value for each, _ in told) == ["evicted", "kept", "kept", "read"]
+    happened = [(each.kind, each.user) for each in ana.reading.lately(10)]
+    assert happened[-2:] == [(HappeningKind.READ, "bo"), (HappeningKind.KEPT, "ana")]
+    assert sorted(each.value for each, _ in happened) == ["evicted", "kept", "kept", "read"]
     assert len({each.id for each in ana.reading.lately(10)}) == 4
     assert len(ana.reading.lately(2)) == 2
 

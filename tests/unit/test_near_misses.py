@@ -12,6 +12,9 @@ from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.cataloged_result import MadeFrom
 from holdfast.catalog.near_misses import AskedFor, why_not
 from holdfast.plan.file_version import FileVersion
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, produced, publish
 
 Programs = Callable[..., Catalog]
@@ -25,7 +28,7 @@ def readable(paths: Collection[str]) -> str | None:
     return None
 
 
-def told(
+def why(
     catalog: Catalog,
     asked: AskedFor,
     unreadable: Callable[[Collection[str]], str | None] = readable,
@@ -33,9 +36,9 @@ def told(
     near = catalog.search.near([asked]).get(asked.digest)
     if near is None:
         return None
-    why = why_not(*near, unreadable)
-    assert why.startswith("kept by ana on node-1 at 20")
-    return why.partition(" UTC, ")[2]
+    found = why_not(*near, unreadable)
+    assert found.startswith("kept by ana on node-1 at 20")
+    return found.partition(" UTC, ")[2]
 
 
 @pytest.mark.parametrize(
@@ -57,14 +60,14 @@ def told(
 def test_other_files(programs: Programs, files: tuple[FileVersion, ...], expected: str) -> None:
     publish(programs(), made_from=MADE_FROM)
     asked = AskedFor(OTHER, "f" * 64, ASKED.shape, MadeFrom(files, MADE_FROM.settings))
-    assert told(programs(), asked) == expected
+    assert why(programs(), asked) == expected
 
 
 def test_other_settings(programs: Programs) -> None:
     publish(programs(), made_from=MADE_FROM)
     settings = {"spark.sql.ansi.enabled": "false", "spark.sql.y": "2"}
     asked = replace(ASKED, dataset_id=OTHER, made_from=MadeFrom(FILES, settings))
-    assert told(programs(), asked) == (
+    assert why(programs(), asked) == (
         "under other settings: spark.sql.ansi.enabled is 'false' and was 'true'; "
         "spark.sql.x is not set and was '1'; spark.sql.y is '2' and was not set"
     )
@@ -74,29 +77,29 @@ def test_what_is_gone(programs: Programs) -> None:
     ana = programs()
     publish(ana, made_from=MADE_FROM)
     ana.holders.withdraw("evicted to make room", digest=RESULT.digest)
-    assert told(programs(), ASKED) == "and gone since: evicted to make room"
+    assert why(programs(), ASKED) == "and gone since: evicted to make room"
 
 
 def test_what_may_not_be_read(programs: Programs) -> None:
     publish(programs(), made_from=MADE_FROM)
-    assert told(programs(), ASKED, lambda paths: sorted(paths)[1]) == (
+    assert why(programs(), ASKED, lambda paths: sorted(paths)[1]) == (
         "not permitted: file:/orders/b can't be read by this user"
     )
 
 
 def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
     publish(programs(), made_from=MADE_FROM)
-    assert told(programs("bo"), ASKED) is None
+    assert why(programs("bo"), ASKED) is None
     publish(programs(), OTHER, made_from=MADE_FROM, audience=Audience.ALL)
     other = produced(OTHER)
     bo = programs("bo", shares_with=Audience.ALL)
-    assert told(bo, AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
+    assert why(bo, AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
 
 
-def test_the_last_one_that_is_kept_is_the_one_that_is_told(programs: Programs) -> None:
+def test_the_last_one_that_is_kept_is_the_one_that_is_named(programs: Programs) -> None:
     for _ in range(2):
         publish(programs(), OTHER, digest="3" * 64, shape=ASKED.shape)
         programs().holders.withdraw("gone", digest="3" * 64)
     publish(programs(), OTHER, digest="4" * 64, shape=ASKED.shape, made_from=MADE_FROM)
     asked = replace(ASKED, made_from=MadeFrom(FILES[:2]))
-    assert told(programs(), asked) == "stale: file:/orders/c went since"
+    assert why(programs(), asked) == "stale: file:/orders/c went since"

@@ -1,0 +1,339 @@
+"""What the catalog records, over each database that it can be in: what both have to do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import URL, text
+
+from holdfast.catalog.audience import Audience
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.cataloged_result import (
+    CatalogClaim,
+    CatalogedResult,
+    InProduction,
+    MadeFrom,
+    ResultState,
+)
+from holdfast.catalog.schema import METADATA
+from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+from holdfast.ids import IntermediateDataSetID
+from holdfast.plan.file_version import FileVersion
+from tests.catalog.conftest import empty_catalog
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
+
+Programs = Callable[..., Catalog]
+KEPT = {"is_shared": True, "lifetime": 60.0}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    return empty_catalog(request, tmp_path)
+
+
+def dataset(number: int) -> IntermediateDataSetID:
+    return IntermediateDataSetID(f"{number:064x}")
+
+
+def claimed(catalog: Catalog, dataset_id: IntermediateDataSetID = DATASET) -> CatalogClaim:
+    claim = catalog.claims.claim(dataset_id)
+    assert isinstance(claim, CatalogClaim)
+    return claim
+
+
+def kept(catalog: Catalog, dataset_id: IntermediateDataSetID = DATASET, **facts: object) -> int:
+    """Publishes what outlives its program; its number."""
+    number = publish(catalog, dataset_id, **{**KEPT, **facts}).number  # type: ignore[arg-type]
+    assert number is not None
+    return number
+
+
+def numbers(results: object) -> list[int]:
+    return [each.number for each in results]  # type: ignore[attr-defined]
+
+
+# -- the database
+
+
+def test_several_programs_make_the_tables_of_the_schema_at_once(url: URL) -> None:
+    databases = [CatalogDatabase(url) for _ in range(8)]
+    failures: list[Exception] = []
+
+    def use(database: CatalogDatabase) -> None:
+        try:
+            with database.writing() as connection:
+                connection.execute(text("SELECT count(*) FROM results"))
+        except CatalogError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=use, args=(each,)) for each in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with databases[0].reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    for database in databases:
+        database.close()
+
+
+def test_a_catalog_has_an_identity_and_a_later_version_of_it_is_refused(
+    url: URL, tmp_path: Path
+) -> None:
+    urls = (url, url, f"sqlite:///{tmp_path}/other")
+    databases = [CatalogDatabase(each) for each in urls]
+    first, again, other = (each.identity() for each in databases)
+    assert first == again != other
+    with databases[0].writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    late = CatalogDatabase(url)
+    with pytest.raises(CatalogVersionError, match="9999.*Upgrade Holdfast"), late.reading():
+        pass
+    for database in (*databases, late):
+        database.close()
+
+
+# -- who finds what
+
+
+def test_what_one_program_has_kept_another_finds(programs: Programs) -> None:
+    ana, again = programs(), programs()
+    files = (FileVersion("file:/a", 1, 2, "inode 3"),)
+    made_from = MadeFrom(files, {"spark.sql.ansi.enabled": "true"})
+    published = publish(ana, made_from=made_from, seconds=12.5)
+    found = again.search.find([DATASET, OTHER])
+    assert list(found) == [DATASET]
+    offered = found[DATASET]
+    assert offered.result.number == published.number
+    assert (offered.result.seconds, offered.result.user) == (12.5, "ana")
+    assert offered.made_from == made_from and offered.kept.rows == 7
+    assert not again.search.is_empty()
+    # Its own it has in memory; what is elsewhere is not found.
+    assert ana.search.find([DATASET]) == {} and ana.search.is_empty()
+    elsewhere = programs(storage="6" * 32)
+    assert elsewhere.search.find([DATASET]) == {} and claimed(elsewhere)
+
+
+def test_who_may_read_a_result(programs: Programs) -> None:
+    number = count(1)
+    for audience, user, groups, shares_with, finds in (
+        (Audience.NOBODY, "ana", ("staff",), Audience.ALL, False),
+        (Audience.USER, "ana", ("other",), Audience.USER, True),
+        (Audience.USER, "ana", ("other",), Audience.ALL, True),
+        (Audience.USER, "bo", ("staff",), Audience.ALL, False),
+        (Audience.GROUP, "bo", ("other", "staff"), Audience.GROUP, True),
+        (Audience.GROUP, "bo", ("staff",), Audience.ALL, True),
+        (Audience.GROUP, "bo", ("other",), Audience.ALL, False),
+        (Audience.GROUP, "bo", ("staff",), Audience.USER, False),
+        (Audience.GROUP, "ana", ("other",), Audience.USER, True),
+        (Audience.ALL, "bo", (), Audience.ALL, True),
+        (Audience.ALL, "bo", ("staff",), Audience.GROUP, False),
+        (Audience.ALL, "bo", ("staff",), Audience.USER, False),
+    ):
+        asked = dataset(next(number))
+        publish(programs(), asked, audience=audience)
+        other = programs(user, groups=groups, shares_with=shares_with)
+        case = (audience, user, groups, shares_with)
+        assert bool(other.search.find([asked])) is finds, case
+        assert isinstance(other.claims.claim(asked), CatalogedResult) is finds, case
+
+
+def test_no_program_waits_for_what_is_not_for_it(programs: Programs) -> None:
+    """Two users who share claim a dataset once; of others each has its own claim."""
+    for number, shares_with in enumerate(Audience):
+        claimed(programs("ana", shares_with=shares_with), dataset(number))
+        second = programs("bo", shares_with=shares_with).claims.claim(dataset(number))
+        waits = isinstance(second, InProduction)
+        assert waits is shares_with.is_beyond_user, shares_with
+
+
+def test_only_what_a_user_may_remove_makes_room(programs: Programs) -> None:
+    ana, bo = programs(), programs("bo", shares_with=Audience.GROUP)
+    private, for_all = kept(ana), kept(ana, OTHER, audience=Audience.GROUP)
+    ana.holders.let_go([private, for_all])
+    ana.programs.leave()
+    published = publish(bo, dataset(3), limit=200, lifetime=100.0)
+    assert numbers(published.evicted) == numbers(bo.holders.sweep()) == [for_all]
+
+
+# -- one produces
+
+
+def test_one_alone_produces(programs: Programs) -> None:
+    ana, bo, cy = programs(), programs(), programs()
+    publish(ana, seconds=33.0)
+    ana.holders.withdraw("gone", digest=produced().digest)
+    claim = claimed(ana)
+    waiting = bo.claims.claim(DATASET)
+    assert isinstance(waiting, InProduction) and waiting.expected == 33.0
+    assert isinstance(bo.claims.producer(DATASET), InProduction)
+    assert claimed(bo, OTHER)
+    # Only who has it gives it up.
+    bo.claims.withdraw(DATASET)
+    assert isinstance(bo.claims.claim(DATASET), InProduction)
+    ana.claims.abandon(claim)
+    assert bo.claims.producer(DATASET) is None
+    second = claimed(bo)
+    assert second.epoch > claim.epoch
+    bo.publications.publish(produced(), second, unlimited)
+    assert isinstance(cy.claims.claim(DATASET), CatalogedResult)
+    assert isinstance(cy.claims.producer(DATASET), CatalogedResult)
+
+
+def test_a_claim_ends_with_its_lease_and_a_late_publication_is_fenced(programs: Programs) -> None:
+    paused, other = programs(), programs()
+    claim, free = claimed(paused), claimed(paused, OTHER)
+    pass_time(other, 40.0)
+    taken = claimed(other)
+    # It doesn't come alive again by a late sign of life.
+    paused.programs.renew()
+    with pytest.raises(ClaimFencedError, match="epoch"):
+        paused.publications.publish(produced(), claim, unlimited)
+    assert other.search.all() == []
+    assert other.publications.publish(produced(), taken, unlimited).number is not None
+    # One that no other program took is still good.
+    assert paused.publications.publish(produced(OTHER), free, unlimited).number is not None
+
+
+def test_renewal_keeps_a_claim(programs: Programs) -> None:
+    slow, other = programs(), programs()
+    claimed(slow)
+    for _ in range(4):
+        pass_time(other, 20.0)
+        slow.programs.renew()
+        assert isinstance(other.claims.claim(DATASET), InProduction)
+
+
+def test_what_was_announced_is_published_under_its_number_or_garbage(programs: Programs) -> None:
+    ana, dead, bo = programs(), programs(), programs()
+    result, claim = produced(**KEPT), claimed(ana)
+    number = ana.publications.announce(result)
+    assert bo.search.find([DATASET]) == {}
+    dead.publications.announce(produced(OTHER, **KEPT))
+    assert ana.publications.publish(result, claim, unlimited, announced=number).number == number
+    assert list(bo.search.find([DATASET])) == [DATASET] and bo.holders.sweep() == []
+    pass_time(bo, 40.0)
+    bo.programs.renew()
+    (found,) = bo.holders.sweep()
+    assert found.state is ResultState.GOING and found.dataset_id == OTHER
+
+
+# -- until when
+
+
+def test_results_of_an_application_go_with_it(programs: Programs) -> None:
+    ana, dead, bo = programs(), programs(), programs()
+    publish(ana)
+    kept(ana, OTHER)
+    publish(dead, dataset(3))
+    ana.programs.leave()
+    assert set(bo.search.find([DATASET, OTHER, dataset(3)])) == {OTHER, dataset(3)}
+    (gone,) = bo.search.all([ResultState.GONE])
+    assert gone.dataset_id == DATASET and gone.why_gone == "the program that had kept it ended"
+    assert bo.holders.sweep() == []
+    # Of one that is dead with its lease.
+    pass_time(bo, 40.0)
+    bo.programs.renew()
+    assert list(bo.search.find([dataset(3)])) == []
+    assert bo.holders.sweep() == [] and [each.dataset_id for each in bo.search.all()] == [OTHER]
+
+
+def test_a_lifetime_begins_again_with_each_use_and_the_end_of_who_holds_it(
+    programs: Programs,
+) -> None:
+    ana, bo = programs(), programs()
+    number = kept(ana, lifetime=600.0)
+    pass_time(bo, 500.0)
+    ana.programs.renew()
+    ana.programs.leave()
+    for _ in range(3):
+        pass_time(bo, 400.0)
+        assert bo.holders.use(number, hold=False)
+    pass_time(bo, 700.0)
+    assert bo.search.find([DATASET]) == {}
+    (gone,) = bo.holders.sweep()
+    assert gone.number == number and gone.uses == 3 and gone.saved_seconds == 0.0
+    assert numbers(bo.holders.sweep()) == [number]
+    bo.holders.removed([number])
+    assert bo.holders.sweep() == [] and not bo.holders.use(number, hold=True)
+
+
+def test_what_holds_a_result_keeps_it(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    number = kept(ana, lifetime=10.0)
+    assert bo.holders.use(number, hold=True)
+    ana.programs.leave()
+    pass_time(bo, 20.0)
+    assert bo.holders.sweep() == []
+    bo.holders.let_go([number])
+    # Until now it was used.
+    assert bo.holders.sweep() == []
+    pass_time(bo, 20.0)
+    assert numbers(bo.holders.sweep()) == [number]
+
+
+def test_a_withdrawn_result_is_found_no_more(programs: Programs) -> None:
+    ana, bo = programs(), programs("bo")
+    kept(ana)
+    assert bo.holders.withdraw("bo's wish", digest=produced().digest) == []
+    (gone,) = programs().holders.withdraw("ana's wish", digest=produced().digest)
+    assert gone.dataset_id == DATASET and programs().search.find([DATASET]) == {}
+    assert [each.why_gone for each in ana.holders.sweep()] == ["ana's wish"]
+
+
+def test_who_asks_for_names_hears_which_are_announced_or_held_still(programs: Programs) -> None:
+    catalog = programs()
+    announced, held, gone = produced(**KEPT), produced(OTHER, **KEPT), produced(**KEPT)
+    catalog.publications.announce(announced)
+    for each in (held, gone):
+        claim = claimed(catalog, each.dataset_id)
+        number = catalog.publications.publish(each, claim, unlimited).number
+    assert number is not None
+    catalog.holders.withdraw("by hand", numbers=[number])
+    names = [str(each.kept.name) for each in (announced, held, gone)]
+    found = catalog.holders.recorded([*names, f"{DATASET.hex}-00000000"])
+    assert found == {names[0]: True, names[1]: True, names[2]: False}
+    many = [f"{digit:064x}-0badcafe" for digit in range(5000)]
+    assert catalog.holders.recorded([*many, *names]) == found
+
+
+# -- room
+
+
+def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
+    ana = programs()
+    cheap, dear = kept(ana, size=60, seconds=1.0), kept(ana, OTHER, size=60, seconds=100.0)
+    # What a program holds that runs is not evicted.
+    assert publish(ana, dataset(4), size=60, limit=100).number is None
+    ana.programs.leave()
+    bo = programs()
+    published = publish(bo, dataset(3), size=60, limit=150)
+    assert numbers(published.evicted) == numbers(bo.holders.sweep()) == [cheap]
+    assert set(numbers(bo.search.all())) == {dear, published.number}
+    # What is larger than all is not kept, and may be produced again.
+    assert publish(bo, dataset(5), size=200, limit=150).number is None
+    assert claimed(programs(), dataset(5))
+
+
+def test_what_is_made_of_something_gone_costs_more_to_compute_again(programs: Programs) -> None:
+    ana = programs()
+    costly = kept(ana, seconds=500.0, size=60)
+    of_it = kept(ana, OTHER, seconds=5.0, inputs=(DATASET,), size=60)
+    alone = kept(ana, dataset(3), seconds=50.0, size=60)
+    ana.programs.leave()
+    bo = programs()
+    bo.holders.withdraw("gone", numbers=[costly])
+    published = publish(bo, dataset(4), size=60, limit=150)
+    # It took five seconds out of what took five hundred, and isn't there any more.
+    assert numbers(published.evicted) == [alone]
+    assert of_it in numbers(bo.search.all())

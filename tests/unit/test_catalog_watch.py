@@ -1,0 +1,211 @@
+"""A task executor holds what its catalog holds: it asks, and in doubt everything stays."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.catalog import catalog_database
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.catalog_database import CatalogDatabase
+from holdfast.catalog.this_program import this_program
+from holdfast.errors import (
+    DuplicateRegistrationError,
+    HoldingRefusedError,
+    MalformedRequestError,
+    UnknownDataSetError,
+)
+from holdfast.ids import CATALOG_APPLICATION, ApplicationID, JobID
+from holdfast.taskexecutor.catalog_watch import CatalogWatch
+from holdfast.taskexecutor.partitions.partition_info import OutputID
+from holdfast.taskexecutor.task_executor import TaskExecutor
+from holdfast.version import __version__
+from tests.catalog.results import STORAGE, kept, pass_time, produced
+from tests.taskexecutor.callers import Caller, Clock, output_of, parts
+
+ONE, TWO, THREE = map(output_of, "123")
+LIFETIME = 600.0
+
+
+class Site:
+    """An executor, its watch, the catalog of a file, and a program that keeps results there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.file = root / "kept", root / "catalog.db"
+        self.root.mkdir(mode=0o700)
+        self.url = f"sqlite:///{self.file}"
+        self.clock = Clock()
+        self.start()
+        self.app = Caller(self.executor).connect()
+
+    def start(self) -> None:
+        self.executor = TaskExecutor(
+            self.root, executor_id=STORAGE, holds_for_catalog=True, clock=self.clock
+        )
+        self.executor.adopt(60)
+        self.watch = CatalogWatch(self.executor, self.url)
+
+    def restart(self) -> None:
+        """As after a kill; then as long passes as applications have that are found again."""
+        self.executor.leave()
+        self.start()
+        self.clock.now += 61
+        self.executor.tick()
+
+    def catalog(self) -> Catalog:
+        """As a program sees it that has just come."""
+        program = this_program(ApplicationID.random())
+        database = CatalogDatabase(self.url)
+        catalog = Catalog(database, lambda: STORAGE, lambda: "e" * 64, program, 600.0)
+        catalog.programs.renew()
+        return catalog
+
+    def keep(self, output: OutputID) -> int:
+        """The program keeps a result, and leaves it to the catalog; its number there."""
+        catalog = self.catalog()
+        self.app.keep(output)
+        named = kept(output.dataset_id).model_copy(update={"name": output.name})
+        made = produced(output.dataset_id, kept=named, is_shared=True, lifetime=LIFETIME)
+        number = catalog.publications.announce(made)
+        self.executor.hold_output(self.app.application, output, catalog.database.identity(), "{}")
+        catalog.publications.publish(made, None, lambda size: None, announced=number)
+        catalog.programs.leave()
+        catalog.database.close()
+        return number
+
+    def change(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.file)) as connection, connection:
+            connection.execute(statement)
+
+    @property
+    def held(self) -> set[OutputID]:
+        return set(self.executor.held())
+
+    def looks(self, times: int = 1) -> set[OutputID]:
+        """What it holds after it has asked."""
+        for _ in range(times):
+            self.watch.look()
+        return self.held
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.executor.close()
+
+
+def test_what_the_catalog_holds_is_held_without_any_program(site: Site) -> None:
+    first, second = site.keep(ONE), site.keep(TWO)
+    site.executor.unregister_application(site.app.application)
+    assert len(parts(site.root)) == 4
+    # Nor has it a lease, as applications have that are found again.
+    site.restart()
+    assert site.looks(3) == {ONE, TWO}
+    catalog = site.catalog()
+    catalog.holders.withdraw("it was removed by hand", numbers=[first])
+    assert site.looks() == {TWO}
+    pass_time(catalog, LIFETIME + 1)
+    assert site.looks() == set() and parts(site.root) == []
+    assert "its lifetime was over" in [each.why_gone for each in catalog.holders.sweep()]
+    assert catalog.holders.recorded([TWO.name]) == {TWO.name: False} and second > first
+
+
+def test_what_it_does_not_record_goes_when_it_was_asked_twice(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.keep(ONE)
+    site.change("DELETE FROM results")
+    # What is being announced is not recorded a moment before.
+    assert site.looks() == {ONE}
+    assert site.looks() == set()
+    assert "released 1 results that" in caplog.text
+
+
+def spoiled(site: Site) -> None:
+    site.file.write_bytes(b"this is no database" * 100)
+
+
+def newer(site: Site) -> None:
+    site.change("UPDATE alembic_version SET version_num = '9999'")
+
+
+def away(site: Site) -> None:
+    for file in site.file.parent.glob("catalog.db*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("harm", [spoiled, newer, away])
+def test_while_the_catalog_is_away_everything_stays(
+    site: Site, harm: Callable[[Site], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    number = site.keep(ONE)
+    before = site.file.read_bytes()
+    harm(site)
+    assert site.looks(3) == {ONE}
+    # None is made in its place.
+    assert site.file.exists() == (harm is not away)
+    assert caplog.text.count("1 results stay until the catalog that holds them answers") == 1
+    # It is back, and has released the result meanwhile.
+    for file in site.file.parent.glob("catalog.db*"):
+        file.unlink()
+    site.file.write_bytes(before)
+    site.catalog().holders.withdraw("it was removed by hand", numbers=[number])
+    assert site.looks() == set()
+
+
+def test_while_the_catalog_is_locked_everything_stays(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(catalog_database, "_PATIENCE_SECONDS", 0.2)
+    number = site.keep(ONE)
+    with closing(sqlite3.connect(site.file, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        assert site.looks(2) == {ONE}
+        lock.execute("ROLLBACK")
+    assert "1 results stay until" in caplog.text
+    site.catalog().holders.withdraw("it was removed by hand", numbers=[number])
+    assert site.looks() == set()
+
+
+def test_another_catalog_in_its_place_releases_only_its_own(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.keep(ONE)
+    site.looks()
+    away(site)
+    # Until it has asked, a program of another catalog is refused.
+    site.app.keep(TWO)
+    identity = site.catalog().database.identity()
+    with pytest.raises(HoldingRefusedError, match="another one"):
+        site.executor.hold_output(site.app.application, TWO, identity, "{}")
+    assert site.looks() == {ONE}
+    assert "1 results are held for another catalog" in caplog.text
+    number = site.keep(THREE)
+    assert site.looks(2) == {ONE, THREE}
+    site.catalog().holders.withdraw("by hand", numbers=[number])
+    assert site.looks() == {ONE}
+
+
+def test_a_program_holds_what_it_has_once_and_can_not_act_as_the_catalog(site: Site) -> None:
+    site.keep(ONE)
+    app, executor = site.app, site.executor
+    identity = executor.held()[ONE]
+    assert identity is not None
+    with pytest.raises(UnknownDataSetError):
+        executor.hold_output(app.application, TWO, identity, "{}")
+    with pytest.raises(DuplicateRegistrationError):
+        executor.hold_output(app.application, ONE, identity, "{}")
+    for call in (
+        lambda: executor.register_application(CATALOG_APPLICATION, 1.0, __version__),
+        lambda: executor.unregister_application(CATALOG_APPLICATION),
+        lambda: executor.register_job(CATALOG_APPLICATION, JobID.random()),
+    ):
+        with pytest.raises(MalformedRequestError, match="is the catalog"):
+            call()
+    executor.heartbeat(CATALOG_APPLICATION, {})
+    assert site.held == {ONE}
