@@ -22,6 +22,7 @@ ARGS ?=
 # The versions of Spark that Holdfast runs on, each in an environment of its own, and the Python for
 # each: those that PySpark takes, one after the other, where they are there.
 VERSIONS ?= 4.0 4.1 4.2 4.3
+NIGHTLY_VERSIONS := 4.0 4.1 4.2
 FOR_VERSIONS := build/spark-
 PYTHON_FOR_4.0 = python3.10
 PYTHON_FOR_4.1 = python3.12
@@ -30,7 +31,7 @@ PYTHON_FOR_4.3 = $(BIN)/python
 # The Spark of $(VENV) under another version of Python, to share results with it.
 OTHER_PYTHON := build/other-python
 
-.PHONY: help setup demo test nightly test-versions smoke-4.0 other-python lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
+.PHONY: help setup demo check test nightly test-versions smoke-4.0 other-python lint types bench-cache bench-attach bench-taskexecutor bench-datastream bench-eventstore bench-catalog bench-implicit bench-recovery bench-ui screenshots page-scripts soak fuzz clean anew
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,15 +83,21 @@ $(FOR_VERSIONS)%/.complete: pyproject.toml | $(STAMP)
 	@$(WITH_JAVA) && $(@D)/bin/python -m tests.share_classes $(@D)/spark-classes.jsa
 	@touch $@
 
+PYTEST := -m pytest --dist loadfile --no-loadscope-reorder
+
+check: $(STAMP) lint types $(CLASSES) ## Style, types, the pure tests, and each promise in one JVM: before a commit
+	@$(WITH_JAVA) && $(BIN)/python $(PYTEST) -n 2 -p tests.where_time_goes -m "not soak and not slow" \
+		tests/promises tests/unit $(ARGS)
+
 # What takes minutes in one piece begins early, so that no process waits long for the others. Three on
 # two cores: whoever kills processes, or waits for leases, uses half a core.
-test: setup lint types $(CLASSES) smoke-4.0 ## Run style, types and the whole test suite: what CI runs
-	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		-p tests.where_time_goes \
-		$(wildcard tests/unit tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/spark tests/versions) $(ARGS)
+test: setup lint types $(CLASSES) smoke-4.0 ## Everything that guards a promise, in real processes: what CI runs
+	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python $(PYTEST) -n 3 -p tests.where_time_goes \
+		$(wildcard tests/taskexecutor tests/catalog tests/chaos tests/cluster tests/ui tests/promises tests/spark tests/unit tests/versions) $(ARGS)
 
-nightly: test other-python ## Run the suite, and what it leaves out as that takes long
-	@$(MAKE) test ARGS="-m soak $(ARGS)"
+# Each version of Spark has its environment first, so that no step waits for the network.
+nightly: setup $(CLASSES) other-python $(NIGHTLY_VERSIONS:%=$(FOR_VERSIONS)%/.complete) ## All variants, versions of Spark, random programs and kills, in one table (ARGS="--minutes 30 --seed 1")
+	@$(WITH_JAVA) && $(WITH_CHROMIUM) && $(BIN)/python -m tests.nightly $(ARGS)
 
 other-python: $(STAMP) # Make an environment of another Python that is there, if one is
 	@version() { "$$1" -c 'import sys, ensurepip; print(*sys.version_info[:2])' 2>/dev/null; }; \

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from holdfast import VertexOutcome
-from holdfast.api.table_session import TableSession
+import holdfast.testing
+from holdfast import Environment, VertexOutcome
 from holdfast.testing import (
     assert_computes,
     assert_differ,
@@ -27,7 +28,7 @@ def numbers(session: SparkSession) -> DataFrame:
     return session.range(60).selectExpr("id", "id % 7 AS k")
 
 
-def test_what_is_kept_is_read(holdfast_session: TableSession, holdfast_directory: Path) -> None:
+def test_what_is_kept_is_read(holdfast_session: SparkSession, holdfast_directory: Path) -> None:
     hot = numbers(holdfast_session).groupBy("k").count()
     assert_computes(hot)
     with pytest.raises(AssertionError, match=r"would be read:\n== Holdfast ==\nnothing is cached"):
@@ -48,7 +49,7 @@ def test_what_is_kept_is_read(holdfast_session: TableSession, holdfast_directory
     assert any(holdfast_directory.rglob("*.parquet"))
 
 
-def test_where_two_computations_part(holdfast_session: TableSession, tmp_path: Path) -> None:
+def test_where_two_computations_part(holdfast_session: SparkSession, tmp_path: Path) -> None:
     spark = holdfast_session
     for name in ("one", "other"):
         numbers(spark).write.parquet(str(tmp_path / name))
@@ -69,7 +70,7 @@ def test_where_two_computations_part(holdfast_session: TableSession, tmp_path: P
         assert_differ(one.where("id > 4"), one.where("id > 5"), "source")
 
 
-def test_a_setting_is_told(holdfast_session: TableSession) -> None:
+def test_a_setting_is_told(holdfast_session: SparkSession) -> None:
     other = holdfast_session.newSession()
     assert_same(numbers(holdfast_session), numbers(other))
     other.conf.set("spark.sql.caseSensitive", "true")
@@ -84,3 +85,10 @@ def test_plain_spark_is_refused(spark: SparkSession) -> None:
             refused()
     with pytest.raises(TypeError, match=r"attach it with holdfast\.attach\(spark\)"):
         outcomes(spark)
+
+
+def test_examples(spark: SparkSession, env: Environment) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    names = {"spark": spark, "env": env}
+    failed, tried = doctest.testmod(holdfast.testing, extraglobs=names, optionflags=flags)
+    assert tried > 10 and not failed

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 
-NEEDS_SPARK = ("holdfast.api", "holdfast.spark", "holdfast.cli")
+NEEDS_SPARK = ("holdfast.api", "holdfast.spark", "holdfast.cli", "holdfast.testing")
 # What Alembic runs finds there what Alembic has given it.
 RUN_BY_OTHERS = "holdfast.catalog.migrations.env"
 MODULES = [

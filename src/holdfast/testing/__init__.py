@@ -42,7 +42,7 @@ def parts(df: DataFrame) -> list[ExplainedPart]:
         TypeError: when it is a DataFrame of plain Spark.
 
     Example:
-        >>> hot = env.from_dataframe(spark.range(10)).where("id > 4").cache()
+        >>> hot = env.from_dataframe(spark.range(10)).where("id > 6").cache()
         >>> [part.fate.value for part in parts(hot.groupBy().count())]
         ['to be kept by the next job']
     """
@@ -172,9 +172,9 @@ def outcomes(session: SparkSession | Environment) -> list[VertexOutcome]:
         TypeError: when it is a session of plain Spark.
 
     Example:
-        >>> hot = env.from_dataframe(spark.range(10)).where("id > 4").cache()
+        >>> hot = env.from_dataframe(spark.range(10)).where("id > 5").cache()
         >>> hot.count()
-        5
+        4
         >>> [outcome.value for outcome in outcomes(env)]
         ['produced', 'run']
     """
