@@ -1,28 +1,33 @@
+"""Options of the configuration: their defaults, where they are set, and how values are read."""
+
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.config import (
     ALL_OPTIONS,
-    COORDINATOR_SNAPSHOT_MIN_PAUSE,
-    EVENT_STORE_FLUSH_INTERVAL,
-    EVENT_STORE_WRITE_BUFFER_SIZE,
-    HIGH_AVAILABILITY_STORAGE_DIR,
     INTERMEDIATE_RESULT_COMPRESSION,
     INTERMEDIATE_RESULT_DIRECTORY,
     JOB_RECOVERY_ENABLED,
-    JOB_RECOVERY_RETENTION,
-    PIPELINE_NAME,
-    PREVIOUS_WORKER_RECOVERY_TIMEOUT,
     Compression,
-    ConfigOption,
     Configuration,
+)
+from holdfast.config_values import (
+    parse_addresses,
+    parse_boolean,
+    parse_duration,
+    parse_fraction,
+    parse_memory_size,
+    parse_positive_duration,
+    parse_positive_memory_size,
 )
 from holdfast.errors import ConfigurationError
 
@@ -31,62 +36,46 @@ COMPRESSION = "intermediate-result-storage.compression"
 RECOVERY = "execution.batch.job-recovery"
 BUFFER = "job-event.store.write-buffer"
 STORAGE_DIR = "high-availability.storageDir"
-
-
-def test_defaults_are_those_that_are_documented() -> None:
-    conf = Configuration.merged({}, {})
-    home = Path(conf.get(INTERMEDIATE_RESULT_DIRECTORY))
-    assert home == Path(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
-    assert conf.get(INTERMEDIATE_RESULT_COMPRESSION) is Compression.ZSTD
+OPTIONS = {option.key: option for option in ALL_OPTIONS}
 
 
 @pytest.mark.parametrize(
-    ("option", "key", "default", "written", "expected"),
+    ("key", "default", "written", "expected"),
     [
-        (JOB_RECOVERY_ENABLED, f"{RECOVERY}.enabled", False, "False", False),
+        (COMPRESSION, Compression.ZSTD, "LZ4_RAW", Compression.LZ4_RAW),
+        (f"{RECOVERY}.enabled", False, "False", False),
         (
-            PREVIOUS_WORKER_RECOVERY_TIMEOUT,
             f"{RECOVERY}.previous-worker.recovery.timeout",
-            timedelta(seconds=30),
-            "1 min",
-            timedelta(minutes=1),
+            *(timedelta(seconds=30), "1 min", timedelta(minutes=1)),
         ),
         (
-            COORDINATOR_SNAPSHOT_MIN_PAUSE,
             f"{RECOVERY}.operator-coordinator-snapshot.min-pause",
-            timedelta(minutes=3),
-            "0",
-            timedelta(0),
+            *(timedelta(minutes=3), "0", timedelta(0)),
         ),
+        (f"{RECOVERY}.retention", timedelta(hours=24), "2 d", timedelta(days=2)),
+        (f"{BUFFER}.size", 1_048_576, "512 kb", 524_288),
         (
-            JOB_RECOVERY_RETENTION,
-            f"{RECOVERY}.retention",
-            timedelta(hours=24),
-            "2 d",
-            timedelta(days=2),
-        ),
-        (EVENT_STORE_WRITE_BUFFER_SIZE, f"{BUFFER}.size", 1_048_576, "512 kb", 524_288),
-        (
-            EVENT_STORE_FLUSH_INTERVAL,
             f"{BUFFER}.flush-interval",
-            timedelta(seconds=1),
-            "200 ms",
-            timedelta(milliseconds=200),
+            *(timedelta(seconds=1), "200 ms", timedelta(milliseconds=200)),
         ),
-        (HIGH_AVAILABILITY_STORAGE_DIR, STORAGE_DIR, None, "file:///data/ha", Path("/data/ha")),
-        (HIGH_AVAILABILITY_STORAGE_DIR, STORAGE_DIR, None, Path("/data/ha"), Path("/data/ha")),
-        (PIPELINE_NAME, "pipeline.name", None, " nightly ", "nightly"),
+        (STORAGE_DIR, None, "file:///data/ha", Path("/data/ha")),
+        ("pipeline.name", None, " nightly ", "nightly"),
     ],
-    ids=lambda value: value.key if isinstance(value, ConfigOption) else "",
 )
-def test_job_recovery_has_the_seed_s_names_types_and_defaults(
-    option: ConfigOption[Any], key: str, default: object, written: object, expected: object
+def test_options_have_the_seeds_names_types_and_defaults(
+    key: str, default: object, written: str, expected: object
 ) -> None:
-    assert option.key == key
+    option = OPTIONS[key]
     assert Configuration.merged({}, {}).get(option) == default
     assert Configuration.merged({}, {key: written}).get(option) == expected
-    if isinstance(written, str):
-        assert Configuration.merged({f"spark.holdfast.{key}": written}, {}).get(option) == expected
+    assert Configuration.merged({f"spark.holdfast.{key}": written}, {}).get(option) == expected
+
+
+def test_every_option_is_named_once_described_and_reads_its_own_default() -> None:
+    assert len(OPTIONS) == len(ALL_OPTIONS)
+    for option in ALL_OPTIONS:
+        assert option.parse(option.default()) == option.default()
+        assert option.description.endswith(".") and option.shown_default and option.expected
 
 
 def test_recovery_needs_a_place_to_record_jobs() -> None:
@@ -104,34 +93,28 @@ def test_recovery_needs_a_place_to_record_jobs() -> None:
     assert conf.get(JOB_RECOVERY_ENABLED)
 
 
-def test_the_default_directory_follows_the_system_s(
+def test_the_directory_is_the_user_s_unless_one_is_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert Path(INTERMEDIATE_RESULT_DIRECTORY.default()).parent == tmp_path
-
-
-def test_spark_s_configuration_counts_with_the_prefix_alone() -> None:
-    conf = Configuration.merged(
-        {f"spark.holdfast.{COMPRESSION}": "LZ4_RAW", "spark.app.name": "x", DIRECTORY: "/other"},
-        {},
-    )
-    assert conf.get(INTERMEDIATE_RESULT_COMPRESSION) is Compression.LZ4_RAW
-    assert conf.get(INTERMEDIATE_RESULT_DIRECTORY) != "/other"
-
-
-def test_what_is_explicit_takes_precedence_over_spark_s_configuration() -> None:
-    conf = Configuration.merged(
-        {f"spark.holdfast.{COMPRESSION}": "snappy"}, {COMPRESSION: Compression.UNCOMPRESSED}
-    )
-    assert conf.get(INTERMEDIATE_RESULT_COMPRESSION) is Compression.UNCOMPRESSED
-
-
-def test_a_directory_may_be_a_path_and_start_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
-    for given in ("~/kept", Path("~/kept")):
-        conf = Configuration.merged({}, {DIRECTORY: given})
-        assert conf.get(INTERMEDIATE_RESULT_DIRECTORY) == "/home/somebody/kept"
+    for given_value, expected in (
+        (None, str(tmp_path / f"holdfast-{os.getuid()}")),
+        ("~/kept", "/home/somebody/kept"),
+        (Path("~/kept"), "/home/somebody/kept"),
+    ):
+        given_options = {} if given_value is None else {DIRECTORY: given_value}
+        conf = Configuration.merged({}, given_options)
+        assert conf.get(INTERMEDIATE_RESULT_DIRECTORY) == expected
+
+
+def test_what_is_explicit_comes_before_what_spark_has_with_the_prefix() -> None:
+    spark = {f"spark.holdfast.{COMPRESSION}": "snappy", DIRECTORY: "/other", "spark.app.name": "x"}
+    conf = Configuration.merged(spark, {})
+    assert conf.get(INTERMEDIATE_RESULT_COMPRESSION) is Compression.SNAPPY
+    assert conf.get(INTERMEDIATE_RESULT_DIRECTORY) != "/other"
+    conf = Configuration.merged(spark, {COMPRESSION: Compression.UNCOMPRESSED})
+    assert conf.get(INTERMEDIATE_RESULT_COMPRESSION) is Compression.UNCOMPRESSED
 
 
 @pytest.mark.parametrize(
@@ -142,7 +125,7 @@ def test_a_directory_may_be_a_path_and_start_at_home(monkeypatch: pytest.MonkeyP
         (COMPRESSION, None, "zstd, lz4_raw, snappy, uncompressed"),
         (DIRECTORY, "  ", "the path of a directory"),
         (DIRECTORY, 7, "the path of a directory"),
-        ("execution.batch.job-recovery.enabled", "yes", "true or false"),
+        (f"{RECOVERY}.enabled", "yes", "true or false"),
         (f"{RECOVERY}.previous-worker.recovery.timeout", "0 s", "above zero, such as 30 s"),
         (f"{RECOVERY}.operator-coordinator-snapshot.min-pause", "soon", "such as 3 min"),
         (f"{RECOVERY}.retention", 0, "above zero, such as 24 h"),
@@ -159,30 +142,88 @@ def test_an_ill_typed_value_is_named_with_its_key_and_what_was_expected(
     with pytest.raises(ConfigurationError) as raised:
         Configuration.merged({}, {key: value})
     assert (raised.value.key, raised.value.value) == (key, value)
-    for part in (key, repr(value), expected):
-        assert part in str(raised.value)
+    assert all(part in str(raised.value) for part in (key, repr(value), expected))
 
 
-def test_an_unknown_key_is_named_with_the_nearest_known_one() -> None:
+def test_an_unknown_key_is_named_with_the_nearest_known_one_or_all() -> None:
     with pytest.raises(ConfigurationError, match=f"did you mean '{COMPRESSION}'"):
         Configuration.merged({}, {"intermediate-result-storage.compresion": "zstd"})
     with pytest.raises(ConfigurationError, match=f"did you mean '{DIRECTORY}'"):
         Configuration.merged({"spark.holdfast.intermediate-result.directory": "/x"}, {})
-
-
-def test_a_key_that_resembles_none_is_told_all_of_them() -> None:
     with pytest.raises(ConfigurationError) as raised:
         Configuration.merged({}, {"zzz": 1})
-    for option in ALL_OPTIONS:
-        assert option.key in str(raised.value)
+    assert all(key in str(raised.value) for key in OPTIONS)
 
 
-def test_every_option_is_named_once_described_and_parses_its_own_default() -> None:
-    keys = [option.key for option in ALL_OPTIONS]
-    assert len(keys) == len(set(keys))
-    for option in ALL_OPTIONS:
-        default = option.default()
-        assert option.parse(default) == default
-        assert option.description.endswith(".")
-        assert option.shown_default
-        assert option.expected
+# -- values, as Flink reads them -------------------------------------------------------------------
+
+
+def table(
+    parse: Callable[[object], object], *rows: tuple[object, object]
+) -> list[tuple[Callable[[object], object], object, object]]:
+    return [(parse, *row) for row in rows]
+
+
+READ = [
+    *table(parse_memory_size, ("1M", 1 << 20), ("512 kb", 512 << 10), ("  3 Gibibytes ", 3 << 30)),
+    *table(parse_memory_size, ("2tb", 2 << 40), ("12 b", 12), ("12 bytes", 12), ("0", 0), (9, 9)),
+    *table(parse_memory_size, (str((1 << 63) - 1), (1 << 63) - 1), ("8388607 tb", 8388607 << 40)),
+    *table(parse_positive_memory_size, ("1 b", 1)),
+    *table(parse_duration, ("30 s", timedelta(seconds=30)), ("3m", timedelta(minutes=3))),
+    *table(parse_duration, ("2 HOURS", timedelta(hours=2)), ("1d", timedelta(days=1))),
+    *table(parse_duration, ("500", timedelta(0, 0.5)), (500, timedelta(0, 0.5))),
+    *table(parse_duration, ("3000 ns", timedelta(microseconds=3)), (" 0 ", timedelta(0))),
+    *table(parse_duration, ("7 µs", timedelta(microseconds=7)), (timedelta(9), timedelta(9))),
+    *table(parse_positive_duration, ("1 ms", timedelta(milliseconds=1))),
+    *table(parse_addresses, ("10.0.0.1:7000", ("10.0.0.1:7000",)), ("", ()), ([], ())),
+    *table(parse_addresses, (" left:1 , right:65535,", ("left:1", "right:65535"))),
+    *table(parse_addresses, (["left:1", " b:2 "], ("left:1", "b:2")), ("[::1]:7", ("[::1]:7",))),
+    *table(parse_boolean, (True, True), (False, False), (" FALSE ", False), ("True", True)),
+    *table(parse_fraction, ("0.01", 0.01), (0, 0.0), ("1", 1.0), (" 1e-3 ", 0.001), (0.5, 0.5)),
+]
+REFUSED = {
+    parse_memory_size: [
+        *("", " ", "M", "-1", "-1 mb", "1.5 mb", "1e3", "1 mib", "1 kib", "1 m b", "1 megabytes"),
+        *("1 mb 2", "0x10", "1_000", "١ mb", None, True, False, 1.5, -1, b"1", ["1M"]),
+        *(str(1 << 63), "9999999999 tb", "8388608 tb"),
+    ],
+    parse_positive_memory_size: ["0", 0, "0 mb", "-1"],
+    parse_duration: [
+        *("", "s", "-1 s", "1.5 s", "1 fortnight", "1 min 2 s", None, True, 1.5, -1),
+        *(timedelta(seconds=-1), "99999999999999 d"),
+    ],
+    parse_positive_duration: ["0", "0 s", timedelta(0)],
+    parse_addresses: [
+        *("left", "left:", ":7000", "left:0", "left:65536", "left:123456", "le ft:1"),
+        *("http://left:1", "me@left:1", "left:1,left:1", "::1:7000", ["left"], 7, None),
+    ],
+    parse_boolean: ["", "yes", "1", 1, 0, None, "truefalse", b"true", ["true"]],
+    parse_fraction: [-0.1, 1.1, "2", "nan", "50%", "", True, None, [0.5]],
+}
+
+
+@pytest.mark.parametrize(("parse", "value", "expected"), READ)
+def test_a_value_is_read(
+    parse: Callable[[object], object], value: object, expected: object
+) -> None:
+    assert parse(value) == expected
+
+
+@pytest.mark.parametrize("parse", REFUSED)
+def test_what_is_no_such_value_is_refused(parse: Callable[[object], object]) -> None:
+    for wrong in REFUSED[parse]:
+        with pytest.raises(ValueError):
+            parse(wrong)
+            pytest.fail(f"read {wrong!r}")
+
+
+UNITS = {0: "b bytes", 10: "k kb kibibytes", 20: "m mb mebibytes", 30: "g gb gibibytes"}
+
+
+@given(number=st.integers(0, (1 << 22) - 1), space=st.sampled_from(["", " "]))
+def test_units_are_binary_in_any_case(number: int, space: str) -> None:
+    assert parse_memory_size(number) == parse_memory_size(str(number)) == number
+    for shift, units in {**UNITS, 40: "t tb tebibytes"}.items():
+        for unit in units.split():
+            for written in (unit, unit.upper(), unit.title()):
+                assert parse_memory_size(f"{number}{space}{written}") == number << shift

@@ -1,4 +1,4 @@
-"""How fast kept rows are read and written is learned, and no faster than a few queries tell."""
+"""How fast kept rows are read and written is learned, and by no less than a few queries."""
 
 from __future__ import annotations
 
@@ -29,15 +29,24 @@ def learned(*uses: StorageUse) -> LearnedRates:
     return rates
 
 
-def test_two_times_are_chance() -> None:
-    assert learned(read("a", 100, 2.0), read("a", 100, 2.0)).rates == ASSUMED
-
-
-def test_the_median_counts() -> None:
-    rates = learned(read("a", 100, 2.0), read("b", 100, 1.0), read("c", 100, 0.5)).rates
-    assert rates == StorageRates(written=10.0, read=100.0)
-    rates = learned(*[wrote(key, 100, 5.0) for key in "abc"]).rates
-    assert rates == StorageRates(written=20.0, read=100.0)
+@pytest.mark.parametrize(
+    ("uses", "written_rate", "read_rate"),
+    [
+        # Two times are chance; of three the median counts, and of many the last ones.
+        ([read("a", 100, 2.0)] * 2, 10.0, 100.0),
+        (
+            [read(key, 100, seconds) for key, seconds in (("a", 2.0), ("b", 0.5), ("c", 0.5))],
+            10.0,
+            200.0,
+        ),
+        ([wrote(key, 100, 5.0) for key in "abc"], 20.0, 100.0),
+        ([read("a", 100, 4.0)] * 20 + [read("a", 100, 0.5)] * 9, 10.0, 200.0),
+    ],
+)
+def test_rates_are_those_that_were_measured(
+    uses: list[StorageUse], written_rate: float, read_rate: float
+) -> None:
+    assert learned(*uses).rates == StorageRates(written=written_rate, read=read_rate)
 
 
 def test_what_certain_rows_take_counts_for_these() -> None:
@@ -52,11 +61,6 @@ def test_no_rate_is_far_from_the_assumed_one(uses: list[StorageUse]) -> None:
     rates = learned(*uses).rates
     assert ASSUMED.read / 4 <= rates.read <= ASSUMED.read * 4
     assert rates.written == ASSUMED.written
-
-
-def test_the_last_times_count() -> None:
-    uses = [read("a", 100, 4.0)] * 20 + [read("a", 100, 0.5)] * 9
-    assert learned(*uses).rates.read == 200.0
 
 
 def test_reading_takes_what_the_rest_of_its_query_does_not() -> None:
@@ -89,5 +93,5 @@ def test_writing_takes_what_is_beside_computing() -> None:
     ],
     ids=["nothing", "no rows", "no work", "never computed", "read and written"],
 )
-def test_what_can_not_be_told_apart_is_not_known(used: list[Used], cost: QueryCost) -> None:
+def test_what_can_not_be_separated_is_not_known(used: list[Used], cost: QueryCost) -> None:
     assert storage_uses(used, 8.0, cost) == ()

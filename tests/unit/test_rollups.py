@@ -1,4 +1,4 @@
-"""Which groups of a join are kept unasked, to make coarser ones of."""
+"""Which groups of a join the implicit cache keeps, to make coarser ones of."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.advice.asked_groups import AskedGroups
-from holdfast.advice.kept_forms import KeptForm
-from holdfast.advice.past_query import PastQuery, PlanPart
-from holdfast.advice.query_records import read, written
-from holdfast.advice.ran_query import RanQuery
 from holdfast.advice.rollups import AskedRollups, Groups, Rollup
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.document import EXPRESSIONS, LOGICAL, OperatorDocument
@@ -38,10 +35,10 @@ def question(asked: Groups, fine: Groups | None = None, dataset: str = "") -> Ro
     return Rollup("join", asked, f"aggregate {next(NUMBERS)}", fine=fine, dataset=dataset)
 
 
-def noted(*asked: Groups, computed: int = 0) -> AskedRollups:
-    """What has been asked of a join, after the first of it was computed some more times."""
+def noted(*asked: Groups) -> AskedRollups:
+    """What has been asked of a join."""
     rollups = AskedRollups()
-    for each in (*asked[:1] * computed, *asked):
+    for each in asked:
         rollups.noted(question(each))
     return rollups
 
@@ -63,92 +60,86 @@ def where(by: str, *conditions: str) -> Groups:
     return asked.groups({each: each for each in (*asked.expressions, *asked.measures)})
 
 
-def test_what_conditions_compare_is_grouped_by_where_other_conditions_come_back() -> None:
+TWO = (where("b", "x < 1"), where("b", "x < 1"))
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "kept"),
+    [
+        # What conditions compare is grouped by where other conditions come back.
+        (TWO, where("b", "x < 1"), "bmx < 1"),
+        (TWO, where("b", "x < 2"), "bmx"),
+        ((where("b", "x < 1"), where("b", "x < 2")), where("b", "x < 1"), "bmx"),
+        (TWO, where("b", "y < 1"), "bmx < 1y < 1"),
+        ((where("b", "xy < 1"),) * 2, where("b", "x < 2"), "bmx < 2xy < 1"),
+        # It has to be few values together with the rest.
+        ((where("a", "c < 1"),) * 2, where("a", "c < 2"), "ac < 1c < 2m"),
+        ((where("b", "x < 1", "cd < 1"),) * 2, where("b", "x < 2", "cd < 1"), "bcd < 1mx"),
+        # What was asked before is kept with what is asked now, where that isn't too much.
+        ((groups("a", "m"),) * 2, groups("b", "n"), "abmn"),
+        ((groups("a"), groups("c")), groups("b"), "abm"),
+        ((groups("a"),) * 2, groups("ac"), None),
+        ((groups("a"),) * 2, groups("d"), None),
+    ],
+)
+def test_what_is_kept(before: tuple[Groups, ...], asked: Groups, kept: str | None) -> None:
+    assert kept_for(noted(*before), asked) == kept
+
+
+def test_what_is_kept_without_literals_serves_other_literals() -> None:
     first, second = where("b", "x < 1"), where("b", "x < 2")
-    assert [*first.by] == ["b", "x < 1"]
-    assert not first.serve(second)
-    assert kept_for(noted(first, computed=1), first) == "bmx < 1"
-    assert kept_for(noted(first, computed=1), second) == "bmx"
-    assert kept_for(noted(first, second), first) == "bmx"
-    found = noted(first, computed=1).worth_keeping(question(second), [])
+    assert [*first.by] == ["b", "x < 1"] and not first.serve(second)
+    assert [*where("c", "c < 1").by] == ["c"], "conditions on what is grouped by need no more"
+    found = noted(first, first).worth_keeping(question(second), [])
     assert found is not None
     assert found.serve(first) and found.serve(second) and found.reads_as(second)
     assert not found.serve(where("a", "x < 1"))
 
 
-def test_conditions_on_other_columns_do_not_come_back() -> None:
-    first = noted(where("b", "x < 1"), computed=1)
-    assert kept_for(first, where("b", "y < 1")) == "bmx < 1y < 1"
-    first = noted(where("b", "xy < 1"), computed=1)
-    assert kept_for(first, where("b", "x < 2")) == "bmx < 2xy < 1"
+def test_what_other_programs_have_kept_counts() -> None:
+    twice = noted(groups("b"), groups("b"))
+    assert kept_for(twice, groups("a"), (groups("e"), 50)) == "abem"
+    # Nothing more is kept of a join with more groups than expected.
+    assert kept_for(twice, groups("a"), (groups("e"), 10_000_000)) is None
 
 
-def test_what_is_compared_has_to_be_few_values_with_the_rest() -> None:
-    first = where("a", "c < 1")
-    assert kept_for(noted(first, computed=1), where("a", "c < 2")) == "ac < 1c < 2m"
-    # One of the conditions comes back, the other one is told as such.
-    first, second = where("b", "x < 1", "cd < 1"), where("b", "x < 2", "cd < 1")
-    assert kept_for(noted(first, computed=1), second) == "bcd < 1mx"
+def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
+    new = noted(*map(groups, "efg"))
+    assert new.are_kept_instead("join", groups("a"))
+    for _ in range(2):
+        # What is asked again says nothing new.
+        new.noted(question(groups("h")))
+    assert not new.are_kept_instead("join", groups("a"))
+    new.noted(question(groups("ef")))
+    new.noted(question(groups("i"), groups("ij"), "dataset"))
+    assert new.are_kept_instead("join", groups("a"))
 
 
 def test_other_literals_are_other_questions() -> None:
     asked = noted(*map(groups, "efg"), *(where("b", f"x < {least}") for least in range(3)))
     # The first one taught what the others compare, and the third one would have been served.
-    assert asked.are_kept_instead("join", groups("a")) is False
-    asked.noted(question(where("b", "x < 9")))
-    assert asked.are_kept_instead("join", groups("a"))
-    # What is asked again tells nothing.
-    asked.noted(question(where("b", "x < 9")))
-    assert asked.are_kept_instead("join", groups("a"))
-
-
-def test_conditions_on_what_is_grouped_by_need_nothing_more() -> None:
-    assert [*where("c", "c < 1").by] == ["c"]
-    assert [*where("c", "cx < 1").by] == ["c", "cx < 1"]
-
-
-def test_what_was_asked_before_is_kept_with_what_is_asked_now() -> None:
-    assert kept_for(noted(groups("a", "m"), computed=1), groups("b", "n")) == "abmn"
-
-
-def test_groups_that_would_be_too_many_together_are_left_out() -> None:
-    assert kept_for(noted(groups("a"), groups("c")), groups("b")) == "abm"
-
-
-def test_groups_that_are_too_many_or_of_an_unknown_number_are_not_kept() -> None:
-    assert kept_for(noted(groups("a"), computed=1), groups("ac")) is None
-    assert kept_for(noted(groups("a"), computed=1), groups("d")) is None
-
-
-def test_what_other_programs_have_kept_is_kept_as_well() -> None:
-    assert kept_for(noted(groups("b"), computed=1), groups("a"), (groups("e"), 50)) == "abem"
-
-
-def test_nothing_more_is_kept_of_a_join_with_more_groups_than_expected() -> None:
-    computed = noted(groups("a"), computed=1)
-    assert kept_for(computed, groups("b")) is not None
-    assert kept_for(computed, groups("b"), (groups("e"), 10_000_000)) is None
+    assert not asked.are_kept_instead("join", groups("a"))
+    for _ in range(2):
+        asked.noted(question(where("b", "x < 9")))
+        assert asked.are_kept_instead("join", groups("a"))
 
 
 def kept_while_asked(rollups: AskedRollups, *asked: Rollup) -> str:
     """For each question whether something finer was kept (f), only that (k), or nothing."""
-    told = ""
+    made = ""
     for each in asked:
-        made = replace(each, fine=rollups.worth_keeping(each, []))
-        rollups.noted(made)
-        told += "f" if made.is_made_finer else "k" if made.fine is not None else "."
-    return told
+        kept = replace(each, fine=rollups.worth_keeping(each, []))
+        rollups.noted(kept)
+        made += "f" if kept.is_made_finer else "k" if kept.fine is not None else "."
+    return made
 
 
-def test_finer_groups_are_made_once_a_join_was_computed_twice() -> None:
-    assert kept_while_asked(AskedRollups(), *map(question, map(groups, "aef"))) == "kkf"
-
-
-def test_finer_groups_that_nobody_reads_are_made_half_as_often_each_time() -> None:
+def test_finer_groups_that_no_query_reads_are_made_half_as_often_each_time() -> None:
     asked = [question(groups(chr(256 + number))) for number in range(1_000)]
-    told = kept_while_asked(AskedRollups(), *asked)
-    assert told.startswith("kkfkkkfkkkkkkkfkkkkkkk")
-    assert told.count("f") == 8
+    made = kept_while_asked(AskedRollups(), *asked)
+    assert made.startswith("kkfkkkfkkkkkkkfkkkkkkk") and made.count("f") == 8
+    asked = [question(groups("a")) for _ in range(5)]
+    assert kept_while_asked(AskedRollups(), *asked, question(groups("e"))) == "kkkkkf"
 
 
 def test_finer_groups_that_were_read_are_made_as_often_as_before() -> None:
@@ -159,11 +150,6 @@ def test_finer_groups_that_were_read_are_made_as_often_as_before() -> None:
     assert kept_while_asked(rollups, *map(question, map(groups, "jklmnop"))) == "fkkkkkk"
     rollups.noted(question(groups("a"), groups("aefghij"), "dataset"))
     assert kept_while_asked(rollups, *map(question, map(groups, "qrst"))) == "ffkk"
-
-
-def test_groups_that_are_kept_as_they_are_asked_for_cost_nothing() -> None:
-    asked = [question(groups("a")) for _ in range(5)]
-    assert kept_while_asked(AskedRollups(), *asked, question(groups("e"))) == "kkkkkf"
 
 
 def test_what_is_read_pays_for_nothing() -> None:
@@ -194,20 +180,8 @@ def test_what_leaves_rows_out_pays_more_for_what_is_made_of_all() -> None:
     assert rollups.worth_keeping(question(groups("a")), []) is not None
 
 
-def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
-    new = noted(*map(groups, "efg"))
-    assert new.are_kept_instead("join", groups("a"))
-    new.noted(question(groups("h")))
-    # What is asked again tells nothing.
-    new.noted(question(groups("h")))
-    assert not new.are_kept_instead("join", groups("a"))
-    new.noted(question(groups("ef")))
-    new.noted(question(groups("i"), groups("ij"), "dataset"))
-    assert new.are_kept_instead("join", groups("a"))
-
-
 def test_what_has_failed_is_not_tried_again() -> None:
-    rollups = noted(groups("a"), computed=1)
+    rollups = noted(groups("a"), groups("a"))
     rollups.failed("join")
     assert not rollups.are_kept_instead("join", groups("a"))
     assert kept_for(rollups, groups("a")) is None
@@ -226,20 +200,20 @@ def test_what_is_kept_serves_what_is_asked_for_and_is_not_too_much(
         assert found.number is not None and found.number <= 100_000
 
 
-def test_forms_with_datasets_are_written_down_and_read_again() -> None:
-    query = PastQuery("app", "p", 1, "collect", 0.0, 1.0, PlanPart(None, "Join", 1.0, 9))
-    ran = RanQuery(
-        query, "d", (KeptForm("k", frozenset("ab"), "ff"), KeptForm("j", frozenset("c")))
-    )
-    assert read(written(ran)) == ran
-
-
-def test_values_of_what_is_computed() -> None:
-    assert guess_values("AttributeReference", None, [None]) is None
-    assert guess_values("Month", None, [2_500.0]) == 12
-    assert guess_values("Month", None, [3.0]) == 3
-    assert guess_values("Remainder", None, [100.0]) == 100
-    assert guess_values("Concat", None, [4.0, 5.0]) == 20
+@pytest.mark.parametrize(
+    ("name", "operands", "number"),
+    [
+        ("AttributeReference", [None], None),
+        ("Month", [2_500.0], 12),
+        ("Month", [3.0], 3),
+        ("Remainder", [100.0], 100),
+        ("Concat", [4.0, 5.0], 20),
+    ],
+)
+def test_values_of_what_is_computed(
+    name: str, operands: list[float | None], number: float | None
+) -> None:
+    assert guess_values(name, None, operands) == number
 
 
 def operator(handle: int, name: str, inputs: int, *arguments: Any) -> OperatorDocument:

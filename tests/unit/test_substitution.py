@@ -1,8 +1,9 @@
-"""What is kept is found at the top of a plan, wherever in it that is."""
+"""What is kept is found at the top of a plan, wherever in it that is, unless the plan could see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.hashing import hash_parts
-from holdfast.plan.substitution import find_matches
+from holdfast.plan.substitution import Obstacle, examine, find_matches
+from holdfast.plan.traits import Trait
 
 
 def node(
@@ -19,11 +21,14 @@ def node(
     subqueries: tuple[CanonicalNode, ...] = (),
     reach: int = 0,
     replaceable: bool = True,
+    ordered: bool = False,
+    traits: frozenset[Trait] = frozenset(),
 ) -> CanonicalNode:
     """An operator whose digest is that of its name and its inputs."""
-    digest = hash_parts(name, tuple(each.digest for each in (*children, *subqueries)))
+    digest = hash_parts(name, ordered, tuple(each.digest for each in (*children, *subqueries)))
     return CanonicalNode(
-        name, digest, children, subqueries, 0, (), False, reach, False, replaceable
+        *(name, digest, children, subqueries, 0, (), ordered, reach, False, replaceable),
+        traits=traits,
     )
 
 
@@ -37,18 +42,35 @@ SOURCE = node("source")
 FILTER = node("filter", SOURCE)
 JOIN = node("join", FILTER, node("other"))
 TOTAL = node("total", JOIN)
+INNER = node("inner", subqueries=(FILTER,))
 
 
-def test_nothing_is_found_where_nothing_is_wanted() -> None:
-    assert found(TOTAL) == []
+@pytest.mark.parametrize(
+    ("plan", "wanted", "matches"),
+    [
+        (TOTAL, "", ""),
+        *((TOTAL, name, name) for name in ("total", "join", "filter", "source", "other")),
+        (
+            node("top", node("left", SOURCE), node("right"), subqueries=(node("x"), node("y"))),
+            *("y x right source", "source right x y"),
+        ),
+        (node("self-join", JOIN, node("sort", JOIN)), "join", "join join"),
+        (node("outer", SOURCE, subqueries=(INNER,)), "filter", "filter"),
+        # What refers to an enclosing plan, or can't be replaced, is passed over.
+        *(
+            (node("top", subqueries=(node("exists", FILTER, reach=reach),)), *asked)
+            for reach in (1, 2)
+            for asked in (("exists", ""), ("exists filter", "filter"))
+        ),
+        (node("top", node("fixed", FILTER, replaceable=False)), "fixed", ""),
+        (node("top", node("fixed", FILTER, replaceable=False)), "fixed filter", "filter"),
+    ],
+)
+def test_a_node_is_found_wherever_it_stands(plan: CanonicalNode, wanted: str, matches: str) -> None:
+    assert found(plan, *wanted.split()) == matches.split()
 
 
-@pytest.mark.parametrize("name", ["total", "join", "filter", "source", "other"])
-def test_a_node_is_found_at_any_depth(name: str) -> None:
-    assert found(TOTAL, name) == [name]
-
-
-def test_what_is_below_a_match_is_not_even_asked_for() -> None:
+def test_nothing_is_looked_up_that_could_not_be_read() -> None:
     asked: list[str] = []
 
     def wanted(each: CanonicalNode) -> bool:
@@ -57,57 +79,17 @@ def test_what_is_below_a_match_is_not_even_asked_for() -> None:
 
     assert list(find_matches(TOTAL, wanted)) == [FILTER]
     assert asked == ["total", "join", "filter", "other"]
-
-
-def test_matches_come_from_left_to_right_and_subqueries_last() -> None:
-    plan = node("top", node("left", SOURCE), node("right"), subqueries=(node("x"), node("y")))
-    assert found(plan, "y", "x", "right", "source") == ["source", "right", "x", "y"]
-
-
-def test_a_node_that_stands_in_a_plan_twice_is_found_twice() -> None:
-    assert found(node("self-join", JOIN, node("sort", JOIN)), "join") == ["join", "join"]
-
-
-def test_a_match_inside_a_subquery_of_a_subquery_is_found() -> None:
-    inner = node("inner", subqueries=(FILTER,))
-    assert found(node("outer", SOURCE, subqueries=(inner,)), "filter") == ["filter"]
-
-
-@pytest.mark.parametrize(
-    "correlated",
-    [node("exists", FILTER, reach=1), node("exists", FILTER, reach=2)],
-    ids=["one plan outwards", "two plans outwards"],
-)
-def test_what_refers_to_an_enclosing_plan_is_passed_over_but_not_what_is_below_it(
-    correlated: CanonicalNode,
-) -> None:
-    plan = node("top", SOURCE, subqueries=(correlated,))
-    assert found(plan, "exists") == []
-    assert found(plan, "exists", "filter") == ["filter"]
-
-
-def test_what_nothing_may_replace_is_passed_over_but_not_what_is_below_it() -> None:
-    fixed = node("command", FILTER, replaceable=False)
-    assert found(node("top", fixed), "command") == []
-    assert found(node("top", fixed), "command", "filter") == ["filter"]
-
-
-def test_nobody_is_asked_for_what_could_not_be_replaced() -> None:
-    asked: list[str] = []
+    asked.clear()
     plan = node("top", node("fixed", SOURCE, replaceable=False), node("inner", reach=1))
-    assert list(find_matches(plan, lambda each: bool(asked.append(each.operator)))) == []
+    assert list(find_matches(plan, wanted)) == []
     assert asked == ["top", "source"]
 
 
 def test_a_plan_that_is_about_to_be_computed_is_not_read_instead() -> None:
-    assert found(JOIN, "join") == ["join"]
     assert found(JOIN, "join", below_root=True) == []
     assert found(JOIN, "join", "filter", below_root=True) == ["filter"]
-
-
-def test_the_same_computation_below_the_root_is_not_read_either_while_it_is_computed() -> None:
-    same = CanonicalNode("again", JOIN.digest, (SOURCE,), (), 1, (), False, 0, False)
-    plan = CanonicalNode("join", JOIN.digest, (same,), (), 0, (), False, 0, False)
+    same = replace(node("again", SOURCE), digest=JOIN.digest)
+    plan = replace(node("join", same), digest=JOIN.digest)
     assert found(plan, "again", "source", below_root=True) == ["source"]
     assert found(plan, "again", "source") == ["again"]
 
@@ -124,16 +106,11 @@ def plans(draw: st.DrawFn) -> CanonicalNode:
     nodes = [node("0")]
     for number in range(1, draw(st.integers(1, 8))):
         children = draw(st.lists(st.sampled_from(nodes), max_size=2))
-        subqueries = draw(st.lists(st.sampled_from(nodes), max_size=1))
-        nodes.append(
-            node(
-                str(number),
-                *children,
-                subqueries=tuple(subqueries),
-                reach=draw(st.sampled_from([0, 0, 0, 1])),
-                replaceable=draw(st.sampled_from([True, True, True, False])),
-            )
-        )
+        subqueries = tuple(draw(st.lists(st.sampled_from(nodes), max_size=1)))
+        reach = draw(st.sampled_from([0, 0, 0, 1]))
+        replaceable = draw(st.sampled_from([True, True, True, False]))
+        more = {"reach": reach, "replaceable": replaceable}
+        nodes.append(node(str(number), *children, subqueries=subqueries, **more))
     return nodes[-1]
 
 
@@ -154,6 +131,52 @@ def test_matches_are_those_of_the_definition(
     def wanted(each: CanonicalNode) -> bool:
         return each.operator in names and not (below_root and each is plan)
 
-    expected = list(_by_definition(plan, wanted))
     matches = find_matches(plan, lambda each: each.operator in names, below_root=below_root)
-    assert list(matches) == expected
+    assert list(matches) == list(_by_definition(plan, wanted))
+
+
+# -- where the plan could see that it was read -----------------------------------------------------
+
+KEPT, ORDERED = node("Kept"), node("Kept", ordered=True)
+
+
+def observing(*children: CanonicalNode) -> CanonicalNode:
+    return node("Project", *children, traits=frozenset({Trait.OBSERVES_SCAN}))
+
+
+def barrier(*children: CanonicalNode) -> CanonicalNode:
+    return node("MapInArrow", *children, traits=frozenset({Trait.BARRIER}))
+
+
+def shuffled(*children: CanonicalNode) -> CanonicalNode:
+    return node("Repartition", *children, traits=frozenset({Trait.SHUFFLES}))
+
+
+SEEN = (False, Obstacle.SCAN_OBSERVED)
+DEFINITION = replace(node("Filter", KEPT), replaceable=False)
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        # A scan is observed through anything but a shuffle.
+        (observing(KEPT), [SEEN]),
+        (observing(node("Aggregate", node("Join", KEPT, ORDERED))), [SEEN, SEEN]),
+        (observing(shuffled(KEPT)), [(False, None)]),
+        # A barrier takes partitions one by one.
+        (barrier(node("Project", node("Filter", KEPT))), [(True, None)]),
+        (barrier(node("Aggregate", KEPT)), [(True, Obstacle.BARRIER)]),
+        (barrier(ORDERED), [(True, Obstacle.BARRIER)]),
+        (barrier(node("Filter", shuffled(node("Aggregate", ORDERED)))), [(False, None)]),
+        # What holds for a node holds for its equals, and what is defined is used anywhere.
+        (node("Union", observing(KEPT), KEPT), [SEEN, SEEN]),
+        (node("Union", KEPT, barrier(KEPT)), [(True, None), (True, None)]),
+        (node("WithCTE", DEFINITION, observing(node("Reference"))), [SEEN]),
+        (node("WithCTE", DEFINITION, node("Reference")), [(False, None)]),
+    ],
+)
+def test_what_could_be_seen_is_computed(
+    plan: CanonicalNode, expected: list[tuple[bool, Obstacle | None]]
+) -> None:
+    matches = examine(plan, lambda each: each.operator == "Kept")
+    assert [(match.in_barrier, match.obstacle) for match in matches] == expected

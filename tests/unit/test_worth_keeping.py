@@ -1,9 +1,10 @@
-"""What of a query is kept unasked, as past queries say."""
+"""What of a query the implicit cache keeps, as past queries say."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,20 +30,40 @@ def forms(history: list[PastQuery], now: PastQuery, **kept: KeptForm) -> list[Ke
     return [each.form for each in worth_keeping(now, history, known) if each.form is not None]
 
 
-def test_what_is_asked_for_once_is_not_kept() -> None:
-    assert forms([], query(0, join())) == []
+AB = KeptForm("join", frozenset("ab"))
+SLOW = join(size=100 * MIB)
 
 
-def test_what_is_asked_for_again_is_kept_with_all_columns_that_were_needed() -> None:
-    found = forms([query(0, join("a", "b"))], query(1, join("c")))
-    assert found == [KeptForm("join", frozenset("abc"))]
-
-
-def test_it_is_kept_once_as_much_was_lost_as_keeping_it_costs() -> None:
-    slow = join(seconds=10.0, size=100 * MIB)
-    assert AS_IN_FILES.written == 10 * MIB
-    assert forms([query(0, slow)], query(1, slow)) == []
-    assert forms([query(0, slow), query(1, slow)], query(2, slow)) != []
+@pytest.mark.parametrize(
+    ("before", "now", "known", "columns"),
+    [
+        ([], join(), None, ""),
+        # What is asked for again is kept with all columns that were needed.
+        ([join("a", "b")], join("c"), None, "abc"),
+        # It is kept once as much was lost as keeping it costs, here 10 s.
+        ([SLOW], SLOW, None, ""),
+        ([SLOW] * 2, SLOW, None, "a"),
+        # What is dearer to read than to compute is never kept.
+        ([join(seconds=4.0, size=600 * MIB)] * 30, join(seconds=4.0, size=600 * MIB), None, ""),
+        # Columns that others use cost what they take to write.
+        ([join("a", size=40 * MIB)], join("a", size=40 * MIB), None, "a"),
+        ([join(*"bcdefgh", size=280 * MIB)], join("a", size=40 * MIB), None, ""),
+        # Rows that no query computes cost what they take; what was slow once is not what all cost.
+        ([join(extra=50.0)], join(extra=50.0), None, ""),
+        ([join(extra=50.0)], join(extra=1.0), None, "a"),
+        ([join(extra=1.0)], join(extra=50.0), None, "a"),
+        # Of what is kept already more columns are kept once they have cost enough.
+        ([join("a")] * 5, join("b"), AB, ""),
+        ([join("a")] * 2, join("b"), KeptForm("join", frozenset("a")), ""),
+        ([*[join("a")] * 2, join("b")], join("b"), KeptForm("join", frozenset("a")), "ab"),
+    ],
+)
+def test_what_is_kept(
+    before: list[PlanPart], now: PlanPart, known: KeptForm | None, columns: str
+) -> None:
+    history = [query(number, each) for number, each in enumerate(before)]
+    found = forms(history, query(len(before), now), **({} if known is None else {"join": known}))
+    assert found == [KeptForm("join", frozenset(columns))] * bool(columns)
 
 
 def test_what_was_asked_for_long_ago_tells_less() -> None:
@@ -56,55 +77,20 @@ def test_what_was_asked_for_long_ago_tells_less() -> None:
     assert kept(2, 1) and kept(21, 1) and not kept(2)
     # What they'd have saved was less each week.
     assert not kept(28, 21) and kept(28, 21, 7, 1)
+    # The clocks of two machines differ.
+    assert forms([replace(query(0, slow), started=1e12), query(1, slow)], query(2, slow)) != []
 
 
-def test_a_clock_that_is_ahead_is_no_matter() -> None:
-    slow = join(seconds=10.0, size=90 * MIB)
-    ahead = replace(query(0, slow), started=1e12)
-    assert forms([ahead, query(1, slow)], query(2, slow)) != []
-
-
-def test_what_is_dearer_to_read_than_to_compute_is_never_kept() -> None:
-    large = join(seconds=4.0, size=600 * MIB)
-    assert forms([query(n, large) for n in range(30)], query(30, large)) == []
-
-
-def test_columns_that_others_use_cost_what_they_take_to_write() -> None:
-    def costs(*others: PlanPart) -> float:
-        [verdict] = worth_keeping(query(9, narrow), [query(0, each) for each in others], {})
+def test_what_a_form_costs_is_said() -> None:
+    def costs(other: PlanPart) -> float:
+        now = join("a", size=40 * MIB)
+        [verdict] = worth_keeping(query(9, now), [query(0, other)], {})
         return verdict.costs
 
-    narrow = join("a", seconds=10.0, size=40 * MIB)
-    assert costs(narrow) == 4.0
+    assert AS_IN_FILES.written == 10 * MIB
     # Both are about as wide.
-    assert costs(join("b", "c", seconds=10.0, size=80 * MIB)) == 12.0
-    wide = join(*"bcdefgh", seconds=10.0, size=280 * MIB)
-    assert forms([query(0, narrow)], query(1, narrow)) != []
-    assert forms([query(0, wide)], query(1, narrow)) == []
-
-
-def test_rows_that_no_query_computes_cost_what_they_take() -> None:
-    selective = join(extra=50.0)
-    assert forms([query(0, selective)], query(1, selective)) == []
-
-
-def test_what_was_slow_once_is_not_what_all_rows_cost() -> None:
-    assert forms([query(0, join(extra=50.0))], query(1, join(extra=1.0))) != []
-    assert forms([query(0, join(extra=1.0))], query(1, join(extra=50.0))) != []
-
-
-def test_what_serves_all_columns_is_no_reason_to_keep_more() -> None:
-    kept = KeptForm("join", frozenset("ab"))
-    history = [query(n, join("a")) for n in range(5)]
-    assert forms(history, query(5, join("b")), join=kept) == []
-
-
-def test_columns_that_are_not_kept_are_kept_once_they_have_cost_enough() -> None:
-    kept = KeptForm("join", frozenset("a"))
-    history = [query(0, join("a")), query(1, join("a"))]
-    assert forms(history, query(2, join("b")), join=kept) == []
-    history.append(query(2, join("b")))
-    assert forms(history, query(3, join("b")), join=kept) == [KeptForm("join", frozenset("ab"))]
+    assert costs(join("a", size=40 * MIB)) == 4.0
+    assert costs(join("b", "c", size=80 * MIB)) == 12.0
 
 
 def test_of_parts_inside_each_other_the_one_is_kept_that_recurs() -> None:
@@ -140,13 +126,9 @@ def test_what_is_asked_for_several_times_each_day_is_kept_the_first_time() -> No
     assert verdict.why == "computed 10 times with 4 sets of literals and files"
 
 
-def test_what_is_asked_for_once_each_day_is_not_kept() -> None:
-    days = [query(number, day(number)) for number in range(9)]
-    assert forms(days, query(9, day(9))) == []
-
-
-def test_what_recurs_today_is_kept_although_it_did_not_before() -> None:
+def test_what_is_asked_for_once_each_day_is_not_kept_unless_it_recurs() -> None:
     days = [query(number, day(number)) for number in range(90)]
+    assert forms(days[:9], query(9, day(9))) == []
     assert forms([*days, query(90, day(90))], query(91, day(90))) != []
 
 
