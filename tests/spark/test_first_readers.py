@@ -1,4 +1,4 @@
-"""Whatever first reads a cached table, it is computed once: each way to have Spark run a plan."""
+"""Each way to have Spark run a plan computes what is cached once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.accumulators import Accumulator
 from pyspark.ml import Pipeline
-from pyspark.ml.classification import LogisticRegression, OneVsRest, RandomForestClassifier
 from pyspark.ml.clustering import KMeans
 from pyspark.ml.evaluation import RegressionEvaluator
 from pyspark.ml.feature import (
-    Imputer,
-    QuantileDiscretizer,
     StandardScaler,
     StringIndexer,
     VectorAssembler,
@@ -26,12 +23,11 @@ from pyspark.ml.feature import (
 from pyspark.ml.recommendation import ALS
 from pyspark.ml.regression import LinearRegression
 from pyspark.ml.stat import Correlation
-from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 import holdfast
-from holdfast.api.table_session import TableSession
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -43,14 +39,14 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def session(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
-    """A session of its own, attached."""
+def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """A new session, attached."""
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "2")
     spark.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
     attached = holdfast.attach(own, {"intermediate-result-storage.directory": str(tmp_path / "k")})
     yield attached
-    if isinstance(attached, TableSession):
+    if hasattr(attached, "holdfast"):
         holdfast.detach(attached)
 
 
@@ -80,14 +76,14 @@ def of_view(df: DataFrame, text: str, *args: Any) -> list[Any]:
     return rows_of(df.sparkSession.sql(text, *args))
 
 
-def fitted(df: DataFrame, validator: Any = None, **more: Any) -> list[float]:
+def validated(df: DataFrame) -> list[float]:
+    """Fits several models side by side; which is up to threads."""
     line = LinearRegression(featuresCol="v", labelCol="y", maxIter=2)
-    if validator is None:
-        return [round(each, 6) for each in line.fit(points(df)).coefficients]
     grid = ParamGridBuilder().addGrid(line.regParam, [0.1, 0.2]).build()
     judge = RegressionEvaluator(labelCol="y")
-    validated = validator(estimator=line, estimatorParamMaps=grid, evaluator=judge, seed=1, **more)
-    validated.fit(points(df))
+    CrossValidator(
+        estimator=line, estimatorParamMaps=grid, evaluator=judge, seed=1, numFolds=2, parallelism=2
+    ).fit(points(df))
     return []
 
 
@@ -119,10 +115,6 @@ def observed(df: DataFrame) -> object:
     observation = Observation()
     df.observe(observation, F.count("*").alias("n")).collect()
     return observation.get
-
-
-def lazily(cut: DataFrame) -> list[Any]:
-    return [cut.count(), *rows_of(cut)]
 
 
 def in_rdd(df: DataFrame) -> list[Any]:
@@ -188,23 +180,14 @@ ACTIONS: dict[str, Way] = {
     "show": lambda df, home: df.show(2),
     "toLocalIterator": lambda df, home: len(list(df.toLocalIterator())),
     "foreach": lambda df, home: df.foreach(lambda row: None),
-    "foreachPartition": lambda df, home: df.foreachPartition(lambda rows: None),
     "toPandas": lambda df, home: df.toPandas().x.sum(),
     "toArrow": lambda df, home: df.toArrow().num_rows,
     "observe": lambda df, home: observed(df),
     "randomSplit": lambda df, home: sum(part.count() for part in df.randomSplit([1.0, 1.0], 1)),
-    "sampleBy": lambda df, home: df.sampleBy("k", {0: 1.0}).count(),
     "approxQuantile": lambda df, home: df.approxQuantile("y", [0.5], 0.0),
-    "corr": lambda df, home: round(df.corr("x", "y"), 6),
-    "cov": lambda df, home: round(df.cov("x", "y"), 6),
     "crosstab": lambda df, home: rows_of(df.crosstab("k", "x")),
-    "freqItems": lambda df, home: df.freqItems(["k"], 0.3).count(),
     "describe": lambda df, home: rows_of(df.describe("x", "k")),
-    "summary": lambda df, home: rows_of(df.summary("count", "min", "max")),
-    "stat": lambda df, home: round(df.stat.corr("x", "y"), 6),
-    "na": lambda df, home: rows_of(df.na.fill(0)),
     "pivot": lambda df, home: rows_of(df.groupBy("x").pivot("k").count().na.fill(0)),
-    "transpose": lambda df, home: rows_of(df.where("id < 3").select("id", "x").transpose()),
     "mapInPandas": lambda df, home: df.mapInPandas(lambda parts: parts, df.schema).count(),
     "applyInPandas": lambda df, home: (
         df.groupBy("k").applyInPandas(lambda rows: rows, df.schema).count()
@@ -218,30 +201,19 @@ ACTIONS: dict[str, Way] = {
         df, "SELECT * FROM range(9) WHERE id IN (SELECT k FROM hot)"
     ),
     "a view": lambda df, home: of_view(df, "SELECT sum(x) FROM hot"),
-    "a view with arguments": lambda df, home: of_view(
-        df, "SELECT sum(x) FROM hot WHERE k > :k", {"k": 1}
-    ),
     "named in SQL": lambda df, home: rows_of(df.sparkSession.sql("SELECT k FROM {t}", t=df)),
 }
 
 WRITES: dict[str, Way] = {
     "write": in_files,
-    "noop": lambda df, home: df.write.format("noop").mode("overwrite").save(),
     "saveAsTable": lambda df, home: written(df, df.write.saveAsTable),
-    "writeTo": lambda df, home: written(
-        df, lambda name: df.writeTo(name).using("parquet").create()
-    ),
     "insertInto": lambda df, home: inserted(df, df.write.insertInto),
     "CREATE TABLE AS": lambda df, home: written(
         df, lambda name: of_view(df, f"CREATE TABLE {name} USING parquet AS SELECT * FROM hot")
     ),
-    "INSERT INTO": lambda df, home: inserted(
-        df, lambda name: of_view(df, f"INSERT INTO {name} SELECT * FROM hot")
-    ),
     "checkpoint": lambda df, home: rows_of(df.checkpoint()),
     "localCheckpoint": lambda df, home: rows_of(df.localCheckpoint()),
-    "a lazy checkpoint": lambda df, home: lazily(df.checkpoint(eager=False)),
-    "a lazy localCheckpoint": lambda df, home: lazily(df.localCheckpoint(eager=False)),
+    "a lazy localCheckpoint": lambda df, home: rows_of(df.localCheckpoint(eager=False)),
 }
 
 HAND_OUTS: dict[str, Way] = {
@@ -250,7 +222,6 @@ HAND_OUTS: dict[str, Way] = {
     "toJSON": lambda df, home: sorted(df.toJSON().collect()),
     "createDataFrame": lambda df, home: rows_of(df.sparkSession.createDataFrame(df.rdd, df.schema)),
     "javaRDD": lambda df, home: df._jdf.javaRDD().count(),
-    "toRdd": lambda df, home: df._jdf.queryExecution().toRdd().count(),
     "an action of the JVM's": lambda df, home: df._jdf.count(),
     "pandas on Spark": lambda df, home: df.pandas_api().x.mean(),
     "to_spark": lambda df, home: df.pandas_api(index_col="id").to_spark(index_col="id").count(),
@@ -270,37 +241,14 @@ LEARNED: dict[str, Way] = {
         .transform(points(df))
         .select("id", "i")
     ),
-    "LinearRegression": lambda df, home: fitted(df),
-    "LogisticRegression": lambda df, home: (
-        LogisticRegression(featuresCol="v", labelCol="k", maxIter=2).fit(points(df)).numClasses
-    ),
-    "RandomForestClassifier": lambda df, home: (
-        RandomForestClassifier(featuresCol="v", labelCol="k", numTrees=1).fit(points(df)).numClasses
-    ),
-    "OneVsRest": lambda df, home: len(
-        OneVsRest(classifier=LogisticRegression(maxIter=1, featuresCol="v"), labelCol="k")
-        .setFeaturesCol("v")
-        .fit(points(df))
-        .models
-    ),
     "KMeans": lambda df, home: len(
         KMeans(k=2, featuresCol="v", maxIter=1, seed=1).fit(points(df)).clusterCenters()
     ),
     "ALS": lambda df, home: (
         ALS(userCol="k", itemCol="k", ratingCol="x", maxIter=1, rank=1).fit(df).userFactors.count()
     ),
-    "Imputer": lambda df, home: rows_of(
-        Imputer(inputCols=["x"], outputCols=["o"]).fit(df).surrogateDF.select(F.round("x", 6))
-    ),
-    "QuantileDiscretizer": lambda df, home: (
-        QuantileDiscretizer(numBuckets=2, inputCol="y", outputCol="o").fit(df).getSplits()
-    ),
     "Correlation": lambda df, home: Correlation.corr(points(df), "v").count(),
-    "RegressionEvaluator": lambda df, home: round(
-        RegressionEvaluator(labelCol="x", predictionCol="y").evaluate(df), 6
-    ),
-    "CrossValidator": lambda df, home: fitted(df, CrossValidator, numFolds=2, parallelism=2),
-    "TrainValidationSplit": lambda df, home: fitted(df, TrainValidationSplit),
+    "CrossValidator": lambda df, home: validated(df),
 }
 
 STREAMS: dict[str, Way] = {
@@ -319,18 +267,6 @@ STREAMS: dict[str, Way] = {
             .drop("t")
         ),
     ),
-    "a static side of a sink's": lambda df, home: streamed(
-        df,
-        home,
-        lambda events: events.join(df, "id"),
-        lambda writer: writer.format("noop"),
-    ),
-    "a static side of foreach": lambda df, home: streamed(
-        df,
-        home,
-        lambda events: events.join(df, "id"),
-        lambda writer: writer.foreach(lambda row: None),
-    ),
     "foreachBatch": lambda df, home: batches(df, home, lambda batch: batch.join(df, "id")),
     "foreachBatch, the other way round": lambda df, home: batches(
         df, home, lambda batch: df.join(batch, "id")
@@ -344,30 +280,28 @@ STREAMS: dict[str, Way] = {
 @pytest.mark.parametrize(
     "way",
     [
-        pytest.param(way, id=name)
+        pytest.param(way, id=name, marks=[pytest.mark.soak] * (name == "CrossValidator"))
         for ways in (ACTIONS, WRITES, HAND_OUTS, LEARNED, STREAMS)
         for name, way in ways.items()
     ],
 )
+@pytest.mark.sampled(5, 1)
 def test_what_is_cached_is_computed_once(
-    way: Way, spark: SparkSession, session: TableSession, tmp_path: Path
+    way: Way, spark: SparkSession, session: Any, tmp_path: Path
 ) -> None:
     hot, calls = counted(session)
     assert hot.cache() is hot
     found = way(hot, tmp_path)
     assert calls.value == ROWS
-    again = way(hot, tmp_path)
-    assert hot.count() == ROWS
-    assert calls.value == ROWS
-    (kept,) = [each for each in session.holdfast.list_cached() if each.rows == ROWS]
-    assert kept.location is not None
-    expected = way(counted(spark.newSession())[0], tmp_path)
-    assert found == again == expected
+    assert way(hot, tmp_path) == found
+    assert hot.count() == calls.value == ROWS
+    assert [each.rows for each in session.holdfast.list_cached()].count(ROWS) == 1
+    assert way(counted(spark.newSession())[0], tmp_path) == found
 
 
 LOOKS: dict[str, Callable[[DataFrame], object]] = {
     "explain": lambda df: df.explain("cost"),
-    "explain of a DataFrame": lambda df: df.to_dataframe().explain(True),  # type: ignore[operator]
+    "explain of a DataFrame": lambda df: df.to_dataframe().explain(True),
     "EXPLAIN": lambda df: of_view(df, "EXPLAIN SELECT sum(x) FROM hot"),
     "EXPLAIN of a command": lambda df: of_view(df, "EXPLAIN CREATE TABLE t AS SELECT * FROM hot"),
     "its plans as a text": lambda df: df._jdf.queryExecution().toString(),
@@ -376,31 +310,28 @@ LOOKS: dict[str, Callable[[DataFrame], object]] = {
     "inputFiles": lambda df: df.inputFiles(),
     "its schema": lambda df: (df.schema, df.isLocal(), df.sameSemantics(df), df.columns),
     "a view": lambda df: df.createOrReplaceTempView("hot"),
-    "to_dataframe": lambda df: df.to_dataframe(),  # type: ignore[operator]
+    "to_dataframe": lambda df: df.to_dataframe(),
 }
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
-def test_what_only_looks_at_a_plan_computes_nothing(
-    look: Callable[[DataFrame], object], session: TableSession
-) -> None:
+def test_what_only_looks_at_a_plan_computes_nothing(session: Any) -> None:
     hot, calls = counted(session)
     hot.cache()
-    look(hot)
-    assert calls.value == 0
+    for name, look in LOOKS.items():
+        look(hot)
+        assert calls.value == 0, name
     assert [kept.dataset_id for kept in session.holdfast.list_cached()] == [None]
-    assert hot.count() == ROWS
-    assert calls.value == ROWS
+    assert hot.count() == calls.value == ROWS
 
 
-def test_what_cannot_be_computed_as_a_whole_costs_no_answer(session: TableSession) -> None:
+def test_what_cannot_be_computed_as_a_whole_costs_no_answer(session: Any) -> None:
     hot = session.range(ROWS).selectExpr("id", "if(id = 7, raise_error('seven'), id) AS x").cache()
     for _ in range(2):
         assert hot._jdf.select("id", session._jvm.PythonUtils.toSeq([])).distinct().count() == ROWS
     assert [kept.dataset_id for kept in session.holdfast.list_cached()] == [None]
 
 
-def test_spark_finds_what_it_has_persisted_whatever_is_kept_since(session: TableSession) -> None:
+def test_spark_finds_what_it_has_persisted_before(session: Any) -> None:
     hot, calls = counted(session)
     above: Any = hot._jdf.where("k > 0")
     above.persist()
@@ -415,7 +346,7 @@ def test_spark_finds_what_it_has_persisted_whatever_is_kept_since(session: Table
     assert calls.value == ROWS
 
 
-def test_a_stream_goes_on_when_kept_data_is_lost(session: TableSession, tmp_path: Path) -> None:
+def test_a_stream_goes_on_when_kept_data_is_lost(session: Any, tmp_path: Path) -> None:
     hot, calls = counted(session)
     hot.cache()
     lost: list[Path] = []
@@ -436,9 +367,7 @@ def test_a_stream_goes_on_when_kept_data_is_lost(session: TableSession, tmp_path
     assert calls.value == 2 * ROWS
 
 
-def test_streams_of_a_session_that_was_left_run_as_they_are(
-    session: TableSession, tmp_path: Path
-) -> None:
+def test_streams_of_a_session_that_was_left_run_as_they_are(session: Any, tmp_path: Path) -> None:
     hot, calls = counted(session)
     hot.cache().count()
     holdfast.detach(session)
