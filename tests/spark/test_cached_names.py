@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast import VertexOutcome
-from holdfast.api.table_session import TableSession
+from holdfast.testing import assert_reads, outcomes
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
-RUN = [VertexOutcome.RUN]
 
 TABLES = ("flat", "parts", "lines")
 KINDS = {
@@ -198,20 +197,8 @@ def steps(seed: int, number: int = 25) -> Script:
     return first + [_step(rng) for _ in range(number)]
 
 
-def _is_of_lost_files(answer: Any) -> bool:
-    """Whether Spark fails as what it has cached lists files that its own command has removed."""
-    return bool(answer == _LOST)
-
-
 def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
-    """Plays a script on a plain session and on an attached one: both answer alike.
-
-    Args:
-        spark: of whose context the sessions are.
-        name: that databases of the script's have to themselves.
-        script: what is played.
-        home: an empty directory.
-    """
+    """Plays a script on a plain session and on an attached one: both answer alike."""
     plain = Player(spark.newSession(), f"plain_{name}", home)
     try:
         expected = [plain.play(step) for step in script]
@@ -223,7 +210,8 @@ def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> 
     try:
         for number, step in enumerate(script):
             answer = ours.play(step)
-            if not _is_of_lost_files(expected[number][0]):
+            # Spark fails where what it has cached lists files that its own command has removed.
+            if expected[number][0] != _LOST:
                 played = "\n".join(map(str, script[: number + 1]))
                 assert answer == expected[number], f"{answer}, not {expected[number]}:\n{played}"
     finally:
@@ -231,7 +219,7 @@ def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> 
         holdfast.detach(attached)
 
 
-@pytest.mark.sampled(50)
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("seed", range(200))
 def test_commands_have_their_effect_on_what_is_cached(
     spark: SparkSession, tmp_path: Path, seed: int
@@ -318,29 +306,27 @@ def test_a_script_answers_as_on_a_plain_session(
 
 
 @pytest.fixture
-def session(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
-    """A session of its own, attached, with a database of its own."""
-    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-    attached = holdfast.attach(spark.newSession(), config)
+def session(attached: Any) -> Iterator[SparkSession]:
+    """An attached session with a database of its own."""
     attached.sql("CREATE DATABASE of_cached_names")
     attached.sql("USE of_cached_names")
     yield attached
     attached.sql("USE default")
     attached.sql("DROP DATABASE of_cached_names CASCADE")
-    holdfast.detach(attached)
 
 
-def outcomes(session: TableSession) -> list[VertexOutcome]:
-    result = session.holdfast.last_job_result
-    assert result is not None
-    return [vertex.outcome for vertex in result.vertices]
-
-
-def keys(session: TableSession, query: str) -> list[int]:
+def keys(session: SparkSession, query: str) -> list[int]:
     return sorted(row[0] for row in session.sql(query).collect())
 
 
-WRITES: dict[str, Callable[[TableSession], object]] = {
+def table(session: SparkSession, kind: str) -> None:
+    """A table t of keys and parts."""
+    parts = "PARTITIONED BY (p)" if kind == "partitioned" else ""
+    session.sql(f"CREATE TABLE t (k INT, p INT) USING parquet {parts}")
+    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+
+
+WRITES: dict[str, Callable[[SparkSession], object]] = {
     "INSERT": lambda s: s.sql("INSERT INTO t VALUES (9, 1)"),
     "insertInto": lambda s: s.createDataFrame([(9, 1)], "k INT, p INT").write.insertInto("t"),
     "saveAsTable": lambda s: (
@@ -352,32 +338,26 @@ WRITES: dict[str, Callable[[TableSession], object]] = {
     ),
     "INSERT SELECT": lambda s: s.sql("INSERT INTO t SELECT k + 8, p FROM t WHERE k = 1"),
 }
-PARTITIONED = {"flat": "", "partitioned": "PARTITIONED BY (p)"}
+KINDS_OF_T = ("flat", "partitioned")
 
 
 @pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("partitioned", PARTITIONED)
-def test_what_is_written_is_cached_again(
-    session: TableSession, partitioned: str, write: str
-) -> None:
-    session.sql(f"CREATE TABLE t (k INT, p INT) USING parquet {PARTITIONED[partitioned]}")
-    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+@pytest.mark.parametrize("kind", KINDS_OF_T)
+@pytest.mark.sampled(3)
+def test_what_is_written_is_cached_again(session: SparkSession, kind: str, write: str) -> None:
+    table(session, kind)
     session.sql("CREATE TEMP VIEW v AS SELECT k FROM t WHERE k > 0")
     session.sql("CACHE TABLE t")
     session.sql("CACHE TABLE v")
-    assert keys(session, "SELECT k FROM t WHERE p = 1") == [1]
-    assert outcomes(session) == READ
+    assert_reads(session.sql("SELECT k FROM t WHERE p = 1"))
     WRITES[write](session)
-    assert session.catalog.isCached("t")
-    assert session.catalog.isCached("v")
+    assert session.catalog.isCached("t") and session.catalog.isCached("v")
     assert keys(session, "SELECT k FROM t WHERE p = 1") == [1, 9]
     assert outcomes(session) == PRODUCED
-    assert keys(session, "SELECT k FROM t") == [1, 2, 9]
-    assert outcomes(session) == READ
     # What reads the view by another text reads it as well.
-    assert keys(session, "SELECT k FROM t WHERE k > 0") == [1, 2, 9]
-    assert keys(session, "SELECT k FROM v") == [1, 2, 9]
-    assert outcomes(session) == READ
+    for query in ("SELECT k FROM t", "SELECT k FROM t WHERE k > 0", "SELECT k FROM v"):
+        assert keys(session, query) == [1, 2, 9]
+        assert_reads(session.sql(query))
 
 
 # What a subquery reads of t; the rows after each of two commands.
@@ -399,21 +379,16 @@ OF_SUBQUERIES: dict[str, tuple[str, list[int], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", OF_SUBQUERIES)
-@pytest.mark.parametrize("partitioned", PARTITIONED)
-def test_what_subqueries_read_is_followed(
-    session: TableSession, partitioned: str, kind: str
-) -> None:
-    query, inserted, overwritten = OF_SUBQUERIES[kind]
-    session.sql(f"CREATE TABLE t (k INT, p INT) USING parquet {PARTITIONED[partitioned]}")
-    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+@pytest.mark.parametrize("of", OF_SUBQUERIES)
+@pytest.mark.parametrize("kind", KINDS_OF_T)
+@pytest.mark.sampled(5)
+def test_what_subqueries_read_is_followed(session: SparkSession, kind: str, of: str) -> None:
+    query, inserted, overwritten = OF_SUBQUERIES[of]
+    table(session, kind)
+    function = "CREATE TEMPORARY FUNCTION"
+    session.sql(f"{function} most(a BIGINT) RETURNS INT RETURN SELECT max(k) FROM t WHERE p = a")
     session.sql(
-        "CREATE TEMPORARY FUNCTION most(a BIGINT) RETURNS INT "
-        "RETURN SELECT max(k) FROM t WHERE p = a"
-    )
-    session.sql(
-        "CREATE TEMPORARY FUNCTION those(a INT) RETURNS TABLE (k INT) "
-        "RETURN SELECT k FROM t WHERE k >= a"
+        f"{function} those(a INT) RETURNS TABLE (k INT) RETURN SELECT k FROM t WHERE k >= a"
     )
     cached = session.sql(query).cache()
     session.sql(f"CACHE TABLE x AS {query}")
@@ -422,90 +397,66 @@ def test_what_subqueries_read_is_followed(
         "INSERT OVERWRITE t VALUES (3, 1), (5, 2)": overwritten,
     }.items():
         session.sql(command)
-        assert session.catalog.isCached("x")
-        assert cached.storageLevel.useDisk
+        assert session.catalog.isCached("x") and cached.storageLevel.useDisk
         assert keys(session, "SELECT * FROM x") == expected
         assert outcomes(session) == PRODUCED
-        assert keys(session, query) == expected
-        assert outcomes(session) == READ
-        assert sorted(row[0] for row in cached.collect()) == expected
-        assert outcomes(session) == READ
-
-
-def test_a_dataframe_of_a_partitioned_table_is_kept_again(session: TableSession) -> None:
-    session.sql("CREATE TABLE t (k INT, p INT) USING parquet PARTITIONED BY (p)")
-    session.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
-    cached = session.table("t").where("k > 0").cache()
-    assert cached.count() == 2
-    for command, rows in {
-        "INSERT INTO t VALUES (3, 3)": 3,
-        "ALTER TABLE t DROP PARTITION (p = 2)": 2,
-        "INSERT OVERWRITE t PARTITION (p = 1) VALUES (4), (5), (6)": 4,
-    }.items():
-        session.sql(command)
-        assert cached.count() == rows
-        assert cached.storageLevel.useDisk
-        assert session.table("t").where("k > 0").count() == rows
+        assert keys(session, query) == sorted(row[0] for row in cached.collect()) == expected
         assert outcomes(session) == READ
 
 
 def test_a_dataframe_of_files_is_kept_again_when_they_are_written(
-    session: TableSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "files")
     session.range(3).write.parquet(path)
     cached = session.read.parquet(path).where("id >= 0").cache()
     assert cached.count() == 3
-    session.range(5).write.mode("append").parquet(path)
-    assert cached.count() == 8
-    session.range(2).write.mode("overwrite").parquet(path)
-    assert cached.count() == 2
-    assert cached.count() == 2
-    assert outcomes(session) == READ
+    for mode, rows in {"append": 5, "overwrite": 2}.items():
+        session.range(2).write.mode(mode).parquet(path)
+        assert cached.count() == rows
+        assert_reads(cached)
 
 
-def test_a_cached_text_means_what_its_names_mean_now(session: TableSession) -> None:
+def test_a_cached_text_means_what_its_names_mean_now(session: SparkSession) -> None:
+    def assert_kept(*expected: int) -> None:
+        assert session.catalog.isCached("x")
+        assert keys(session, "SELECT id FROM x") == [*expected]
+        assert outcomes(session) == READ
+
     session.range(3).createOrReplaceTempView("source")
     session.sql("DECLARE least INT DEFAULT 1")
     session.sql("CACHE TABLE x AS SELECT id FROM source WHERE id >= least")
-    assert keys(session, "SELECT id FROM x") == [1, 2]
-    assert outcomes(session) == READ
+    assert_kept(1, 2)
     session.sql("SET VAR least = 2")
-    assert not session.catalog.isCached("x")
-    assert keys(session, "SELECT id FROM x") == [2]
+    assert not session.catalog.isCached("x") and keys(session, "SELECT id FROM x") == [2]
     session.sql("SET VAR least = 1")
-    assert session.catalog.isCached("x")
-    assert keys(session, "SELECT id FROM x") == [1, 2]
-    assert outcomes(session) == READ
+    assert_kept(1, 2)
     session.range(5).createOrReplaceTempView("source")
-    assert not session.catalog.isCached("x")
-    assert not session.holdfast.list_cached()
+    assert not session.catalog.isCached("x") and not session.holdfast.list_cached()
     assert keys(session, "SELECT id FROM x") == [1, 2, 3, 4]
     session.catalog.dropTempView("source")
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         session.table("x")
 
 
-@pytest.mark.parametrize("lazy", ["", "LAZY"])
-def test_a_query_that_fails_is_not_cached_eagerly(session: TableSession, lazy: str) -> None:
+def test_a_query_that_fails_is_not_cached_eagerly(session: SparkSession) -> None:
     # No column is needed to count its rows.
-    command = f"CACHE {lazy} TABLE x AS SELECT 1 DIV (id - 1) AS y FROM range(3)"
-    if lazy:
-        session.sql(command)
-        assert session.catalog.isCached("x")
-        assert session.table("x").count() == 3
-        return
+    failing = "TABLE x AS SELECT 1 DIV (id - 1) AS y FROM range(3)"
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        session.sql(command)
-    assert not session.catalog.tableExists("x")
-    assert not session.holdfast.list_cached()
+        session.sql(f"CACHE {failing}")
+    assert not session.catalog.tableExists("x") and not session.holdfast.list_cached()
+    session.sql(f"CACHE LAZY {failing}")
+    assert session.catalog.isCached("x") and session.table("x").count() == 3
+    session.sql("UNCACHE TABLE x")
     session.range(3).selectExpr("1 DIV (id - 1) AS y").createOrReplaceTempView("x")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         session.sql("CACHE TABLE x")
     assert not session.catalog.isCached("x")
 
 
-def test_nothing_stays_in_spark_s_cache(spark: SparkSession, session: TableSession) -> None:
+def test_nothing_stays_in_spark_s_cache(
+    spark: SparkSession, session: SparkSession, tmp_path: Path
+) -> None:
     cache: Any = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
     session.sql("CACHE TABLE x AS SELECT 1 AS y")
     assert session.range(3).cache().count() == 3
@@ -515,4 +466,4 @@ def test_nothing_stays_in_spark_s_cache(spark: SparkSession, session: TableSessi
     session.table("x").cache().unpersist()
     holdfast.detach(session)
     assert cache.isEmpty()
-    holdfast.attach(session)
+    holdfast.attach(session, {"intermediate-result-storage.directory": str(tmp_path / "kept")})

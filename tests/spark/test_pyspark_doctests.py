@@ -12,11 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from holdfast.api.table_session import TableSession
-
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 EACH = 16
-"""Of the longest modules one example in so many is in the suite, beside those below."""
 TELLING = {"exists", "lateralJoin", "mapInArrow", "mapInPandas", "outer", "rdd", "scalar"}
 """Methods whose examples have failed over kept tables: barriers, and outer references."""
 _DATAFRAME = "pyspark.sql.dataframe.DataFrame"
@@ -73,29 +70,29 @@ def failures(test: doctest.DocTest, module: ModuleType, session: Any) -> list[st
     return said
 
 
-@pytest.mark.parametrize("cached", [False, True], ids=["attached", "cached"])
+# Of each module one example in so many is in the suite, beside those of TELLING.
+SUITE = {
+    "catalog": 2,
+    "column": EACH,
+    "dataframe": EACH,
+    "functions.builtin": 8 * EACH,
+    "group": 2,
+    "readwriter": EACH,
+    "window": 2,
+}
+ALL = [
+    pytest.param(name, 1, cached, id=f"all of {name}-{cached}", marks=pytest.mark.soak)
+    for name in SUITE
+    for cached in (True, False)
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "each"),
-    [
-        ("catalog", 2),
-        ("column", EACH),
-        ("dataframe", EACH),
-        ("functions.builtin", 8 * EACH),
-        ("group", 2),
-        ("readwriter", EACH),
-        ("window", 2),
-        *(
-            pytest.param(name, 1, marks=pytest.mark.soak)
-            for name in (
-                *("catalog", "column", "dataframe", "functions.builtin", "group"),
-                *("readwriter", "window"),
-            )
-        ),
-    ],
+    ("name", "each", "cached"), [*((name, each, True) for name, each in SUITE.items()), *ALL]
 )
 @pytest.mark.timeout(3600)
 def test_what_passes_on_spark_passes_on_an_attached_session(
-    attached: TableSession,
+    attached: Any,
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,177 +1,80 @@
-"""A Spark that differs from those that our Java classes are written for costs what needs them."""
+"""A Spark that differs from those that Holdfast is written for costs what needs what is missing."""
 
 from __future__ import annotations
 
-import logging
+import json
+import os
+import shutil
+import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+import holdfast
+
+# Computes, keeps, verifies, recovers, hands out and writes: as much as may need something.
+PROGRAM = """
+import json, os, sys
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
 from holdfast import Environment
-from holdfast.errors import UnsupportedSparkError
-from holdfast.spark import compatibility, java_classes
-from holdfast.spark.compatibility import check
-from holdfast.spark.java_classes import compiled, new_object
-from holdfast.spark.per_context import PerContext
-from holdfast.spark.streams import placement
-from holdfast.spark.versions import (
-    DIFFERENCES,
-    NEEDED_FOR,
-    NEWEST,
-    adapted,
-    is_at_least,
-    version_of,
+
+spark = (
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
 )
-from tests.spark.conftest import Probe
-
-JAVA = files("holdfast.spark").joinpath("java")
-
-
-def _source(name: str) -> str:
-    return JAVA.joinpath(f"{name}.java").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Has the Spark that runs lack something that a class of ours touches."""
-
-    def lacking(*names: str) -> None:
-        def broken(name: str, source: str, spark: str) -> str:
-            text = adapted(name, source, spark)
-            if name in names:
-                text = text.replace("package holdfast;", "package holdfast; import no.such.Plan;")
-            return text
-
-        monkeypatch.setattr(java_classes, "adapted", broken)
-        monkeypatch.setattr(java_classes, "_COMPILED", java_classes._none_yet())
-        monkeypatch.setattr(compatibility, "_checked", PerContext(compatibility._failed))
-
-    return lacking
-
-
-def test_each_class_has_features_that_need_it() -> None:
-    assert {f"{name}.java" for name in NEEDED_FOR} == {each.name for each in JAVA.iterdir()}
+spark.range(20).selectExpr("id", "id % 3 AS k").write.parquet("source")
+with Environment(spark, {
+    "intermediate-result-storage.directory": f"{os.getcwd()}/kept",
+    "intermediate-result-storage.verify-fraction": 1.0,
+    "execution.batch.job-recovery.enabled": True,
+    "high-availability.storageDir": f"{os.getcwd()}/jobs",
+}) as env:
+    asked = env.sql("SELECT k, count(*) AS n FROM parquet.`source` GROUP BY k")
+    try:
+        asked = asked.cache()
+    except Exception as error:
+        print(type(error).__name__, file=sys.stderr)
+    rows = [asked.collect(), asked.collect(), asked.to_dataframe().collect()]
+    asked.write.parquet("out")
+    rows.append(spark.read.parquet("out").collect())
+print(json.dumps([sorted(each) for each in rows]))
+"""
+JAVA = Path("spark", "java")
+CLASSES = sorted(each.stem for each in (Path(holdfast.__file__).parent / JAVA).iterdir())
+BROKEN = {
+    "two": ("RetainedShuffles", "UncachedQueries"),
+    "all": ("PlanReader",),
+    **{name: (name,) for name in CLASSES},
+}
 
 
-def test_each_difference_is_in_its_source() -> None:
-    for each in DIFFERENCES:
-        assert each.ours in _source(each.java_class), each
-    for name in NEEDED_FOR:
-        assert adapted(name, _source(name), "4.3.0") == _source(name)
-        assert adapted(name, _source(name), "5.0.0") == _source(name)
-
-
-def test_this_spark_has_everything(
-    spark: SparkSession, without: Any, caplog: pytest.LogCaptureFixture
+@pytest.mark.slow
+@pytest.mark.parametrize("which", BROKEN)
+@pytest.mark.sampled(len(BROKEN))
+def test_jobs_answer_without_what_this_spark_lacks_and_say_once_what_that_is(
+    tmp_path: Path, which: str
 ) -> None:
-    without()
-    with caplog.at_level(logging.WARNING, logger="holdfast"):
-        check(spark)
-    assert [record for record in caplog.records if "differs" in record.getMessage()] == []
-
-
-def test_what_is_lost_is_said_once(
-    spark: SparkSession, without: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    without("RetainedShuffles", "UncachedQueries")
-    with caplog.at_level(logging.WARNING, logger="holdfast"):
-        check(spark)
-        check(spark.newSession())
-    (warning,) = [r.getMessage() for r in caplog.records if "differs" in r.getMessage()]
-    lost, left, *why = warning.splitlines()[1:]
-    assert lost == "  not available: verifying results; recovering shuffles"
-    assert left.startswith("  available: ") and NEEDED_FOR["PlanReader"] in left
-    assert [line.split(":")[0].strip() for line in why] == ["UncachedQueries", "RetainedShuffles"]
-
-
-def test_nothing_is_left_where_plans_cannot_be_read(
-    spark: SparkSession, without: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    without("PlanReader")
-    with caplog.at_level(logging.WARNING, logger="holdfast"):
-        check(spark)
-    assert "jobs run as if there were no Holdfast" in caplog.text
-
-
-def test_an_environment_looks(
-    spark: SparkSession, without: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    without("ScanSplits")
-    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-    with caplog.at_level(logging.WARNING, logger="holdfast"):
-        with Environment(spark, config):
-            # Waits for the thread that looks, as one context is looked at once.
-            check(spark)
-    assert NEEDED_FOR["ScanSplits"] in caplog.text
-
-
-_ALL = {"PlanReader", "KnownContent", "FileVersions", "WrittenTables"}
-
-
-@pytest.mark.parametrize("name", sorted(NEEDED_FOR.keys() - _ALL))
-def test_jobs_answer_without(
-    probe: Probe, without: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    _forget_objects(monkeypatch)
-    without(name)
-    with pytest.raises(UnsupportedSparkError, match=f"class {name} "):
-        compiled(probe.spark, name)
-    query = f"SELECT e, count(*) AS n FROM parquet.`{probe.home}/riders.parquet` GROUP BY e"
-    plain = sorted(probe.plain_rows(query))
-    config = {
-        "intermediate-result-storage.directory": str(tmp_path / "other"),
-        "intermediate-result-storage.verify-fraction": 1.0,
-        "execution.batch.job-recovery.enabled": True,
-        "high-availability.storageDir": str(tmp_path / "jobs"),
-    }
-    with Environment(probe.spark, config) as env:
-        table = env.sql(query).cache()
-        for _ in range(2):
-            assert sorted(probe.rows(table)) == plain
-        assert sorted(probe.rows(table.to_dataframe())) == plain
-        table.write.parquet(str(tmp_path / "out"))
-    assert sorted(probe.rows(probe.spark.read.parquet(str(tmp_path / "out")))) == plain
-
-
-@pytest.mark.parametrize("version", ["4.0.0", "4.3.0"])
-def test_rows_go_to_the_partition_of_their_number(
-    spark: SparkSession, version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not is_at_least(spark.version, version_of(version) or NEWEST):
-        pytest.skip("this Spark is older")
-    monkeypatch.setattr(placement, "is_at_least", lambda _, since: is_at_least(version, since))
-    numbers = spark.range(100).select((F.col("id") % 7).cast("int").alias("n"))
-    frame = placement.placed(numbers, 7, "n")
-    assert frame.where(F.spark_partition_id() != F.col("n")).count() == 0
-    assert frame.count() == 100 and frame.rdd.getNumPartitions() == 7
-
-
-def test_a_write_is_planned_without_being_run(spark: SparkSession, tmp_path: Path) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    gateway: Any = spark.sparkContext._gateway
-    session: Any = spark._jsparkSession
-    place = str(tmp_path / "out")
-    before = session.experimental().extraStrategies()
-    arguments = gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = place
-    writer: Any = spark.range(5).write.format("parquet")
-    planned = new_object(spark, "PlannedWrites")
-    command = planned.command(session, writer._jwrite, "save", arguments)
-    assert command.getClass().getSimpleName() == "InsertIntoHadoopFsRelationCommand"
-    assert not Path(place).exists()
-    assert session.experimental().extraStrategies().equals(before)
-    spark.range(5).write.parquet(place)
-    assert spark.read.parquet(place).count() == 5
-
-
-def _forget_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has objects of the classes be made again, for this test alone."""
-    for module in [each for name, each in sys.modules.items() if name.startswith("holdfast.spark")]:
-        for name, value in list(vars(module).items()):
-            if isinstance(value, PerContext):
-                monkeypatch.setattr(module, name, PerContext(value._make))
+    package = tmp_path / "package" / "holdfast"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(holdfast.__file__).parent, package, ignore=ignored)
+    for name in BROKEN[which]:
+        source = package / JAVA / f"{name}.java"
+        text = source.read_text().replace("package holdfast;", "package holdfast; import no.Such;")
+        source.write_text(text)
+    (tmp_path / "home").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=tmp_path / "home",
+        env={**os.environ, "PYTHONPATH": str(package.parent), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[[0, 7], [1, 7], [2, 6]]] * 4
+    assert done.stderr.count("not available: ") == 1, done.stderr
+    if which == "two":
+        assert "not available: verifying results; recovering shuffles\n" in done.stderr
+    if which == "all":
+        assert "jobs run as if there were no Holdfast" in done.stderr
