@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -14,10 +15,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import holdfast
-from holdfast import Table, VertexOutcome
-from holdfast.api.table_session import TableSession
-from holdfast.spark.java_classes import object_of
-from holdfast.spark.versions import is_at_least
+from holdfast import VertexOutcome
+from holdfast.testing import assert_reads, outcomes
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -33,14 +32,24 @@ BY_DAY = """SELECT day, count(*) AS n, -0.0D AS x, named_struct('a', 7, 'b', arr
             FROM days GROUP BY day"""
 
 
+@pytest.fixture(scope="module")
+def in_memory(spark: SparkSession) -> Any:
+    """A class of catalogs of tables that take MERGE."""
+    source = Path(__file__).with_name("MergeableTables.java").read_text(encoding="utf-8")
+    if spark.version < "4.1":
+        source = source.replace("streaming.runtime.", "streaming.")
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass("holdfast.MergeableTables")
+
+
 @pytest.fixture
-def session(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
+def session(spark: SparkSession, tmp_path: Path, in_memory: Any) -> Iterator[SparkSession]:
     """An attached session with two equal tables, `m.one` and `m.other`, and a view of files."""
     own = spark.newSession()
-    source = Path(__file__).with_name("MergeableTables.java").read_text(encoding="utf-8")
-    if not is_at_least(spark.version, (4, 1)):
-        source = source.replace("streaming.runtime.", "streaming.")
-    object_of(own, "MergeableTables", source).register(own._jsparkSession, "m")
+    in_memory.getConstructors()[0].newInstance(None).register(own._jsparkSession, "m")
     for table in ("m.one", "m.other"):
         own.sql(f"CREATE TABLE {table} ({COLUMNS})")
         own.sql(f"INSERT INTO {table} {ROWS}")
@@ -51,13 +60,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
     holdfast.detach(attached)
 
 
-def outcomes(session: TableSession) -> list[VertexOutcome]:
-    result = session.holdfast.last_job_result
-    assert result is not None
-    return [vertex.outcome for vertex in result.vertices]
-
-
-def rows(session: TableSession, table: str) -> list[str]:
+def rows(session: SparkSession, table: str) -> list[str]:
     """The rows of a table, as texts that tell 0.0 from -0.0, and know NaN."""
     with session.holdfast.left_alone():
         return sorted(map(repr, session.table(table).collect()))
@@ -87,9 +90,9 @@ COMMANDS = {
     ("name", "is_kept"),
     [*((name, True) for name in COMMANDS), ("MERGE", False), ("UPDATE", False)],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_what_changes_rows_reads_and_keeps(
-    session: TableSession, tmp_path: Path, name: str, is_kept: bool
+    session: SparkSession, tmp_path: Path, name: str, is_kept: bool
 ) -> None:
     command = COMMANDS[name]
     with session.holdfast.left_alone():
@@ -99,7 +102,7 @@ def test_what_changes_rows_reads_and_keeps(
     if is_kept:
         hot.count()
     session.sql(command.format(t="m.one"))
-    assert set(outcomes(session)) == set(READ if is_kept else PRODUCED)
+    assert {*outcomes(session)} == {*(READ if is_kept else PRODUCED)}
     assert rows(session, "m.one") == rows(session, "m.other")
     assert (rows(session, "m.one") == before) == (name == "MERGE nothing")
     # The groups of rows that are concerned are found with what is kept, too.
@@ -109,14 +112,14 @@ def test_what_changes_rows_reads_and_keeps(
 
 
 @pytest.mark.parametrize("is_kept", [False, True], ids=["produced", "read"])
+@pytest.mark.sampled(2, 1)
 def test_the_merge_of_a_table_reads_and_keeps(
-    session: TableSession, tmp_path: Path, is_kept: bool
+    session: SparkSession, tmp_path: Path, is_kept: bool
 ) -> None:
     def merge(target: str) -> None:
-        source = session.sql(BY_DAY)
-        assert type(source) is Table
         (
-            source.alias("s")
+            session.sql(BY_DAY)
+            .alias("s")
             .mergeInto(target, F.expr(f"s.day = {target.split('.')[1]}.day"))
             .whenMatched(F.col("s.day") == 1)
             .delete()
@@ -137,7 +140,7 @@ def test_the_merge_of_a_table_reads_and_keeps(
     assert rows(session, "m.one") == rows(session, "m.other")
 
 
-def test_groups_are_those_of_the_rows_that_are_kept(session: TableSession) -> None:
+def test_groups_are_those_of_the_rows_that_are_kept(session: SparkSession) -> None:
     drawn = F.udf(lambda _: random.randrange(10**9), "long")
     session.range(40).select(drawn("id").alias("day")).cache().createOrReplaceTempView("drawn")
     session.sql("INSERT INTO m.one SELECT day, NULL, NULL, NULL FROM drawn")
@@ -149,7 +152,7 @@ def test_groups_are_those_of_the_rows_that_are_kept(session: TableSession) -> No
     assert session.table("m.one").count() == 46
 
 
-WRITES: dict[str, Callable[[TableSession], object]] = {
+WRITES: dict[str, Callable[[SparkSession], object]] = {
     "MERGE": lambda s: s.sql(COMMANDS["MERGE"].format(t="m.one")),
     "MERGE to insert": lambda s: s.sql(COMMANDS["MERGE to insert"].format(t="m.ONE")),
     "UPDATE": lambda s: s.sql("UPDATE m.one SET day = day + 1"),
@@ -167,10 +170,10 @@ WRITES: dict[str, Callable[[TableSession], object]] = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.sampled(4)
 def test_what_is_kept_of_a_table_that_is_written_is_not_read(
-    session: TableSession, write: Callable[[TableSession], object]
+    session: SparkSession, write: Callable[[SparkSession], object]
 ) -> None:
     target = session.table("m.one")
     counted = target.groupBy("day").count().cache()
@@ -189,7 +192,7 @@ def test_what_is_kept_of_a_table_that_is_written_is_not_read(
 
 
 def test_what_is_kept_of_a_table_while_it_is_written_is_not_read(
-    session: TableSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     begun, go_on = tmp_path / "begun", tmp_path / "go_on"
 
@@ -229,8 +232,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("command", FAILURES.values(), ids=FAILURES.keys())
-def test_a_merge_that_fails_leaves_nothing(session: TableSession, command: str) -> None:
+@pytest.mark.parametrize("command", FAILURES.values(), ids=FAILURES)
+@pytest.mark.sampled(2)
+def test_a_merge_that_fails_leaves_nothing(session: SparkSession, command: str) -> None:
     before = rows(session, "m.one")
     with session.holdfast.left_alone(), pytest.raises(PySparkException) as expected:
         session.sql(command)
@@ -240,14 +244,12 @@ def test_a_merge_that_fails_leaves_nothing(session: TableSession, command: str) 
     assert failed.value.getCondition() == expected.value.getCondition()
     assert rows(session, "m.one") == before == rows(session, "m.other")
     # What was kept before it failed is whole.
-    assert (
-        sorted(session.sql(f"SELECT n FROM ({BY_DAY})").collect())
-        == [Row(n=14)] * 5 + [Row(n=15)] * 2
-    )
-    assert outcomes(session) == READ
+    assert_reads(session.sql(BY_DAY))
+    numbers = sorted(session.sql(f"SELECT n FROM ({BY_DAY})").collect())
+    assert numbers == [Row(n=14)] * 5 + [Row(n=15)] * 2
 
 
-def test_a_source_that_fails_is_not_kept(session: TableSession, tmp_path: Path) -> None:
+def test_a_source_that_fails_is_not_kept(session: SparkSession, tmp_path: Path) -> None:
     failing = session.sql(
         f"SELECT day, CAST(raise_error('no') AS LONG) AS n FROM ({BY_DAY})"
     ).cache()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment
-from holdfast.storage.kept_dataset import MANIFEST_NAME, Manifest
 
 ROWS = 40_000
 # None of their files has a megabyte; in memory they have 16 MB or more.
@@ -41,68 +39,46 @@ def joins(df: Any) -> set[str]:
     return {each for each in ("BroadcastHashJoin", "SortMergeJoin") if each in plan}
 
 
-@pytest.mark.parametrize("columns", LARGE.values(), ids=LARGE.keys())
+@pytest.mark.parametrize("columns", LARGE.values(), ids=LARGE)
+@pytest.mark.sampled(4)
 def test_what_is_large_in_memory_is_not_broadcast(
     spark: SparkSession, env: Environment, columns: str
 ) -> None:
     hot = keep(env, source(spark, columns))
-    other = env.from_dataframe(spark.range(8_000_000))
+    other = env.range(8_000_000)
     for joined in (other.join(hot, "id"), hot.join(other, "id"), other.join(hot, "id", "left")):
         assert joins(joined) == {"SortMergeJoin"}
 
 
-def test_what_is_small_in_memory_is_broadcast(spark: SparkSession, env: Environment) -> None:
+def test_what_is_small_in_memory_is_broadcast(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
     hot = keep(env, source(spark, "string(id % 7) AS v"))
-    other = env.from_dataframe(spark.range(8_000_000))
+    other = env.range(8_000_000)
     assert joins(other.join(hot, "id")) == joins(hot.join(other, "id")) == {"BroadcastHashJoin"}
+    with settings({"spark.sql.sources.fileCompressionFactor": "1000.0"}):
+        assert joins(other.join(hot, "id")) == {"BroadcastHashJoin"}
 
 
-def test_two_kept_results_are_joined_as_large_as_they_are(
+def test_kept_results_are_joined_as_large_as_they_are(
     spark: SparkSession, env: Environment
 ) -> None:
-    texts = keep(env, source(spark, LARGE["texts"]))
+    texts = keep(env, source(spark, LARGE["texts"]).repartition(60, "id"))
+    # Of many small ones few were made, which have the size of all of their rows.
+    assert env.list_cached()[-1].partitions < 10
     numbers = keep(env, source(spark, "id * 2 AS w").where("id < 100"))
     assert joins(texts.join(numbers, "id")) == {"BroadcastHashJoin"}
     wide = keep(env, source(spark, LARGE["arrays"]).withColumnRenamed("v", "w"))
     assert joins(texts.join(wide, "id")) == {"SortMergeJoin"}
 
 
-def test_a_setting_of_how_files_are_compressed_changes_nothing(
-    spark: SparkSession, env: Environment, settings: Any
-) -> None:
-    hot = keep(env, source(spark, "string(id % 7) AS v"))
-    other = env.from_dataframe(spark.range(8_000_000))
-    with settings({"spark.sql.sources.fileCompressionFactor": "1000.0"}):
-        assert joins(other.join(hot, "id")) == {"BroadcastHashJoin"}
-
-
-def test_merged_partitions_have_the_size_of_all_of_their_rows(
-    spark: SparkSession, env: Environment
-) -> None:
-    hot = keep(env, source(spark, LARGE["texts"]).repartition(60, "id"))
-    assert env.list_cached()[-1].partitions < 10
-    assert joins(env.from_dataframe(spark.range(8_000_000)).join(hot, "id")) == {"SortMergeJoin"}
-
-
 def test_a_result_of_an_earlier_version_is_not_broadcast(
     spark: SparkSession, env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # These measured nothing.
     measured = "holdfast.taskexecutor.outputs.staged_files.measured"
     monkeypatch.setattr(measured, lambda _, partitions: partitions)
     hot = keep(env, source(spark, "id % 7 AS v"))
-    other = env.from_dataframe(spark.range(8_000_000))
+    other = env.range(8_000_000)
     assert joins(other.join(hot, "id")) == {"SortMergeJoin"}
     assert joins(other.join(F.broadcast(hot), "id")) == {"BroadcastHashJoin"}
-
-
-def test_a_manifest_of_an_earlier_version_is_read(
-    spark: SparkSession, env: Environment, tmp_path: Path
-) -> None:
-    keep(env, source(spark, "id % 7 AS v"))
-    (path,) = tmp_path.glob(f"kept/application-*/datasets/*/{MANIFEST_NAME}")
-    manifest = Manifest.model_validate_json(path.read_text())
-    assert sum(each.memory or 0 for each in manifest.partitions) == ROWS * (8 + 8 + 8)
-    old = manifest.model_dump(mode="json") | {"version": 4}
-    for each in old["partitions"]:
-        del each["memory"]
-    assert all(each.memory is None for each in Manifest.model_validate(old).partitions)
