@@ -203,6 +203,7 @@ def test_an_error_in_what_is_not_asked_for_fails_no_job(
     assert warnings() == []
 
 
+@pytest.mark.soak
 def test_once_a_result_is_kept_the_failure_before_is_not_its_reason(
     spark: SparkSession, env: Environment, tmp_path: Path
 ) -> None:
