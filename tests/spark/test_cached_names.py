@@ -219,7 +219,7 @@ def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> 
         holdfast.detach(attached)
 
 
-@pytest.mark.sampled(100)
+@pytest.mark.sampled(200)
 @pytest.mark.parametrize("seed", range(200))
 def test_commands_have_their_effect_on_what_is_cached(
     spark: SparkSession, tmp_path: Path, seed: int

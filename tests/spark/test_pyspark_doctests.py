@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-EACH = 16
+EACH = 32
 TELLING = {"exists", "lateralJoin", "mapInArrow", "mapInPandas", "outer", "rdd", "scalar"}
 """Methods whose examples have failed over kept tables: barriers, and outer references."""
 _DATAFRAME = "pyspark.sql.dataframe.DataFrame"

@@ -103,6 +103,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str],
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("options", [_OPTIONS, ("-c", "intermediate-result-storage.lifetime=1 d")])
+@pytest.mark.sampled(2)
 def test_an_attached_program_logs_nothing_that_a_plain_one_does_not(
     tmp_path: Path, plain: tuple[set[str], set[str], str], options: tuple[str, ...]
 ) -> None:
@@ -113,6 +114,7 @@ def test_an_attached_program_logs_nothing_that_a_plain_one_does_not(
     assert attached[1] <= plain[1]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_nor_does_a_program_with_an_environment(
     tmp_path: Path, plain: tuple[set[str], set[str], str]
