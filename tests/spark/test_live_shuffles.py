@@ -5,436 +5,379 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import holdfast
-from holdfast import Environment
-from holdfast.spark.live_shuffles import LiveShuffles
-from tests.short_lived_jvm import environment_of_program
+from tests.short_lived_jvm import NO_CODEGEN
+from tests.spark.running_jobs import spark_jobs
 
 NULL_FIELDS = "spark.sql.jsonGenerator.ignoreNullFields"
-ZEROS = [float(number) for number in range(12)]
-NO_BROADCASTS = ("spark.sql.autoBroadcastJoinThreshold", "-1")
+SETTINGS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.adaptive.enabled": "true",
+    **NO_CODEGEN,
+}
+Query = str | Callable[[Any], DataFrame]
 
 
-class Reusing:
-    """An environment with the implicit cache, and how often it has reused something."""
+@dataclass(frozen=True)
+class Asked:
+    """An attached session whose queries reuse, plain Spark's beside it, and a home for files."""
 
-    def __init__(self, env: Environment) -> None:
-        self.env = env
-        live = env._implicit.live
-        assert live is not None
-        self.live: LiveShuffles = live
+    session: Any
+    plain: SparkSession
+    home: Path
 
-    def reused(self, action: Callable[[], Any]) -> tuple[Any, int]:
-        """What an action gives, and how many exchanges it has read instead of run."""
-        before = self.live.uses
-        answer = action()
-        return answer, self.live.uses - before
+    def set(self, key: str, value: str) -> None:
+        """Gives both sessions a setting."""
+        for each in (self.session, self.plain):
+            each.conf.set(key, value)
 
-    def plainly(self, df: DataFrame) -> list[Row]:
-        """The rows of a query that nothing is reused for."""
-        with self.live.left_alone():
-            return sorted(DataFrame.collect(df), key=str)
+    def path(self, name: str) -> str:
+        """Where files of the home are."""
+        return str(self.home / name)
 
-    def held(self) -> int:
-        """How much is held."""
-        return len(str(self.live._in_jvm.held(True)).splitlines()) - 2
+    def reused(self) -> int:
+        """How many exchanges of earlier queries the last job has reused."""
+        result = self.session.holdfast.last_job_result
+        return 0 if result is None else int(result.reused_exchanges)
+
+    def __call__(self, *queries: Query) -> list[int]:
+        """Asks both: the rows are plain Spark's. Says how often each query has reused."""
+        reused = []
+        for query in queries:
+            found, expected = (rows(of(each, query)) for each in (self.session, self.plain))
+            assert found == expected, query
+            reused.append(self.reused())
+        return reused
+
+
+def of(session: Any, query: Query) -> DataFrame:
+    return session.sql(query) if isinstance(query, str) else query(session)
+
+
+def rows(df: DataFrame) -> object:
+    """Rows whose order doesn't count, or that there was an error."""
+    try:
+        return sorted(map(repr, df.collect()))
+    except (PySparkException, Py4JJavaError):
+        return "an error"
+
+
+def config(home: Path, **more: str) -> dict[str, str]:
+    return {
+        "intermediate-result-storage.directory": str(home / "kept"),
+        "implicit-cache.enabled": "true",
+        "implicit-cache.results.enabled": "false",
+    } | more
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session of its own, with its own settings."""
-    session = spark.newSession()
-    session.conf.set(*NO_BROADCASTS)
-    session.conf.set("spark.sql.shuffle.partitions", "3")
-    session.conf.set("spark.sql.adaptive.enabled", "true")
-    yield session
+def sessions(spark: SparkSession) -> list[SparkSession]:
+    """Two sessions of the same settings."""
+    made = [spark.newSession() for _ in range(2)]
+    for session in made:
+        for key, value in SETTINGS.items():
+            session.conf.set(key, value)
+    return made
+
+
+def add_sales(spark: SparkSession, number: int, to: str) -> None:
+    sales = spark.range(number).selectExpr("id", "id % 7 AS k", "1 AS v")
+    sales.write.mode("append").parquet(to)
+
+
+@pytest.fixture(scope="module")
+def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Those of `sales`, `shops` and `numbers`."""
+    home = tmp_path_factory.mktemp("files")
+    add_sales(spark, 1000, str(home / "sales"))
+    spark.range(7).selectExpr("id AS k", "concat('n', id) AS n").write.parquet(f"{home}/shops")
+    spark.sql(NUMBERS).coalesce(1).write.parquet(f"{home}/numbers")
+    return home
 
 
 @pytest.fixture
-def reusing(session: SparkSession, tmp_path: Path) -> Iterator[Reusing]:
-    """An environment whose queries reuse."""
-    config = {
-        "intermediate-result-storage.directory": str(tmp_path / "kept"),
-        "implicit-cache.enabled": True,
-        "implicit-cache.results.enabled": False,
-    }
-    with Environment(session, config=config) as env:
-        yield Reusing(env)
+def ask(sessions: list[SparkSession], files: Path, tmp_path: Path) -> Iterator[Asked]:
+    home = shutil.copytree(files, tmp_path / "files")
+    yield Asked(holdfast.attach(sessions[0], config(home)), sessions[1], home)
+    holdfast.detach(sessions[0])
 
 
 @pytest.fixture
-def tables(session: SparkSession, tmp_path: Path) -> Path:
-    """Two tables of files, `sales` and `shops`."""
-    write(session, tmp_path / "sales", 1000)
-    shops = session.range(7).select(F.col("id").alias("k"), F.concat(F.lit("n"), "id").alias("n"))
-    shops.write.parquet(str(tmp_path / "shops"))
-    return tmp_path
+def by_shop(ask: Asked) -> Callable[[Any], DataFrame]:
+    def query(session: Any) -> DataFrame:
+        sales, shops = (session.read.parquet(ask.path(name)) for name in ("sales", "shops"))
+        found: DataFrame = sales.join(shops, "k").groupBy("n").agg(F.sum("v").alias("s"))
+        return found
+
+    return query
 
 
-def write(session: SparkSession, path: Path, rows: int, mode: str = "error") -> None:
-    sales = session.range(rows).select("id", (F.col("id") % 7).alias("k"), F.lit(1).alias("v"))
-    sales.write.mode(mode).parquet(str(path))
+def of_sales(ask: Asked, above: Callable[[DataFrame], DataFrame]) -> Callable[[Any], DataFrame]:
+    return lambda session: above(session.read.parquet(ask.path("sales")))
 
 
-def by_shop(session: Any, tables: Path) -> DataFrame:
-    sales, shops = (session.read.parquet(str(tables / name)) for name in ("sales", "shops"))
-    found: DataFrame = sales.join(shops, "k").groupBy("n").agg(F.sum("v").alias("s"))
-    return found
+@pytest.fixture
+def explained(ask: Asked, capsys: pytest.CaptureFixture[str]) -> Callable[[Query], str]:
+    """What `explain` says of a query's exchanges."""
+
+    def explain(query: Query) -> str:
+        capsys.readouterr()
+        of(ask.session, query).explain()
+        shown = capsys.readouterr().out
+        return shown[shown.find("== Holdfast ==") :]
+
+    return explain
 
 
-def test_the_same_query_again_runs_no_exchange(reusing: Reusing, tables: Path) -> None:
-    first = sorted(by_shop(reusing.env, tables).collect())
-    again, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
-    assert again == first == reusing.plainly(by_shop(reusing.env.spark, tables))
-    assert count == 1
+# -- what is reused --------------------------------------------------------------------------------
+
+
+def test_the_same_query_again_runs_no_exchange_and_says_so(
+    ask: Asked, by_shop: Any, explained: Callable[[Query], str]
+) -> None:
+    assert re.search(
+        r"to be held for later queries: Exchange hashpartitioning\(n#", explained(by_shop)
+    )
+    assert ask(by_shop) == [0]
+    assert ask.session.holdfast.last_job_result.saved_seconds == 0
+    said = explained(by_shop)
+    assert re.search(r"reused: Exchange hashpartitioning\(n#\d+, 3\)", said)
+    assert "as an earlier query left it; its tasks took" in said
+    assert ask(by_shop) == [1]
+    again = ask.session.holdfast.last_job_result
+    assert 0 < again.reused_seconds == again.saved_seconds < 60
+    assert "1 shuffles and broadcasts of earlier queries were reused" in repr(again)
+
+
+ABOVE: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "an aggregate": lambda df: df.agg(F.max("s"), F.count("*")),
+    "the largest": lambda df: df.orderBy(F.desc("s"), "n").limit(2),
+    "a column": lambda df: df.select("n"),
+}
+
+
+@pytest.mark.parametrize("above", ABOVE.values(), ids=ABOVE.keys())
+def test_a_question_about_an_answer_reuses_its_shuffle(
+    ask: Asked, by_shop: Any, above: Callable[[DataFrame], DataFrame]
+) -> None:
+    assert ask(by_shop, lambda session: above(by_shop(session)))[1] >= 1
+
+
+def test_broadcasts_are_reused(ask: Asked, by_shop: Any) -> None:
+    ask.set("spark.sql.autoBroadcastJoinThreshold", "10mb")
+    assert ask(by_shop, by_shop) == [0, 1]
+    ask(lambda session: by_shop(session).where("n <> 'n3'"))
+
+
+def test_writes_and_commands_reuse_and_leave_what_is_reused(ask: Asked, by_shop: Any) -> None:
+    by_shop(ask.session).write.parquet(ask.path("one"))
+    assert ask.reused() == 0
+    by_shop(ask.session).createOrReplaceTempView("sums")
+    ask.session.sql(f"INSERT OVERWRITE DIRECTORY '{ask.path('two')}' USING parquet TABLE sums")
+    by_shop(ask.session).write.parquet(ask.path("three"))
+    assert ask.reused() == 1
+    for name in ("one", "two", "three"):
+        assert rows(ask.plain.read.parquet(ask.path(name))) == rows(by_shop(ask.plain))
 
 
 def test_what_a_query_reuses_of_its_own_is_no_use_of_an_earlier_one(
-    reusing: Reusing, tables: Path
+    ask: Asked, by_shop: Any
 ) -> None:
-    sums = by_shop(reusing.env, tables)
-    twice = sums.union(sums)
-    rows, count = reusing.reused(lambda: sorted(twice.collect()))
-    assert rows == reusing.plainly(twice)
-    assert count == 0
+    assert ask(lambda session: by_shop(session).union(by_shop(session))) == [0]
 
 
-def test_a_job_says_what_its_reuse_has_saved(reusing: Reusing, tables: Path) -> None:
-    env = reusing.env
-    by_shop(env, tables).collect()
-    first = env.last_job_result
-    assert first is not None
-    assert (first.reused_exchanges, first.saved_seconds) == (0, 0.0)
-    by_shop(env, tables).collect()
-    again = env.last_job_result
-    assert again is not None
-    assert again.reused_exchanges == 1
-    # Not the scans' shuffles alone that were reused, but those below them.
-    assert 0 < again.reused_seconds == again.saved_seconds < 60
-    assert "1 shuffles and broadcasts of earlier queries were reused" in repr(again)
-    env.spark.range(3).count()
-    by_shop(env, tables).write.mode("overwrite").parquet(str(tables / "written"))
-    written = env.last_job_result
-    assert written is not None
-    assert written.reused_exchanges == 1
-    kept = env.from_dataframe(env.spark.range(10)).groupBy("id").count().cache()
-    kept.collect()
-    kept.collect()
-    read = env.last_job_result
-    assert read is not None
-    [vertex] = [each for each in read.vertices if each.dataset_id is not None]
-    assert read.reused_exchanges == 0
-    assert read.saved_seconds == vertex.saved_seconds > 0
+# -- sources that have changed ---------------------------------------------------------------------
 
 
-def test_another_query_over_the_same_join_reuses_it(reusing: Reusing, tables: Path) -> None:
-    by_shop(reusing.env, tables).collect()
-    top = by_shop(reusing.env, tables).agg(F.max("s"), F.count("*"))
-    rows, count = reusing.reused(top.collect)
-    assert rows == reusing.plainly(top)
-    assert count >= 1
-
-
-def test_explain_shows_what_is_reused(
-    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    by_shop(reusing.env, tables).explain()
-    assert "reused" not in capsys.readouterr().out
-    by_shop(reusing.env, tables).collect()
-    by_shop(reusing.env, tables).explain()
-    shown = capsys.readouterr().out
-    assert re.search(r"reused: Exchange hashpartitioning\(n#\d+, 3\)", shown)
-    assert "as an earlier query left it; its tasks took" in shown
-
-
-def outlook(reusing: Reusing, df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `explain` says of the exchanges of a query."""
-    capsys.readouterr()
-    reusing.env.from_dataframe(df).explain()
-    shown = capsys.readouterr().out
-    return shown[shown.index("== Holdfast ==") :]
-
-
-def test_explain_says_what_is_held_and_what_never_is(
-    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spark = reusing.env.spark
-    sums = by_shop(spark, tables)
-    assert re.search(
-        r"to be held for later queries: Exchange hashpartitioning\(n#",
-        outlook(reusing, sums, capsys),
-    )
-    twice = F.udf(lambda value: value * 2, "long")
-    drawn, sketched, encrypted, called, floats = (
-        spark.range(9).where(F.rand(1) < 0.5).groupBy(F.col("id") % 3).count(),
-        spark.range(9).selectExpr("kll_sketch_agg_bigint(id) AS v"),
-        spark.range(9).selectExpr("aes_encrypt(string(id), '0123456789abcdef') AS k").distinct(),
-        spark.range(9).select(twice("id").alias("k")).groupBy("k").count(),
-        spark.createDataFrame([(0.0,)], "x double").groupBy("x").count(),
-    )
-    for query, why in (
-        (drawn, "rand is not deterministic"),
-        (sketched, "kll_sketch_agg_bigint may depend on more than its inputs"),
-        (encrypted, "staticinvoke may depend on more than its inputs"),
-        (called, r"the rows of \w+EvalPython may depend on more than its inputs"),
-        (floats, "normalizenanandzero may depend on more than its inputs"),
-        (
-            sums.where("s > 0.0D").groupBy("s").count(),
-            "Spark takes different floating-point values for equal",
-        ),
-    ):
-        for _ in range(2):
-            said = outlook(reusing, query, capsys)
-            assert re.search(rf"not reused: Exchange .*\n  as {why}\n", said), said
-            query.collect()
-
-
-@pytest.mark.parametrize("action", [DataFrame.collect, DataFrame.toArrow])
-def test_what_is_left_alone_reads_nothing_that_is_held(
-    reusing: Reusing, tables: Path, action: Callable[[DataFrame], Any]
-) -> None:
-    by_shop(reusing.env.spark, tables).collect()
-    with reusing.live.left_alone():
-        assert reusing.reused(lambda: action(by_shop(reusing.env.spark, tables)))[1] == 0
-    assert reusing.reused(lambda: action(by_shop(reusing.env.spark, tables)))[1] == 1
-
-
-def test_explain_says_why_what_is_held_is_not_read(
-    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spark = reusing.env.spark
-    sums = by_shop(spark, tables)
-    reusing.env.from_dataframe(sums).collect()
-    assert "reused: Exchange" in outlook(reusing, by_shop(spark, tables), capsys)
-    spark.conf.set("spark.sql.ansi.enabled", "false")
-    said = outlook(reusing, by_shop(spark, tables), capsys)
-    assert "as other settings than when an earlier query ran it" in said
-    assert "\nreused: " not in said
-    spark.conf.unset("spark.sql.ansi.enabled")
-    write(spark, tables / "sales", 5, "append")
-    said = outlook(reusing, by_shop(spark, tables), capsys)
-    assert "as other files than when an earlier query ran it" in said
-    # The shops are as they were.
-    assert said.count("\nreused: ") == 1
-
-
-def test_broadcasts_are_reused(reusing: Reusing, tables: Path) -> None:
-    reusing.env.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10mb")
-    sums = by_shop(reusing.env, tables)
-    sums.collect()
-    largest = by_shop(reusing.env, tables).where("n <> 'n3'")
-    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
-    assert count == 1
-    assert rows == reusing.plainly(sums)
-    assert sorted(largest.collect()) == reusing.plainly(largest)
-
-
-def test_writes_and_sql_commands_reuse(reusing: Reusing, tables: Path) -> None:
-    by_shop(reusing.env, tables).collect()
-    target = str(tables / "out")
-    _, count = reusing.reused(lambda: by_shop(reusing.env, tables).write.parquet(target))
-    assert count == 1
-    written = reusing.env.read.parquet(target)
-    assert sorted(written.collect()) == reusing.plainly(by_shop(reusing.env, tables))
-
-
-def test_what_writes_have_shuffled_is_reused(reusing: Reusing, tables: Path) -> None:
-    by_shop(reusing.env, tables).write.parquet(str(tables / "out"))
-    top = by_shop(reusing.env, tables).agg(F.max("s"))
-    rows, count = reusing.reused(top.collect)
-    assert rows == reusing.plainly(top)
-    assert count >= 1
-
-
-def test_attached_sessions_reuse(session: SparkSession, tables: Path) -> None:
-    config = {
-        "intermediate-result-storage.directory": str(tables / "kept"),
-        "implicit-cache.enabled": "true",
-        "implicit-cache.results.enabled": "false",
-    }
-    attached = holdfast.attach(session, config=config)
-    try:
-        reusing = Reusing(attached.holdfast)
-        by_shop(attached, tables).createOrReplaceTempView("sums")
-        first = attached.sql("SELECT max(s) FROM sums").collect()
-        rows, count = reusing.reused(lambda: attached.sql("SELECT max(s) FROM sums").collect())
-        assert rows == first
-        assert count >= 1
-    finally:
-        holdfast.detach(attached)
-    assert session.sql("SELECT max(s) FROM sums").collect() == first
-
-
-def test_files_that_were_added_are_read(reusing: Reusing, tables: Path) -> None:
-    by_shop(reusing.env, tables).collect()
-    write(reusing.env.spark, tables / "sales", 50, "append")
-    sums = by_shop(reusing.env, tables)
-    rows, _ = reusing.reused(lambda: sorted(sums.collect()))
-    assert rows == reusing.plainly(sums)
-    assert sum(row.s for row in rows) == 1050
-
-
-def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_is_read(
-    reusing: Reusing, tables: Path
-) -> None:
-    path = tables / "lines"
-    path.mkdir()
-    file = path / "a.csv"
+def lines(ask: Asked) -> tuple[Path, Callable[[Any], DataFrame]]:
+    """A file, and a query of its directory."""
+    (ask.home / "lines").mkdir()
+    file = ask.home / "lines" / "a.csv"
     file.write_text("1,a\n2,b\n")
+
+    def counted(session: Any) -> DataFrame:
+        read = session.read.csv(str(file.parent), schema="n INT, s STRING")
+        sums: DataFrame = read.groupBy("s").agg(F.sum("n").alias("n"))
+        return sums
+
+    return file, counted
+
+
+def replace(file: Path) -> None:
+    """Another file of the same size and time takes its place."""
     stat = file.stat()
-
-    def counted() -> list[Row]:
-        lines = reusing.env.read.csv(str(path), schema="n INT, s STRING")
-        return sorted(lines.groupBy("s").agg(F.sum("n").alias("n")).collect())
-
-    assert counted() == [Row(s="a", n=1), Row(s="b", n=2)]
-    assert reusing.held() == 1
-    other = path / "other"
+    other = file.with_name("other")
     other.write_text("5,a\n6,c\n")
     other.rename(file)
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert counted() == [Row(s="a", n=5), Row(s="c", n=6)]
 
 
-def test_a_file_that_was_replaced_under_a_dataframe_is_read(
-    reusing: Reusing, tmp_path: Path
+def test_files_that_were_added_are_read(
+    ask: Asked, by_shop: Any, explained: Callable[[Query], str]
 ) -> None:
-    """Spark reads what is there, whatever was listed."""
-    file = tmp_path / "a.csv"
-    file.write_text("1,a\n2,b\n")
-    lines = reusing.env.read.csv(str(file), schema="n INT, s STRING")
-    sums = lines.groupBy("s").agg(F.sum("n").alias("n"))
-    assert sorted(sums.collect()) == [Row(s="a", n=1), Row(s="b", n=2)]
-    assert reusing.held() == 1
-    other = tmp_path / "b.csv"
-    other.write_text("5,a\n6,c\n")
-    other.rename(file)
-    rows, count = reusing.reused(lambda: sorted(sums.where("n > 0").collect()))
-    assert rows == [Row(s="a", n=5), Row(s="c", n=6)]
-    assert count == 0
+    ask(by_shop)
+    add_sales(ask.plain, 50, ask.path("sales"))
+    said = explained(by_shop)
+    assert "as other files than when an earlier query ran it" in said
+    # The shops are as they were.
+    assert said.count("\nreused: ") == 1
+    ask(by_shop)
 
 
-def test_two_listings_of_one_path_in_one_query(reusing: Reusing, tables: Path) -> None:
+def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_is_read(ask: Asked) -> None:
+    file, counted = lines(ask)
+    assert ask(counted, counted) == [0, 1]
+    replace(file)
+    assert ask(counted) == [0]
+
+
+def test_a_file_that_was_replaced_under_a_dataframe_is_read(ask: Asked) -> None:
+    """Spark reads what is there, not what was listed."""
+    file, counted = lines(ask)
+    listed = {session: counted(session) for session in (ask.session, ask.plain)}
+    ask(counted)
+    replace(file)
+    assert ask(lambda session: listed[session].where("n > 0")) == [0]
+
+
+def test_two_listings_of_one_path_in_one_query(ask: Asked) -> None:
     """To Spark both scans are the same."""
-    path = str(tables / "sales")
-
-    def sums(before: DataFrame, now: DataFrame) -> DataFrame:
-        return (
-            before.groupBy("k").agg(F.sum("v").alias("s"))
-            .union(now.groupBy("k").agg(F.sum("v").alias("s")))
-        )  # fmt: skip
-
-    old = reusing.env.read.parquet(path)
-    old.groupBy("k").agg(F.sum("v").alias("s")).collect()
-    write(reusing.env.spark, tables / "sales", 70, "append")
-    new = reusing.env.read.parquet(path)
-    both = sums(old, new)
-    rows, count = reusing.reused(both.collect)
-    assert count == 0
-    assert sorted(rows) == reusing.plainly(both)
+    sums = of_sales(ask, lambda read: read.groupBy("k").agg(F.sum("v").alias("s")))
+    old = {session: sums(session) for session in (ask.session, ask.plain)}
+    ask(old.__getitem__)
+    add_sales(ask.plain, 70, ask.path("sales"))
+    assert ask(lambda session: old[session].union(sums(session))) == [0]
 
 
-def test_other_settings_get_other_rows(reusing: Reusing, tables: Path) -> None:
-    spark = reusing.env.spark
-    path = str(tables / "times")
-    spark.sql("SELECT timestamp'2020-01-01 00:30:00' + make_interval(0,0,0,0,id) AS t "
-              "FROM range(40)").write.parquet(path)  # fmt: skip
+def test_a_subquery_over_files_that_have_changed(ask: Asked) -> None:
+    def above(session: Any) -> DataFrame:
+        for name in ("sales", "shops"):
+            session.read.parquet(ask.path(name)).createOrReplaceTempView(name)
+        found: DataFrame = session.sql(
+            "SELECT n.n, count(*) AS c FROM sales s JOIN shops n USING (k) "
+            "WHERE s.id > (SELECT count(*) FROM shops) GROUP BY n.n"
+        )
+        return found
 
-    def days() -> DataFrame:
-        times: DataFrame = reusing.env.read.parquet(path)
-        return times.groupBy(F.date_format("t", "yyyy-MM-dd").alias("d")).count()
-
-    for zone in ("UTC", "Asia/Tokyo", "UTC", "America/Lima", "Asia/Tokyo"):
-        spark.conf.set("spark.sql.session.timeZone", zone)
-        assert sorted(days().collect()) == reusing.plainly(days()), zone
+    ask(above)
+    more = ask.plain.range(100, 300).selectExpr("id AS k", "'x' AS n")
+    more.write.mode("append").parquet(ask.path("shops"))
+    ask(above)
+    assert sum(row.c for row in above(ask.session).collect()) == 1000 - 208
 
 
-def test_what_a_query_first_ran_under_is_not_what_others_get(
-    reusing: Reusing, tables: Path
+def test_a_path_that_is_named_twice_is_read_twice(ask: Asked) -> None:
+    def counts(session: Any, times: int) -> Any:
+        return session.read.parquet(*[ask.path("shops")] * times).groupBy("n").count()
+
+    once, twice = (partial(counts, times=times) for times in (1, 2))
+    ask(once, twice, once)
+    ask(lambda s: twice(s).join(once(s).withColumnRenamed("count", "c"), "n"))
+
+
+X, Y = "PARTITION (p=1, q='a,b')", "PARTITION (p=2, q='a')"
+CREATE = (
+    "CREATE TABLE {t} (id BIGINT, p %s, q STRING) USING parquet PARTITIONED BY (p, q) "
+    "LOCATION '{home}/t'"
+)
+ADD = f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/%s' {Y} LOCATION '{{home}}/%s'"
+BEGIN = [CREATE % "INT", ADD % ("x", "y")]
+MOVES = {
+    "set location": [
+        f"ALTER TABLE {{t}} {X} SET LOCATION '{{home}}/y'",
+        f"ALTER TABLE {{t}} {Y} SET LOCATION '{{home}}/x'",
+    ],
+    "renamed": [
+        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=3, q='c')",
+        f"ALTER TABLE {{t}} {Y} RENAME TO {X}",
+        f"ALTER TABLE {{t}} PARTITION (p=3, q='c') RENAME TO {Y}",
+    ],
+    "inserted into": ["INSERT INTO {t} SELECT 5000L, 1, 'a,b'"],
+    "dropped and added": [f"ALTER TABLE {{t}} DROP {X}, {Y}", ADD % ("y", "x")],
+    "another table": ["DROP TABLE {t}", BEGIN[0], ADD % ("y", "x")],
+    "values of another type": ["DROP TABLE {t}", CREATE % "DOUBLE", ADD % ("x", "y")],
+    "both in one directory": [f"ALTER TABLE {{t}} DROP {X}, {Y}", ADD % ("x", "x")],
+    "values that look like others": [
+        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=1, q='null')",
+        f"ALTER TABLE {{t}} {Y} RENAME TO PARTITION (p=1, q='a')",
+    ],
+}
+
+
+@pytest.mark.parametrize("statements", MOVES.values(), ids=MOVES.keys())
+@pytest.mark.sampled(3)
+def test_partitions_with_other_values_or_directories(ask: Asked, statements: list[str]) -> None:
+    table = f"moved_{uuid.uuid4().hex}"
+    ask.plain.range(9).write.parquet(ask.path("x"))
+    ask.plain.range(100, 103).write.parquet(ask.path("y"))
+    counts = f"SELECT p, q, count(*) AS n, min(id) AS m FROM {table} WHERE p > 0 GROUP BY p, q"
+
+    def run(texts: list[str]) -> None:
+        for text in texts:
+            ask.session.sql(text.format(t=table, home=ask.home))
+        for session in (ask.session, ask.plain):
+            session.catalog.refreshTable(table)
+
+    run(BEGIN)
+    try:
+        assert ask(counts, counts) == [0, 1]
+        before = rows(ask.plain.sql(counts))
+        run(statements)
+        assert ask(counts) == [0]
+        assert rows(ask.plain.sql(counts)) != before
+    finally:
+        ask.session.sql(f"DROP TABLE {table}")
+
+
+# -- settings, and what is written in another way --------------------------------------------------
+
+
+def test_other_settings_get_other_rows(
+    ask: Asked, by_shop: Any, explained: Callable[[Query], str]
 ) -> None:
+    times = "timestamp'2020-01-01 00:30:00' + make_interval(0,0,0,0,id)"
+    ask.plain.sql(f"SELECT {times} AS t FROM range(40)").write.parquet(ask.path("times"))
+    days = f"SELECT date_format(t, 'y-MM-dd') AS d, count(*) FROM parquet.`{ask.path('times')}` "
+    for zone in ("UTC", "Asia/Tokyo", "UTC"):
+        ask.set("spark.sql.session.timeZone", zone)
+        ask(days + "GROUP BY 1")
+    ask(by_shop)
+    ask.set("spark.sql.ansi.enabled", "false")
+    assert "as other settings than when an earlier query ran it" in explained(by_shop)
+    ask(by_shop)
+
+
+def test_what_a_query_first_ran_under_is_not_what_others_get(ask: Asked) -> None:
     """Expressions hold on to the settings that they were first evaluated under."""
-    spark = reusing.env.spark
-    spark.sql("SELECT id, int(null) AS j FROM range(5)").write.parquet(str(tables / "nulls"))
-
-    def texts() -> DataFrame:
-        nulls: DataFrame = reusing.env.read.parquet(str(tables / "nulls"))
-        return nulls.groupBy(F.expr("to_json(struct(id % 2 AS i, j))").alias("t")).count()
-
-    old = texts()
-    spark.conf.set(NULL_FIELDS, "false")
+    path = ask.path("nulls")
+    ask.plain.sql("SELECT id, int(null) AS j FROM range(5)").write.parquet(path)
+    texts = (
+        "SELECT to_json(struct(id % 2 AS i, j)) AS t, count(*) AS c "
+        f"FROM parquet.`{path}` GROUP BY 1"
+    )
+    old = ask.session.sql(texts)
+    ask.set(NULL_FIELDS, "false")
     assert '{"i":0,"j":null}' in [row.t for row in old.select("*").collect()]
-    spark.conf.set(NULL_FIELDS, "true")
+    ask.set(NULL_FIELDS, "true")
     # Plain Spark gives what it first gave; what others get is of now.
     old.select("*").collect()
-    assert {row.t for row in texts().collect()} == {'{"i":0}', '{"i":1}'}
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        lambda s: s.withColumn("k", (F.rand() * 3).cast("int")).groupBy("k").count(),
-        lambda s: s.groupBy(F.monotonically_increasing_id().alias("k")).count(),
-        lambda s: s.limit(10).groupBy("k").count(),
-        lambda s: s.sample(0.5).groupBy("k").count(),
-        lambda s: s.groupBy(F.input_file_name().alias("k")).count(),
-        lambda s: s.groupBy(F.udf(lambda k: str(k))("k").alias("k")).count(),
-        lambda s: s.mapInArrow(lambda batches: batches, s.schema).groupBy("k").count(),
-        lambda s: s.groupBy(F.expr("java_method('java.util.UUID', 'randomUUID')")).count(),
-        lambda s: s.where(F.col("id").cast("double").isin(ZEROS)).groupBy("k").count(),
-    ],
-    ids=["rand", "ids", "limit", "sample", "file names", "function", "arrow", "java", "set"],
-)
-def test_what_is_in_doubt_is_not_held(
-    reusing: Reusing, tables: Path, query: Callable[[Any], DataFrame]
-) -> None:
-    sales = reusing.env.read.parquet(str(tables / "sales"))
-    query(sales).collect()
-    _, count = reusing.reused(lambda: query(sales).agg(F.count("*")).collect())
-    assert (reusing.held(), count) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("0.0D", "-0.0D"),
-        ("CAST(0.0 AS FLOAT)", "-0.0F"),
-        ("array(0.0D)[0]", "array(-0.0D)[0]"),
-        ("CAST(X'ff' AS STRING)", "CAST(X'fe' AS STRING)"),
-        ("0.5BD", "0.50BD"),
-    ],
-)
-def test_literals_that_spark_takes_for_the_same(
-    reusing: Reusing, tables: Path, one: str, other: str
-) -> None:
-    for literal in (one, other, one):
-        sales = reusing.env.read.parquet(str(tables / "sales"))
-        largest = F.expr(f"max(named_struct('a', id, 'b', {literal}))").alias("m")
-        as_texts = sales.groupBy("k").agg(largest).select("k", F.col("m").cast("string"))
-        assert sorted(as_texts.collect()) == reusing.plainly(as_texts)
-    # Spark has them equal, and only their hashes tell them apart.
-    assert (reusing.held() == 0) == ("0.0" in one)
-
-
-def test_local_rows_that_spark_takes_for_the_same(reusing: Reusing) -> None:
-    for zero in ("0.0D", "-0.0D", "0.0D"):
-        values = reusing.env.sql(f"SELECT * FROM VALUES (1, {zero}), (2, {zero}) AS t(k, d)")
-        signs = values.repartition(2, "k").selectExpr("k", "CAST(d AS STRING) AS d")
-        assert sorted(signs.collect()) == reusing.plainly(signs)
-    assert reusing.held() == 0
+    ask(texts)
 
 
 NUMBERS = """
@@ -459,393 +402,245 @@ WRITTEN = {
         "transform(array(a, b), e -> e + (b + c))",
     ),
 }
-SHAPES = (
-    "SELECT k, max({}) AS v FROM numbers GROUP BY k",
-    "SELECT /*+ REPARTITION(2, k) */ k, {} AS v FROM numbers",
-    "SELECT k, x, v FROM numbers JOIN (SELECT k, max({}) AS v FROM numbers GROUP BY k) USING (k)",
-    "SELECT k, count(*) AS v FROM numbers"
+SHAPES = {
+    "an aggregate": "SELECT k, max({}) AS v FROM numbers GROUP BY k",
+    "a repartition": "SELECT /*+ REPARTITION(2, k) */ k, {} AS v FROM numbers",
+    "a join": "SELECT k, x, v FROM numbers "
+    "JOIN (SELECT k, max({}) AS v FROM numbers GROUP BY k) USING (k)",
+    "a subquery": "SELECT k, count(*) AS v FROM numbers"
     " WHERE struct({0}) = (SELECT max(struct({0})) FROM numbers WHERE k = 1) GROUP BY k",
-)
+}
 
 
-def outcome(action: Callable[[], list[Row]]) -> object:
-    """Rows, or that there was an error."""
-    try:
-        return sorted(action(), key=str)
-    except (PySparkException, Py4JJavaError):
-        return "an error"
+@pytest.fixture
+def over_numbers(ask: Asked) -> Callable[[str], Callable[[Any], DataFrame]]:
+    """Queries of a view `numbers` of files."""
+
+    def made(text: str) -> Callable[[Any], DataFrame]:
+        def query(session: Any) -> DataFrame:
+            session.read.parquet(ask.path("numbers")).createOrReplaceTempView("numbers")
+            return of(session, text)
+
+        return query
+
+    return made
 
 
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 @pytest.mark.parametrize(("one", "other"), WRITTEN.values(), ids=WRITTEN.keys())
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_operands_in_another_order_are_computed(
-    reusing: Reusing, tables: Path, one: str, other: str
+    ask: Asked, over_numbers: Any, one: str, other: str, shape: str
 ) -> None:
-    path = str(tables / "numbers")
-    reusing.env.spark.sql(NUMBERS).coalesce(1).write.parquet(path)
-    for shape in SHAPES:
-        for expression in (one, other, one):
-            reusing.env.spark.read.parquet(path).createOrReplaceTempView("numbers")
-            # What has run once is not planned again.
-            one_of, plain = (reusing.env.sql(shape.format(expression)) for _ in range(2))
-            expected = outcome(lambda plain=plain: reusing.plainly(plain))
-            assert outcome(one_of.collect) == expected, shape.format(expression)
+    ask(*(over_numbers(shape.format(expression)) for expression in (one, other, one)))
 
 
 def test_operands_in_the_same_order_are_reused(
-    reusing: Reusing, tables: Path, capsys: pytest.CaptureFixture[str]
+    ask: Asked, over_numbers: Any, explained: Callable[[Query], str]
 ) -> None:
-    spark = reusing.env.spark
-    spark.sql(NUMBERS).write.parquet(str(tables / "numbers"))
-
-    def sums(expression: str, name: str) -> DataFrame:
-        spark.read.parquet(str(tables / "numbers")).createOrReplaceTempView("numbers")
-        return spark.sql(
-            f"SELECT k, max({expression}) AS {name} FROM numbers"
-            " WHERE k < 9 AND (c <= a OR i > j) AND k IN (3, 1, 2) GROUP BY k"
+    def sums(expression: str, name: str) -> Any:
+        conditions = "k < 9 AND (c <= a OR i > j) AND k IN (3, 1, 2)"
+        return over_numbers(
+            f"SELECT k, max({expression}) AS {name} FROM numbers WHERE {conditions} GROUP BY k"
         )
 
     for expression in ("(a + c) + b", "(c + b) + a"):
-        reusing.env.from_dataframe(sums(expression, "v")).collect()
-        _, count = reusing.reused(sums(expression, "w").collect)
-        assert count == 1
-        assert "reused: Exchange" in outlook(reusing, sums(expression, "u"), capsys)
-    said = outlook(reusing, sums("(a + c) + b", "v"), capsys)
+        assert ask(sums(expression, "v"), sums(expression, "w")) == [0, 1]
+    said = explained(sums("(a + c) + b", "v"))
     assert "as operands in another order than when an earlier query ran it" in said
 
 
-def test_what_a_query_has_in_two_orders_is_not_held(reusing: Reusing, tables: Path) -> None:
+def test_what_a_query_has_in_two_orders_is_not_held(ask: Asked, over_numbers: Any) -> None:
     """Spark itself reads one of them for both."""
-    path = str(tables / "numbers")
-    reusing.env.spark.sql(NUMBERS).write.parquet(path)
-    sums = "SELECT k, max({}) AS v FROM numbers GROUP BY k"
-    one, other = (sums.format(each) for each in WRITTEN["overflow to infinity"])
-    reusing.env.spark.read.parquet(path).createOrReplaceTempView("numbers")
-    for query in (f"{one} UNION ALL {other}", other, f"{other} UNION ALL {one}", one, other):
-        rows = reusing.env.sql(query)
-        assert sorted(rows.collect()) == reusing.plainly(rows)
+    one, other = (SHAPES["an aggregate"].format(each) for each in WRITTEN["overflow to infinity"])
+    queries = (f"{one} UNION ALL {other}", other, f"{other} UNION ALL {one}", one)
+    ask(*map(over_numbers, queries))
 
 
 def test_joins_that_become_broadcasts_are_reused_as_they_are_written(
-    reusing: Reusing, tables: Path
+    ask: Asked, over_numbers: Any
 ) -> None:
     """Spark plans them again when it has seen their sides."""
-    spark = reusing.env.spark
-    spark.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "10mb")
-    spark.conf.set("spark.sql.cbo.enabled", "false")
-    spark.sql(NUMBERS).write.parquet(str(tables / "numbers"))
+    ask.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "10mb")
+    ask.set("spark.sql.cbo.enabled", "false")
 
-    def counts(expression: str) -> DataFrame:
-        numbers = reusing.env.read.parquet(str(tables / "numbers"))
-        keyed = numbers.selectExpr("k", "z", f"{expression} AS v").where("v IS NOT NULL")
-        sums = numbers.alias("n").join(keyed.alias("m"), F.expr("n.z = m.z AND n.k = m.k"))
-        found: DataFrame = sums.groupBy("m.v").agg(F.count("*").alias("c"))
-        return found
+    def counts(expression: str) -> Any:
+        return over_numbers(
+            f"""SELECT m.v, count(*) AS c FROM numbers n JOIN (
+                  SELECT k, z, {expression} AS v FROM numbers WHERE {expression} IS NOT NULL) m
+                ON n.z = m.z AND n.k = m.k GROUP BY m.v"""
+        )
 
     for one, other in (("(x + z) + y", "x + (z + y)"), ("a + b + c", "c + b + a")):
-        reused = []
-        for expression in (one, one, other):
-            rows, count = reusing.reused(counts(expression).collect)
-            assert sorted(rows, key=str) == reusing.plainly(counts(expression))
-            reused.append(count)
-        assert reused[1] > 1
+        assert ask(counts(one), counts(one), counts(other))[1] > 1
 
 
-def test_a_path_that_is_named_twice_is_read_twice(reusing: Reusing, tables: Path) -> None:
-    path = str(tables / "shops")
-    for paths in ([path], [path, path], [path]):
-        counts = reusing.env.read.parquet(*paths).groupBy("n").count()
-        assert sorted(counts.collect()) == reusing.plainly(counts)
-    once, twice = (reusing.env.read.parquet(*[path] * n).groupBy("n").count() for n in (1, 2))
-    both = twice.join(once.withColumnRenamed("count", "c"), "n")
-    assert sorted(both.collect()) == reusing.plainly(both)
-
-
-X, Y = "PARTITION (p=1, q='a,b')", "PARTITION (p=2, q='a')"
-MOVES = {
-    "set location": [
-        f"ALTER TABLE {{t}} {X} SET LOCATION '{{home}}/y'",
-        f"ALTER TABLE {{t}} {Y} SET LOCATION '{{home}}/x'",
+@pytest.mark.parametrize(
+    ("one", "other", "held"),
+    [
+        ("0.0D", "-0.0D", False),
+        ("CAST(0.0 AS FLOAT)", "-0.0F", False),
+        ("array(0.0D)[0]", "array(-0.0D)[0]", False),
+        ("CAST(X'ff' AS STRING)", "CAST(X'fe' AS STRING)", True),
+        ("0.5BD", "0.50BD", True),
     ],
-    "renamed": [
-        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=3, q='c')",
-        f"ALTER TABLE {{t}} {Y} RENAME TO {X}",
-        f"ALTER TABLE {{t}} PARTITION (p=3, q='c') RENAME TO {Y}",
-    ],
-    "dropped and added": [
-        f"ALTER TABLE {{t}} DROP {X}, {Y}",
-        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/y' {Y} LOCATION '{{home}}/x'",
-    ],
-    "another table": [
-        "DROP TABLE {t}",
-        "CREATE TABLE {t} (id BIGINT, p INT, q STRING) USING parquet PARTITIONED BY (p, q)"
-        " LOCATION '{home}/t'",
-        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/y' {Y} LOCATION '{{home}}/x'",
-    ],
-    "values of another type": [
-        "DROP TABLE {t}",
-        "CREATE TABLE {t} (id BIGINT, p DOUBLE, q STRING) USING parquet PARTITIONED BY (p, q)"
-        " LOCATION '{home}/t'",
-        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/x' {Y} LOCATION '{{home}}/y'",
-    ],
-    "both in one directory": [
-        f"ALTER TABLE {{t}} DROP {X}, {Y}",
-        f"ALTER TABLE {{t}} ADD {X} LOCATION '{{home}}/x' {Y} LOCATION '{{home}}/x'",
-    ],
-    "values that look like others": [
-        f"ALTER TABLE {{t}} {X} RENAME TO PARTITION (p=1, q='null')",
-        f"ALTER TABLE {{t}} {Y} RENAME TO PARTITION (p=1, q='a')",
-    ],
-}
-
-
-@pytest.mark.parametrize("statements", MOVES.values(), ids=MOVES.keys())
-def test_partitions_with_other_values_or_directories(
-    reusing: Reusing, tmp_path: Path, statements: list[str]
+)
+def test_literals_that_spark_takes_for_the_same(
+    ask: Asked, one: str, other: str, held: bool
 ) -> None:
-    env, table = reusing.env, f"moved_{tmp_path.name.replace('-', '_')}"
-    env.spark.range(9).write.parquet(str(tmp_path / "x"))
-    env.spark.range(100, 103).write.parquet(str(tmp_path / "y"))
+    def query(literal: str) -> str:
+        largest = f"max(named_struct('a', id, 'b', {literal}))"
+        return f"SELECT k, string({largest}) FROM parquet.`{ask.path('sales')}` GROUP BY k"
 
-    def run(texts: list[str]) -> None:
-        for text in texts:
-            env.spark.sql(text.format(t=table, home=tmp_path))
-
-    def counts() -> DataFrame:
-        query = f"SELECT p, q, count(*) AS n, min(id) AS m FROM {table} WHERE p > 0 GROUP BY p, q"
-        found: DataFrame = env.sql(query)
-        return found
-
-    run(MOVES["another table"][1:])
-    run([f"ALTER TABLE {{t}} {X} SET LOCATION '{{home}}/x'"])
-    run([f"ALTER TABLE {{t}} {Y} SET LOCATION '{{home}}/y'"])
-    try:
-        first = sorted(counts().collect())
-        again, count = reusing.reused(lambda: sorted(counts().collect()))
-        assert (again, count) == (first, 1)
-        run(statements)
-        rows, count = reusing.reused(lambda: sorted(counts().collect()))
-        # 1 is 1.0 to Python.
-        assert str(rows) == str(reusing.plainly(counts()))
-        assert str(rows) != str(first)
-        assert count == 0
-    finally:
-        run(["DROP TABLE {t}"])
+    # Spark has them equal, and only their hashes differ.
+    assert ask(*map(query, (one, other, one))) == [0, 0, int(held)]
 
 
-def test_partitions_of_a_catalogs_table_are_not_told_by_paths(
-    reusing: Reusing, tables: Path
-) -> None:
-    env = reusing.env
-    name = f"parts_{tables.name.replace('-', '_')}"
-    sales = env.read.parquet(str(tables / "sales"))
-    sales.write.partitionBy("k").saveAsTable(name, path=str(tables / "parts"))
-    try:
-        for _ in range(2):
-            counts = env.table(name).groupBy("k").count()
-            assert sorted(counts.collect()) == reusing.plainly(counts)
-            env.sql(f"INSERT INTO {name} SELECT 5000L, 1, 3L").collect()
-            env.spark.catalog.refreshTable(name)
-    finally:
-        env.sql(f"DROP TABLE {name}").collect()
+def test_local_rows_that_spark_takes_for_the_same(ask: Asked) -> None:
+    def signs(zero: str) -> Query:
+        values = f"SELECT * FROM VALUES (1, {zero}), (2, {zero}) AS t(k, d)"
+        return lambda session: session.sql(values).repartition(2, "k").selectExpr("string(d)")
+
+    assert ask(*map(signs, ("0.0D", "-0.0D", "0.0D"))) == [0, 0, 0]
 
 
-def test_rows_without_files_of_their_own_are_not_held(reusing: Reusing) -> None:
+# -- what is not held ------------------------------------------------------------------------------
+
+ZEROS = [float(number) for number in range(12)]
+EVAL = r"the rows of \w+EvalPython may depend on more than its inputs"
+
+
+def of_an_rdd(df: DataFrame) -> DataFrame:
     """An RDD may give other rows each time."""
-    spark = reusing.env.spark
+    spark = df.sparkSession
     rdd = spark.sparkContext.parallelize([0], 1).map(lambda _: (os.urandom(4).hex(),))
-    df = reusing.env.from_dataframe(spark.createDataFrame(rdd, "s STRING"))
-    df.groupBy("s").count().collect()
-    assert reusing.held() == 0
+    return spark.createDataFrame(rdd, "s STRING").groupBy("s").count()
 
 
-def test_a_subquery_over_files_that_have_changed(reusing: Reusing, tables: Path) -> None:
-    spark = reusing.env.spark
-
-    def above() -> DataFrame:
-        for name in ("sales", "shops"):
-            spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
-        found: DataFrame = reusing.env.sql(
-            "SELECT n.n, count(*) AS c FROM sales s JOIN shops n USING (k) "
-            "WHERE s.id > (SELECT count(*) FROM shops) GROUP BY n.n"
-        )
-        return found
-
-    assert sorted(above().collect()) == reusing.plainly(above())
-    more = spark.range(100, 300).select(F.col("id").alias("k"), F.lit("x").alias("n"))
-    more.write.mode("append").parquet(str(tables / "shops"))
-    assert sorted(above().collect()) == reusing.plainly(above())
-    assert sum(row.c for row in above().collect()) == 1000 - 208
-
-
-def test_views_and_commands_of_the_same_name(reusing: Reusing, tables: Path) -> None:
-    spark = reusing.env.spark
-    for bound in (100, 500):
-        sales = spark.read.parquet(str(tables / "sales")).where(f"id < {bound}")
-        sales.createOrReplaceTempView("some")
-        rows = reusing.env.sql("SELECT k, count(*) AS c FROM some GROUP BY k").collect()
-        assert sum(row.c for row in rows) == bound
-
-
-LOSING = """
-import sys
-from pathlib import Path
-from pyspark.sql import functions as F
-from holdfast import Environment
-from tests.short_lived_jvm import local_session
-
-home = Path(sys.argv[1])
-spark = local_session("losing", home / "home").getOrCreate()
-spark.conf.set("spark.sql.shuffle.partitions", 3)
-spark.range(100).selectExpr("id", "id % 7 AS k").write.parquet(str(home / "numbers"))
-config = {
-    "intermediate-result-storage.directory": str(home / "kept"),
-    "implicit-cache.enabled": True,
-    "implicit-cache.results.enabled": False,
+DOUBTED: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "chance": (
+        lambda df: df.withColumn("k", (F.rand() * 3).cast("int")).groupBy("k").count(),
+        "rand is not deterministic",
+    ),
+    "ids": (lambda df: df.groupBy(F.monotonically_increasing_id()).count(), ""),
+    "limit": (lambda df: df.limit(10).groupBy("k").count(), ""),
+    "sample": (lambda df: df.sample(0.5).groupBy("k").count(), ""),
+    "file names": (lambda df: df.groupBy(F.input_file_name()).count(), ""),
+    "a function": (lambda df: df.groupBy(F.udf(lambda k: str(k))("k")).count(), EVAL),
+    "batches": (lambda df: df.mapInArrow(lambda bs: bs, df.schema).groupBy("k").count(), ""),
+    "Java": (
+        lambda df: df.groupBy(F.expr("java_method('java.util.UUID', 'randomUUID')")).count(),
+        "",
+    ),
+    "a set with zero": (
+        lambda df: df.where(F.col("id").cast("double").isin(ZEROS)).groupBy("k").count(),
+        "",
+    ),
+    "a literal zero": (
+        lambda df: df.where("id > 0.0D").groupBy("k").count(),
+        "Spark takes different floating-point values for equal",
+    ),
+    "a sketch": (
+        lambda df: df.selectExpr("kll_sketch_agg_bigint(id) AS v"),
+        "kll_sketch_agg_bigint may depend on more than its inputs",
+    ),
+    "an encryption": (
+        lambda df: df.selectExpr("aes_encrypt(string(id), '0123456789abcdef')").distinct(),
+        "staticinvoke may depend on more than its inputs",
+    ),
+    "an RDD": (of_an_rdd, ""),
 }
-with Environment(spark, config=config) as env:
-    def counts():
-        return sorted(env.read.parquet(str(home / "numbers")).groupBy("k").count().collect())
-
-    first = counts()
-    files = [*(home / "home" / "local").glob("blockmgr-*/*/shuffle_*")]
-    for file in files:
-        file.unlink()
-    print(len(files) > 0, counts() == first, env._implicit.live.uses)
-spark.stop()
-"""
 
 
-def test_lost_shuffle_files_are_made_again(tmp_path: Path) -> None:
-    """In a JVM of its own: a local Spark that has missed some ends ten minutes later, with 56."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOSING, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment_of_program(),
-        timeout=200,
-        check=False,
-    )
-    assert done.stdout.split() == ["True", "True", "1"], done.stderr
-
-
-def test_sources_that_are_gone_are_an_error_as_with_spark(reusing: Reusing, tables: Path) -> None:
-    sums = by_shop(reusing.env, tables)
-    sums.collect()
-    fresh = by_shop(reusing.env, tables)
-    shutil.rmtree(tables / "sales")
-    with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist|No such file"):
-        fresh.agg(F.max("s")).collect()
-
-
-def test_there_is_no_room(session: SparkSession, tables: Path) -> None:
-    config = {
-        "intermediate-result-storage.directory": str(tables / "kept"),
-        "implicit-cache.enabled": True,
-        "implicit-cache.results.enabled": False,
-        "implicit-cache.live-shuffles.max-size": "100 b",
-    }
-    with Environment(session, config=config) as env:
-        reusing = Reusing(env)
-        by_shop(env, tables).collect()
-        rows = sorted(by_shop(env, tables).collect())
-        reusing.live.tend()
-        assert rows == reusing.plainly(by_shop(session, tables))
-        assert reusing.held() == 0
-
-
-def test_what_is_used_stays_when_there_is_room_for_one(reusing: Reusing, tables: Path) -> None:
-    sales = reusing.env.read.parquet(str(tables / "sales"))
-
-    def ask(column: str) -> None:
-        sales.groupBy(column).count().collect()
-
-    ask("k")
-    reusing.live.tend()
-    for _ in range(3):
-        sales.groupBy("k").count().collect()
-    one = reusing.held()
-    assert one == 1
-    # From now on there is room for what is held, and not for more.
-    reusing.live._limit = lambda held, free: held
-    ask("k")
-    reusing.live.tend()
-    _, count = reusing.reused(lambda: ask("k"))
-    assert (reusing.held(), count) == (1, 1)
-    reusing.live._limit = lambda held, free: 0
-    ask("v")
-    reusing.live.tend()
-    assert reusing.held() == 0
-
-
-def test_threads_get_their_own_rows(reusing: Reusing, tables: Path) -> None:
-    spark = reusing.env.spark
-    for number in range(4):
-        write(spark, tables / f"sales{number}", 100 + number)
-    wrong: list[object] = []
-
-    def ask(number: int) -> None:
-        for _ in range(3):
-            sales = reusing.env.read.parquet(str(tables / f"sales{number}"))
-            rows = sales.groupBy("k").agg(F.sum("v").alias("s")).collect()
-            if sum(row.s for row in rows) != 100 + number:
-                wrong.append(rows)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert reusing.live.uses > 0
-
-
-def test_a_closed_environment_reuses_nothing(session: SparkSession, tables: Path) -> None:
-    config = {
-        "intermediate-result-storage.directory": str(tables / "kept"),
-        "implicit-cache.enabled": True,
-        "implicit-cache.results.enabled": False,
-    }
-    state = session._jsparkSession.sessionState()
-    before = state.columnarRules().size(), state.planNormalizationRules().size()
-    with Environment(session, config=config) as env:
-        reusing = Reusing(env)
-        by_shop(env, tables).collect()
-        assert reusing.held()
-    assert (state.columnarRules().size(), state.planNormalizationRules().size()) == before
-    assert reusing.held() == 0
-
-
-def test_it_is_off_unless_asked_for(env: Environment) -> None:
-    assert env._implicit.live is None
-
-
-def test_a_query_that_fails_or_is_cancelled_costs_others_nothing(
-    reusing: Reusing, tables: Path
+@pytest.mark.parametrize(("above", "why"), DOUBTED.values(), ids=DOUBTED.keys())
+def test_what_is_in_doubt_is_not_held(
+    ask: Asked,
+    explained: Callable[[Query], str],
+    above: Callable[[DataFrame], DataFrame],
+    why: str,
 ) -> None:
-    sums = by_shop(reusing.env, tables)
-    expected = sorted(sums.collect())
-    failing = by_shop(reusing.env, tables).where("s > 0 AND raise_error('as asked') IS NULL")
+    asked = of_sales(ask, above)(ask.session)
     for _ in range(2):
-        with pytest.raises(Exception, match="as asked"):
+        said = explained(lambda session: asked.select("*"))
+        assert re.search(rf"not reused: \w*Exchange .*\n  as .*{why}", said), said
+        asked.select("*").collect()
+    assert ask.reused() == 0
+
+
+def test_a_session_that_was_detached_or_does_not_ask_for_it_reuses_nothing(
+    sessions: list[SparkSession], ask: Asked, by_shop: Any
+) -> None:
+    ask(by_shop)
+    assert spark_jobs(sessions[0], by_shop(ask.session).collect)[1] == 1
+    holdfast.detach(sessions[0])
+    alone = [spark_jobs(each, by_shop(each).collect)[1] for each in sessions]
+    assert alone[0] == alone[1] > 1
+    directory = {"intermediate-result-storage.directory": ask.path("kept")}
+    holdfast.attach(sessions[0], directory)
+    assert ask(by_shop, by_shop) == [0, 0]
+
+
+# -- what is lost, fails, or has no room -----------------------------------------------------------
+
+
+def test_lost_shuffle_files_are_made_again(ask: Asked, by_shop: Any) -> None:
+    local = Path(ask.plain.conf.get("spark.local.dir") or "")
+    before = {*local.glob("blockmgr-*/*/shuffle_*")}
+    assert ask(by_shop) == [0]
+    lost = {*local.glob("blockmgr-*/*/shuffle_*")} - before
+    assert lost
+    for file in lost:
+        file.unlink(missing_ok=True)
+    assert ask(by_shop) == [1]
+    # Else its heartbeats fail, and Spark ends when sixty have.
+    end = time.monotonic() + 30
+    while not ask.plain.sparkContext._jsc.sc().getExecutorMemoryStatus().size():
+        assert time.monotonic() < end, "Spark has no executor any more"
+        time.sleep(0.05)
+
+
+def test_sources_that_are_gone_are_an_error_as_with_spark(ask: Asked, by_shop: Any) -> None:
+    ask(by_shop)
+    listed = by_shop(ask.session)
+    shutil.rmtree(ask.home / "sales")
+    with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist|No such file"):
+        listed.agg(F.max("s")).collect()
+
+
+def test_what_there_is_no_room_for_is_not_held(
+    sessions: list[SparkSession], ask: Asked, by_shop: Any
+) -> None:
+    holdfast.detach(sessions[0])
+    least = {"implicit-cache.live-shuffles.max-size": "100 b"}
+    holdfast.attach(sessions[0], config(ask.home, **least))
+    ask(by_shop)
+    end = time.monotonic() + 60
+    while ask(by_shop) != [0]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_query_that_fails_or_is_cancelled_costs_others_nothing(ask: Asked, by_shop: Any) -> None:
+    ask(by_shop)
+    failing = by_shop(ask.session).where("s > 0 AND raise_error('as asked') IS NULL")
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="as asked"):
             failing.select("n").collect()
-    spark = reusing.env.spark
-    sleep = "java_method('java.lang.Thread', 'sleep', 60000L) IS NULL"
-    slow = by_shop(reusing.env, tables).where(sleep)
+    slow = by_shop(ask.session).where("java_method('java.lang.Thread', 'sleep', 60000L) IS NULL")
     errors: list[Exception] = []
 
-    def ask_slowly() -> None:
+    def wait() -> None:
         try:
             slow.collect()
         except Exception as error:
             errors.append(error)
 
-    thread = threading.Thread(target=ask_slowly)
+    thread = threading.Thread(target=wait)
     thread.start()
-    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+    context = ask.plain.sparkContext
+    while not context.statusTracker().getActiveJobsIds():
         time.sleep(0.05)
-    spark.sparkContext.cancelAllJobs()
+    context.cancelAllJobs()
     thread.join()
     assert "cancelled" in str(errors[0])
-    rows, count = reusing.reused(lambda: sorted(by_shop(reusing.env, tables).collect()))
-    assert (rows, count) == (expected, 1)
+    assert ask(by_shop) == [1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import Counter
@@ -12,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from holdfast import Environment, JobExecutionResult
-from holdfast.api.cached_table import CachedTable
-from holdfast.runtime.execution_graph import ExecutionVertex
-from holdfast.runtime.partitions import ResultPartitionDescriptor
-from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast import (
+    Environment,
+    ExecutionVertex,
+    JobExecutionResult,
+    ResultPartitionDescriptor,
+    VertexOutcome,
+)
+from holdfast.testing import outcomes
 
 FILES, ROWS = 5, 100
 KEYS = 40
+PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 # A task for each file; shuffles with several partitions, also of few rows.
 SETTINGS = {
     "spark.sql.files.openCostInBytes": str(1 << 27),
@@ -32,6 +34,8 @@ SETTINGS = {
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+Read = Callable[[str], Any]
+Make = Callable[[Read], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -44,19 +48,21 @@ def _several_partitions(settings: Callable[..., Any]) -> Iterator[None]:
 def sources(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of `facts`, by `k`, and of `names`."""
     home = tmp_path_factory.mktemp("sources")
-    facts = spark.range(0, ROWS, 1, FILES).select(
+    facts = spark.range(0, ROWS, 1, FILES).selectExpr(
         "id",
-        F.when(F.col("id") % 11 > 0, F.col("id") % KEYS).alias("k"),
-        (F.col("id") / 7).alias("d"),
-        F.array(F.col("id"), F.lit(None)).alias("xs"),
-        F.col("id").cast("decimal(12,2)").alias("m"),
+        f"CASE WHEN id % 11 > 0 THEN id % {KEYS} END AS k",
+        "id / 7 AS d",
+        "array(id, NULL) AS xs",
+        "CAST(id AS DECIMAL(12, 2)) AS m",
     )
     facts.write.parquet(str(home / "facts"))
-    names = spark.range(0, KEYS, 1, 2).select(
-        F.col("id").alias("k"), F.concat(F.lit("n"), F.col("id") % 3).alias("name")
-    )
+    names = spark.range(0, KEYS, 1, 2).selectExpr("id AS k", "concat('n', id % 3) AS name")
     names.write.parquet(str(home / "names"))
     return home
+
+
+def reader(session: Any, home: Path) -> Read:
+    return lambda name: session.read.parquet(str(home / name))
 
 
 @dataclass(frozen=True)
@@ -64,13 +70,14 @@ class Kept:
     """A table that is kept, and how to lose parts of it."""
 
     env: Environment
-    table: CachedTable
-    expected: Counter[str]
+    table: Any
     plain: DataFrame
 
-    def answers(self) -> None:
+    def answers(self) -> list[str]:
         """The same rows as plain Spark's."""
-        assert Counter(map(repr, self.table.collect())) == self.expected
+        rows = list(map(repr, self.table.collect()))
+        assert Counter(rows) == Counter(map(repr, self.plain.collect()))
+        return rows
 
     @property
     def result(self) -> JobExecutionResult:
@@ -86,81 +93,61 @@ class Kept:
 
     @property
     def partitions(self) -> tuple[ResultPartitionDescriptor, ...]:
-        """Where it lies."""
+        """Its files."""
         (partitions,) = self.result.persistent_result_partitions.descriptors.values()
         return partitions
-
-    def manifest(self) -> dict[str, Any]:
-        """What its manifest says."""
-        directory = Path(self.partitions[0].location).parent
-        found: dict[str, Any] = json.loads((directory / "_manifest.json").read_text())
-        return found
 
     def file(self, place: int) -> Path:
         """That of one of its partitions."""
         return Path(self.partitions[place].location)
 
-    def restores(self, lost: int) -> None:
-        """The next job produces so many partitions, and takes over all others."""
-        before = len(self.partitions)
+    def restores(self, taken_over: int | None) -> None:
+        """The next job takes over so many partitions, and produces all others; None: everything."""
         self.answers()
-        assert self.vertex.outcome is VertexOutcome.PRODUCED
+        assert (self.vertex.outcome, self.vertex.taken_over) == (PRODUCED, taken_over)
         assert len(self.result.losses) == 1
-        assert self.vertex.taken_over == before - lost, self.result
         self.reads()
 
-    def produces_everything(self) -> None:
-        """The next job takes nothing over."""
-        self.answers()
-        assert (self.vertex.outcome, self.vertex.taken_over) == (VertexOutcome.PRODUCED, None)
-        self.reads()
+    def loses(self, *places: int) -> None:
+        """The next job produces these partitions, and takes over all others."""
+        whole = len(self.partitions)
+        for file in [self.file(place) for place in places]:
+            file.unlink()
+        self.restores(whole - len(places))
 
     def reads(self) -> None:
         """What is kept is as it should be."""
         self.answers()
-        assert self.vertex.outcome is VertexOutcome.READ
+        assert self.vertex.outcome is READ
 
 
-Keep = Callable[[Callable[[Any], DataFrame]], Kept]
+Keep = Callable[[Make], Kept]
 
 
 @pytest.fixture
 def keep(spark: SparkSession, env: Environment, sources: Path) -> Keep:
     """Keeps what a function makes of a reader of `facts` and `names`."""
 
-    def kept(make: Callable[[Any], DataFrame]) -> Kept:
-        def read(name: str) -> DataFrame:
-            return env.read.parquet(str(sources / name))
-
-        table: Any = make(read)
-        plain = ClassicDataFrame(table._jdf, spark)
-        made = Kept(env, table.cache(), Counter(map(repr, plain.collect())), plain)
-        made.table.collect()
-        assert all(each.taken_over is None for each in made.result.vertices)
-        return made
+    def kept(make: Make) -> Kept:
+        table = make(reader(env, sources)).cache()
+        table.collect()
+        return Kept(env, table, make(reader(spark, sources)))
 
     return kept
 
 
-def scanned(read: Any) -> DataFrame:
+def scanned(read: Read) -> Any:
     """Rows of `facts`, in a task for each file."""
-    table: DataFrame = read("facts")
-    return table.where("id % 3 < 2").selectExpr("id + 1 AS i", "k", "xs", "d")
+    return read("facts").where("id % 3 < 2").selectExpr("id + 1 AS i", "k", "xs", "d")
 
 
-def joined(read: Any) -> DataFrame:
+def joined(read: Read) -> Any:
     """Both tables, shuffled by `k`."""
-    table: DataFrame = read("facts").join(read("names"), "k").drop("d")
-    return table
+    return read("facts").join(read("names"), "k").drop("d")
 
 
-def grouped(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").groupBy("k").agg(F.sum("m"), F.avg("d"), F.count("*"))
-    return table
-
-
-def delete(file: Path) -> None:
-    file.unlink()
+def grouped(read: Read) -> Any:
+    return read("facts").groupBy("k").agg(F.sum("m"), F.avg("d"), F.count("*"))
 
 
 def truncate(file: Path) -> None:
@@ -182,64 +169,51 @@ def link_elsewhere(file: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [scanned, joined, grouped])
-@pytest.mark.parametrize("lose", [delete, truncate, overwrite, link_elsewhere])
-@pytest.mark.sampled(5)
-def test_one_partition_is_lost(
-    keep: Keep, make: Callable[[Any], DataFrame], lose: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("damage", [truncate, overwrite, link_elsewhere])
+@pytest.mark.sampled(4)
+def test_a_partition_is_damaged(keep: Keep, make: Make, damage: Callable[[Path], None]) -> None:
+    kept = keep(make)
+    damage(kept.file(1))
+    kept.restores(len(kept.partitions) - 1)
+
+
+@pytest.mark.parametrize("make", [joined, scanned, grouped])
+@pytest.mark.sampled(2)
+def test_losses_one_after_the_other(keep: Keep, make: Make) -> None:
     kept = keep(make)
     assert len(kept.partitions) >= 3
-    lose(kept.file(1))
-    kept.restores(1)
+    kept.loses(1)
+    before = {each.location for each in kept.partitions}
+    for place in (0, 1):
+        kept.file(place).unlink()
+    kept.answers()
+    # Those that were produced together are lost together.
+    assert kept.vertex.taken_over
+    assert before.isdisjoint(each.location for each in kept.partitions)
+    kept.reads()
 
 
-@pytest.mark.parametrize("make", [scanned, joined, grouped])
-def test_losses_one_after_the_other(keep: Keep, make: Callable[[Any], DataFrame]) -> None:
-    kept = keep(make)
-    for _ in range(2):
-        for lost in (1, 2):
-            for place in range(lost):
-                kept.file(place).unlink()
-            before = {each.location for each in kept.partitions}
-            kept.answers()
-            # Those that were produced together are lost together.
-            assert kept.vertex.taken_over is not None and kept.vertex.taken_over > 0
-            assert before.isdisjoint(each.location for each in kept.partitions)
-            kept.reads()
-
-
-def test_only_the_lost_rows_are_read(spark: SparkSession, keep: Keep) -> None:
-    kept = keep(scanned)
-    rows = sum(each.rows for each in kept.partitions[1:3])
+def test_only_the_lost_rows_are_computed_and_it_is_said(
+    keep: Keep, spark: SparkSession, tally: Any
+) -> None:
+    seen = F.udf(tally.counting(lambda number: number), "long")
+    kept = keep(lambda read: read("facts").select(seen("id").alias("id"), "k"))
+    before = tally.count()
     for place in (1, 2):
         kept.file(place).unlink()
-    kept.restores(2)
-    read = tasks_that_keep(spark, str(kept.vertex.dataset_id))
-    # A third of what a file has is filtered out.
-    assert len(read) == 2 and rows <= sum(read) <= 2 * ROWS // FILES
+    kept.table.collect()
+    assert tally.count() - before == 2 * ROWS // FILES
+    assert f"{FILES - 2} partitions were taken over, 2 recomputed" in repr(kept.result)
+    # It is one directory, in which nothing else is.
+    (directory,) = {Path(each.location).parent for each in kept.partitions}
+    assert os.listdir(directory.parent) == [directory.name]
+    assert len([*directory.glob("part-*")]) == FILES
 
 
-def tasks_that_keep(spark: SparkSession, dataset_id: str) -> list[int]:
-    """For each task of the last Spark job that keeps a dataset, how many rows it has read."""
-    store: Any = spark.sparkContext._jsc.sc().statusStore()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(30_000)
-    jobs = store.jobsList(None)
-    listed = [jobs.apply(place) for place in range(jobs.size())]
-    text = f"keeps {dataset_id}"
-    ours = [job for job in listed if text in str(job.description())]
-    last = max(ours, key=lambda job: job.jobId())
-    tasks = store.taskList(last.stageIds().last(), 0, 1000)
-    return [
-        tasks.apply(place).taskMetrics().get().inputMetrics().recordsRead()
-        for place in range(tasks.size())
-    ]
-
-
-@pytest.mark.parametrize("make", [scanned, joined])
-def test_all_partitions_are_lost(keep: Keep, make: Callable[[Any], DataFrame]) -> None:
-    kept = keep(make)
+def test_all_partitions_are_lost(keep: Keep) -> None:
+    kept = keep(joined)
     shutil.rmtree(kept.file(0).parent)
-    kept.produces_everything()
+    kept.restores(None)
 
 
 def test_a_partition_is_lost_while_it_is_read(keep: Keep) -> None:
@@ -247,228 +221,154 @@ def test_a_partition_is_lost_while_it_is_read(keep: Keep) -> None:
     last = str(kept.file(-1))
 
     @F.udf("long")
-    def passed(number):  # type: ignore[no-untyped-def] # PySpark would take hints for its own.
+    def passed(number):  # PySpark would take hints for its own.
         Path(last).unlink(missing_ok=True)
         return number
 
     rows = kept.table.select(passed.asNondeterministic()("i").alias("i")).collect()
-    assert Counter(row.i for row in rows) == Counter(
-        each + 1 for each in range(ROWS) if each % 3 < 2
-    )
-    assert len(kept.result.losses) == 1
-    assert kept.vertex.taken_over == FILES - 1
+    assert sorted(row.i for row in rows) == [each + 1 for each in range(ROWS) if each % 3 < 2]
+    assert (len(kept.result.losses), kept.vertex.taken_over) == (1, FILES - 1)
     kept.reads()
 
 
-@pytest.mark.parametrize(
-    ("make", "changed"),
-    [
-        (scanned, {"spark.sql.files.maxPartitionBytes": "50"}),
-        (scanned, {"spark.sql.files.openCostInBytes": "1"}),
-        (joined, {"spark.sql.shuffle.partitions": "7"}),
-        (joined, {"spark.sql.adaptive.enabled": "false"}),
-        (joined, {"spark.sql.autoBroadcastJoinThreshold": str(1 << 30)}),
-    ],
-)
+BROADCASTS, ADAPTIVE = "spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.enabled"
+FILES_SPLIT = "spark.sql.files.maxPartitionBytes"
+# What is run, under which settings, and under which others after the loss.
+RUNS: dict[str, tuple[Make, dict[str, str], dict[str, str]]] = {
+    "broadcast": (joined, {BROADCASTS: str(1 << 20)}, {}),
+    "not adaptive": (joined, {ADAPTIVE: "false"}, {}),
+    "to fewer partitions": (joined, {}, {"spark.sql.shuffle.partitions": "7"}),
+    "split smaller": (scanned, {}, {FILES_SPLIT: "50"}),
+    "split larger": (scanned, {}, {"spark.sql.files.openCostInBytes": "1"}),
+    "adaptive only before": (joined, {}, {ADAPTIVE: "false"}),
+    "broadcast later": (joined, {}, {BROADCASTS: str(1 << 30)}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
 @pytest.mark.sampled(3)
-def test_a_setting_changed_that_changes_no_rows(
-    keep: Keep,
-    settings: Callable[..., Any],
-    make: Callable[[Any], DataFrame],
-    changed: dict[str, str],
-) -> None:
-    kept = keep(make)
-    kept.file(1).unlink()
-    with settings(changed):
-        before = len(kept.partitions)
-        kept.answers()
-        assert kept.vertex.taken_over == before - 1
-        kept.reads()
-
-
-def test_without_adaptive_execution(keep: Keep, settings: Callable[..., Any]) -> None:
-    with settings({"spark.sql.adaptive.enabled": "false"}):
-        kept = keep(joined)
-        assert len(kept.partitions) == 16
-        kept.file(2).unlink()
-        before = sum(each.rows > 0 for each in kept.partitions)
-        kept.answers()
-        assert kept.vertex.taken_over == before - 1
-        kept.reads()
-
-
-def test_a_join_that_is_broadcast(keep: Keep, settings: Callable[..., Any]) -> None:
-    with settings({"spark.sql.autoBroadcastJoinThreshold": str(1 << 20)}):
-        kept = keep(joined)
-        assert len(kept.partitions) == FILES
-        kept.file(0).unlink()
-        kept.restores(1)
+def test_settings_that_change_no_rows(keep: Keep, settings: Any, name: str) -> None:
+    make, before, after = RUNS[name]
+    with settings(before):
+        kept = keep(make)
+        with settings(after):
+            kept.file(2).unlink()
+            # Of those without rows none is taken over.
+            kept.restores(sum(each.rows > 0 for each in kept.partitions) - 1)
 
 
 def test_partitions_without_rows_are_not_taken_over(keep: Keep) -> None:
     kept = keep(lambda read: read("facts").where("id % 100 BETWEEN 25 AND 65"))
     assert [each.rows > 0 for each in kept.partitions] == [False, False, True, True, True]
-    for lost, taken_over in ((-1, 2), (0, 2), (1, 2)):
+    for lost in (-1, 0):
         kept.file(lost).unlink()
-        kept.answers()
-        assert kept.vertex.taken_over == taken_over
-        kept.reads()
+        kept.restores(2)
 
 
-def test_partitions_are_the_new_attempts_own(keep: Keep) -> None:
-    kept = keep(scanned)
-    kept.file(0).unlink()
-    kept.restores(1)
-    (directory,) = {Path(each.location).parent for each in kept.partitions}
-    assert os.listdir(directory.parent) == [directory.name]
-    names = {each["file"] for each in kept.manifest()["partitions"]}
-    assert names == {name for name in os.listdir(directory) if name.startswith("part-")}
-
-
-def test_a_result_of_a_kept_one_that_is_lost_as_well(env: Environment, keep: Keep) -> None:
+def test_a_result_of_a_kept_one_that_is_lost_as_well(keep: Keep) -> None:
     kept = keep(lambda read: scanned(read).drop("d").cache().join(read("names"), "k"))
     for partitions in kept.result.persistent_result_partitions.descriptors.values():
         Path(partitions[-1].location).unlink()
     kept.answers()
-    produced = [each for each in kept.result.vertices if each.dataset_id is not None]
-    assert [each.outcome for each in produced] == [VertexOutcome.PRODUCED] * 2
-    assert all(each.taken_over for each in produced), produced
-    kept.answers()
+    assert outcomes(kept.env) == [PRODUCED, PRODUCED, RUN]
+    assert all(each.taken_over for each in kept.result.vertices if each.dataset_id is not None)
 
 
 def test_a_source_that_has_changed(
     spark: SparkSession, env: Environment, sources: Path, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "facts"
-    shutil.copytree(sources / "facts", copy)
-    first = env.read.parquet(str(copy)).select("id").cache()
-    first.collect()
-    result = env.last_job_result
-    assert result is not None
-    (partitions,) = result.persistent_result_partitions.descriptors.values()
-    Path(partitions[1].location).unlink()
-    spark.range(1000, 1003).coalesce(1).write.mode("append").parquet(str(copy))
-    second = env.read.parquet(str(copy)).select("id").cache()
-    assert Counter(second.collect()) == Counter(
-        Row(id=each) for each in (*range(ROWS), 1000, 1001, 1002)
-    )
-    assert env.last_job_result is not None
-    assert all(each.taken_over is None for each in env.last_job_result.vertices)
+    shutil.copytree(sources / "facts", tmp_path / "facts")
+
+    def ids(session: Any) -> Any:
+        return session.read.parquet(str(tmp_path / "facts")).select("id")
+
+    first = Kept(env, ids(env).cache(), ids(spark))
+    first.answers()
+    first.file(1).unlink()
+    spark.range(1000, 1003).coalesce(1).write.mode("append").parquet(str(tmp_path / "facts"))
+    second = Kept(env, ids(env).cache(), ids(spark))
+    second.answers()
+    assert (second.vertex.outcome, second.vertex.taken_over) == (PRODUCED, None)
 
 
-def _numbered(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").select("id", F.monotonically_increasing_id().alias("at"))
-    return table
-
-
-def _limited(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").limit(60)
-    return table
-
-
-def _ordered(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").orderBy("d", "id")
-    return table
-
-
-def _drawn(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").select("id", F.rand(3).alias("r"))
-    return table
-
-
-def _first_by_chance(read: Any) -> DataFrame:
-    """Which row of a group is the first is up to the shuffle, and by what it is shuffled next."""
-    ties = read("facts").selectExpr("*", "row_number() OVER (PARTITION BY id % 5 ORDER BY 1) AS n")
-    table: DataFrame = ties.where("n <= 3").select("k", "n").join(read("names"), "k")
-    return table
-
-
-def _numbered_ties(read: Any) -> DataFrame:
-    """Partitions are by hash of the key: but which rows tie first is this run's choice."""
-    table: DataFrame = read("facts").selectExpr(
+OTHERWISE: dict[str, Make] = {
+    "in order": lambda read: read("facts").orderBy("d", "id"),
+    "numbered": lambda read: read("facts").select("id", F.monotonically_increasing_id()),
+    "limited": lambda read: read("facts").limit(60),
+    "drawn": lambda read: read("facts").select("id", F.rand(3).alias("r")),
+    # Which row of a group is the first is up to the shuffle, and by what it is shuffled next.
+    "first by chance": lambda read: (
+        read("facts")
+        .selectExpr("*", "row_number() OVER (PARTITION BY id % 5 ORDER BY 1) AS n")
+        .where("n <= 3")
+        .select("k", "n")
+        .join(read("names"), "k")
+    ),
+    # Partitions are by hash of the key: but which rows tie first is this run's choice.
+    "numbered ties": lambda read: read("facts").selectExpr(
         "k", "id", "row_number() OVER (PARTITION BY k ORDER BY m > 50) AS n"
-    )
-    return table
+    ),
+    "in said partitions": lambda read: read("facts").repartition(6, "k").select("id", "k"),
+    "summed floats": lambda read: (
+        read("facts")
+        .groupBy((F.col("id") % 7).alias("g"))
+        .agg(F.sum("d").alias("s"))
+        .selectExpr("CAST(s AS BIGINT) % 40 AS k")
+        .join(read("names"), "k", "left")
+    ),
+    "without its key": lambda read: read("facts").join(read("names"), "k").select("id", "name"),
+}
+BY_CHANCE = ("first by chance", "numbered ties")
 
 
-def _in_said_partitions(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").repartition(6, "k").select("id", "k")
-    return table
-
-
-def _summed_by_floats(read: Any) -> DataFrame:
-    sums = read("facts").groupBy((F.col("id") % 7).alias("g")).agg(F.sum("d").alias("s"))
-    table: DataFrame = sums.selectExpr("cast(s AS bigint) % 40 AS k").join(
-        read("names"), "k", "left"
-    )
-    return table
-
-
-def _without_its_key(read: Any) -> DataFrame:
-    table: DataFrame = read("facts").join(read("names"), "k").select("id", "name")
-    return table
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        _numbered,
-        _limited,
-        _ordered,
-        _drawn,
-        _first_by_chance,
-        _numbered_ties,
-        _in_said_partitions,
-        _summed_by_floats,
-        _without_its_key,
-    ],
-)
+@pytest.mark.parametrize("name", OTHERWISE)
 @pytest.mark.sampled(2)
-def test_what_another_run_may_distribute_otherwise(
-    env: Environment, keep: Keep, make: Callable[[Any], DataFrame]
+def test_what_another_run_may_distribute_otherwise_is_produced_as_a_whole(
+    keep: Keep, name: str
 ) -> None:
-    kept = keep(make)
-    assert kept.manifest()["dataset"]["layout"] is None
+    kept = keep(OTHERWISE[name])
     kept.file(0).unlink()
-    rows = list(map(repr, kept.table.collect()))
-    assert kept.vertex.taken_over is None
-    if make is _ordered:
-        assert rows == [repr(row) for row in kept.plain.collect()]
-    elif make not in (_first_by_chance, _numbered_ties):
-        assert Counter(rows) == kept.expected
+    rows = list(map(repr, kept.table.collect())) if name in BY_CHANCE else kept.answers()
+    assert (kept.vertex.outcome, kept.vertex.taken_over) == (PRODUCED, None)
+    if name == "in order":
+        assert rows == list(map(repr, kept.plain.collect()))
 
 
-def test_rows_that_were_lost_must_come_again(keep: Keep) -> None:
-    kept = keep(joined)
-    kept.file(1).unlink()
-    (result,) = kept.env._manager.results.find().values()
-    description = result.kept.manifest.dataset
-    assert description.layout is not None
-    by = description.layout.by.model_copy(update={"slots": 15})
-    # It is said that these rows had another hash.
-    description.__dict__["layout"] = description.layout.model_copy(update={"by": by})
-    kept.produces_everything()
+# -- what others have kept -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(spark: SparkSession, tmp_path: Path) -> Iterator[Environment]:
+    """Another program on the same storage directory."""
+    directory = str(tmp_path / "kept")
+    config = {"intermediate-result-storage.directory": directory}
+    with Environment(spark, config=config) as environment:
+        yield environment
 
 
 def test_a_partition_that_another_program_has_kept(
-    spark: SparkSession, env: Environment, keep: Keep, sources: Path
+    keep: Keep, other: Environment, sources: Path
 ) -> None:
     kept = keep(joined)
-    directory = kept.file(0).parents[3]
-    with Environment(
-        spark, config={"intermediate-result-storage.directory": str(directory)}
-    ) as other:
-        table: Any = joined(lambda name: other.read.parquet(str(sources / name)))
-        again = Kept(other, table.cache(), kept.expected, kept.plain)
-        again.reads()
-        assert again.file(0) != kept.file(0)
-        again.file(1).unlink()
-        again.restores(1)
+    again = Kept(other, joined(reader(other, sources)).cache(), kept.plain)
+    again.reads()
+    again.loses(1)
     kept.reads()
 
 
-def test_it_is_said(keep: Keep) -> None:
-    kept = keep(scanned)
-    kept.file(1).unlink()
-    kept.answers()
-    assert f"{FILES - 1} partitions were taken over, 1 recomputed" in repr(kept.result)
+def test_what_is_not_wanted_here_is_read_and_not_kept_again(
+    keep: Keep, other: Environment, sources: Path, tmp_path: Path
+) -> None:
+    kept = keep(grouped)
+    asked = grouped(reader(other, sources))
+    assert asked.count() == kept.plain.count()
+    assert outcomes(other) == [READ, RUN]
+    above = asked.where("k = 3").cache()
+    assert above.count() == 1
+    assert {*outcomes(other)} == {READ, PRODUCED, RUN}
+    above.invalidate_cache()
+    for file in (tmp_path / "kept").rglob("part-*.parquet"):
+        file.unlink()
+    assert asked.count() == kept.plain.count()
+    assert outcomes(other) == [RUN]
+    assert other.last_job_result is not None and len(other.last_job_result.losses) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -10,66 +9,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from holdfast import Environment
-from holdfast.api.table import Table
-from holdfast.functions.sink import FileSink
-from holdfast.ids import JobID
-from holdfast.runtime.recovery.job_sink import JobSink, SinkStart, write_once
-from holdfast.spark.recovery.passing_journal import PassingJournal
-from holdfast.spark.streams.file_job_sink import job_sink_of
+from holdfast import Environment, FileSink
 from tests.short_lived_jvm import environment_of_program
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
 OPTIONS: dict[str, dict[str, Any]] = {"csv": {"header": True}, "xml": {"rowTag": "row"}}
-
-
-@dataclass
-class DyingContext:
-    """A table's environment whose program dies at a given point of a write, and is started again.
-
-    Attributes:
-        env: does everything else.
-        dies: after "writing" or after "publishing"; None where it lives.
-        sinks: what each write was known by.
-    """
-
-    env: Environment
-    dies: str | None = None
-    journal: PassingJournal = field(default_factory=PassingJournal)
-    epoch: int = 0
-    sinks: list[str] = field(default_factory=list)
-    recovers_jobs: bool = True
-
-    def write_action(
-        self,
-        table: Table,
-        name: str,
-        action: Callable[[DataFrame, str | None], object],
-        sink: JobSink,
-    ) -> None:
-        self.epoch += 1
-        start = SinkStart(JobID("ab" * 16), self.epoch, self.journal)
-        self.sinks.append(sink.identity)
-        path = sink.open(start)
-        if path is not None:
-            action(table.to_dataframe(), path)
-            if self.dies == "writing":
-                return
-            sink.commit(lambda: None)
-        if self.dies != "publishing":
-            sink.forget(start)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.env, name)
 
 
 @pytest.fixture
@@ -84,18 +36,14 @@ def recovering(spark: SparkSession, tmp_path: Path) -> Iterator[Environment]:
         yield environment
 
 
-def numbers(context: Any, first: int, last: int) -> Table:
-    """Rows of which `k` tells partitions."""
-    env = context.env if isinstance(context, DyingContext) else context
-    plain = env.spark.range(first, last).selectExpr("cast(id as string) as v", "id % 3 as k")
-    table = env.wrap(plain.repartition(2))
-    table._holdfast_context = context
-    return table
+def numbers(session: Any, first: int, last: int) -> Any:
+    """Rows of which `k` is the partition."""
+    rows = session.range(first, last).selectExpr("cast(id as string) as v", "id % 3 as k")
+    return rows.repartition(2)
 
 
-def saved(context: Any, source: str, mode: str, path: Path, *rows: int) -> None:
-    """Writes a range of rows in a format, by the partitions that it can have."""
-    writer = numbers(context, *rows).write.mode(mode).options(**OPTIONS.get(source, {}))
+def saved(session: Any, source: str, mode: str, path: Path, *rows: int) -> None:
+    writer = numbers(session, *rows).write.mode(mode).options(**OPTIONS.get(source, {}))
     writer.partitionBy("k").format(source).save(str(path))
 
 
@@ -117,100 +65,61 @@ def assert_tidy(path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.sampled(3)
 def test_every_format_in_every_mode(
     recovering: Environment, spark: SparkSession, tmp_path: Path, source: str
 ) -> None:
     path = tmp_path / "out put%20"
-    saved(recovering, source, "error", path, 0, 9)
-    assert rows_in(spark, source, path) == rows_of((0, 9))
-    saved(recovering, source, "append", path, 9, 12)
-    assert rows_in(spark, source, path) == rows_of((0, 12))
-    saved(recovering, source, "ignore", path, 50, 60)
-    assert rows_in(spark, source, path) == rows_of((0, 12))
+    for mode, given, expected in (
+        ("error", (0, 9), [(0, 9)]),
+        ("append", (9, 12), [(0, 12)]),
+        # The same write again is another write.
+        ("append", (9, 12), [(0, 12), (9, 12)]),
+        ("ignore", (50, 60), [(0, 12), (9, 12)]),
+        ("overwrite", (3, 6), [(3, 6)]),
+    ):
+        saved(recovering, source, mode, path, *given)
+        assert rows_in(spark, source, path) == rows_of(*expected), mode
     with pytest.raises(AnalysisException, match="already exists"):
         saved(recovering, source, "error", path, 50, 60)
-    saved(recovering, source, "overwrite", path, 3, 6)
-    assert rows_in(spark, source, path) == rows_of((3, 6))
     assert_tidy(path)
 
 
-@pytest.mark.parametrize("dies", ["writing", "publishing"])
-@pytest.mark.parametrize(
-    "source",
-    [
-        "parquet",
-        # A format tells a sink apart, and nothing of what the sink does to files.
-        *(pytest.param(each, marks=pytest.mark.soak) for each in FORMATS if each != "parquet"),
-    ],
-)
-def test_a_program_that_dies_in_every_mode(
-    env: Environment, spark: SparkSession, tmp_path: Path, source: str, dies: str
-) -> None:
-    afters = {"append": rows_of((0, 3), (3, 9))}
-    if source == "parquet":
-        afters |= dict.fromkeys(("overwrite", "error", "ignore"), rows_of((3, 9)))
-    for mode, after in afters.items():
-        path = tmp_path / mode
-        if mode in ("append", "overwrite"):
-            saved(env, source, "error", path, 0, 3)
-        context = DyingContext(env, dies)
-        saved(context, source, mode, path, 3, 9)
-        if dies == "publishing":
-            assert rows_in(spark, source, path) == after
-        saved(context, source, mode, path, 3, 9)
-        context.dies = None
-        saved(context, source, mode, path, 3, 9)
-        assert rows_in(spark, source, path) == after
-        assert_tidy(path)
-        assert len(context.sinks) == 3
-        assert len(set(context.sinks)) == 1
-
-
-@pytest.mark.parametrize("dies", ["writing", "publishing", None])
 def test_dynamic_partition_overwrite(
-    env: Environment, spark: SparkSession, tmp_path: Path, dies: str | None
+    recovering: Environment, spark: SparkSession, tmp_path: Path
 ) -> None:
-    path, plain = tmp_path / "out", tmp_path / "plain"
-    for each in (path, plain):
-        numbers(env, 0, 9).write.partitionBy("k").parquet(str(each))
-
-    def overwrite(context: Any, target: Path) -> None:
-        table = numbers(context, 30, 40).where("k < 2")
-        writer = table.write.mode("overwrite").partitionBy("k")
-        writer.option("partitionOverwriteMode", "dynamic").parquet(str(target))
-
-    overwrite(env, plain)
-    context = DyingContext(env, dies)
-    overwrite(context, path)
-    context.dies = None
-    overwrite(context, path)
-    assert rows_in(spark, "parquet", path) == rows_in(spark, "parquet", plain)
-    assert_tidy(path)
-    assert sorted(each.name for each in path.iterdir()) == sorted(
-        each.name for each in plain.iterdir()
-    )
+    found = []
+    for name, session in (("out", recovering), ("plain", spark)):
+        path = tmp_path / name
+        saved(session, "parquet", "error", path, 0, 9)
+        writer = numbers(session, 30, 40).where("k < 2").write.mode("overwrite").partitionBy("k")
+        writer.option("partitionOverwriteMode", "dynamic").parquet(str(path))
+        found.append((rows_in(spark, "parquet", path), sorted(os.listdir(path))))
+        assert_tidy(path)
+    assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda writer, path: writer.parquet(path, mode="append", compression="gzip"),
-        lambda writer, path: writer.mode("append").format("orc").option("path", path).save(),
-        lambda writer, path: writer.csv(path, mode="append", sep=";", header=True),
-        lambda writer, path: writer.save(path, format="json", mode="append", partitionBy=["k"]),
-        lambda writer, path: writer.option("PATH", path).partitionBy("k", "v").save(mode="append"),
-    ],
-    ids=["parquet", "option", "csv", "save", "defaults"],
-)
+WRITES: dict[str, Callable[[Any, str], None]] = {
+    "parquet": lambda writer, path: writer.parquet(path, mode="append", compression="gzip"),
+    "option": lambda writer, path: writer.mode("append").format("orc").option("path", path).save(),
+    "csv": lambda writer, path: writer.csv(path, mode="append", sep=";", header=True),
+    "save": lambda writer, path: writer.save(path, format="json", mode="append", partitionBy=["k"]),
+    "defaults": lambda writer, path: (
+        writer.option("PATH", path).partitionBy("k", "v").save(mode="append")
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.sampled(4)
 def test_a_write_leaves_the_files_that_spark_leaves(
-    recovering: Environment, spark: SparkSession, tmp_path: Path, write: Callable[..., None]
+    recovering: Environment, spark: SparkSession, tmp_path: Path, write: Callable[[Any, str], None]
 ) -> None:
     shapes = []
-    for name, env in (("out", recovering), ("plain", None)):
-        table = numbers(recovering, 0, 9).selectExpr("v", "k", "v AS w")
-        target = table if env is not None else table.to_dataframe()
+    for name, session in (("out", recovering), ("plain", spark)):
         for _ in range(2):
-            write(target.write, str(tmp_path / name))
+            table = numbers(session, 0, 9).selectExpr("v", "k", "v AS w")
+            write(table.write, str(tmp_path / name))
         shapes.append(
             sorted(
                 (str(each.parent.relative_to(tmp_path / name)), each.name.split("-")[0], _end(each))
@@ -227,36 +136,31 @@ def _end(path: Path) -> str:
     return found[1] if found else ""
 
 
-def test_relative_paths_and_links(
-    recovering: Environment, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_links_and_what_spark_has_cached_of_the_target(
+    recovering: Environment, spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     saved(recovering, "parquet", "append", tmp_path / "link", 0, 3)
-    saved(recovering, "parquet", "append", Path(f"file://{tmp_path}/link/../real"), 3, 6)
+    persisted = spark.read.parquet(str(tmp_path / "link")).persist()
+    assert persisted.count() == 3
+    saved(recovering, "parquet", "append", Path(f"file://{tmp_path}/link"), 3, 6)
+    assert spark.read.parquet(str(tmp_path / "link")).count() == 6
+    persisted.unpersist()
     assert (tmp_path / "link").is_symlink()
     assert rows_in(spark, "parquet", tmp_path / "real") == rows_of((0, 6))
 
 
-def test_what_is_cached_of_the_target_is_read_anew(
+def test_a_table_may_not_overwrite_what_it_reads(
     recovering: Environment, spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "out"
     saved(recovering, "parquet", "error", path, 0, 3)
-    persisted = spark.read.parquet(str(path)).persist()
-    assert persisted.count() == 3
-    saved(recovering, "parquet", "append", path, 3, 9)
-    assert spark.read.parquet(str(path)).count() == 9
-    persisted.unpersist()
-
-
-def test_a_table_may_not_overwrite_what_it_reads(recovering: Environment, tmp_path: Path) -> None:
-    saved(recovering, "parquet", "error", tmp_path / "out", 0, 3)
-    table = recovering.read.parquet(str(tmp_path / "out"))
+    table = recovering.read.parquet(str(path))
     with pytest.raises(AnalysisException):
-        table.write.mode("overwrite").parquet(str(tmp_path / "out"))
-    table.write.mode("append").partitionBy("k").parquet(str(tmp_path / "out"))
-    assert recovering.read.parquet(str(tmp_path / "out")).count() == 6
+        table.write.mode("overwrite").parquet(str(path))
+    table.write.mode("append").partitionBy("k").parquet(str(path))
+    assert rows_in(spark, "parquet", path) == rows_of((0, 3), (0, 3))
 
 
 def test_a_write_that_fails_leaves_the_target_as_it_was(
@@ -272,87 +176,70 @@ def test_a_write_that_fails_leaves_the_target_as_it_was(
     assert_tidy(path)
 
 
-def test_other_targets_are_written_as_before_and_told(
+def test_other_targets_are_written_as_before_and_said(
     recovering: Environment,
     spark: SparkSession,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (tmp_path / "file").write_text("not a directory")
-    with caplog.at_level(logging.WARNING, "holdfast"):
-        numbers(recovering, 0, 3).write.mode("overwrite").parquet(str(tmp_path / "file"))
+    caplog.set_level(logging.WARNING, "holdfast")
+    numbers(recovering, 0, 3).write.mode("overwrite").parquet(str(tmp_path / "file"))
     assert "not a directory" in caplog.text
     assert spark.read.parquet(str(tmp_path / "file")).count() == 3
     caplog.clear()
-    with caplog.at_level(logging.WARNING, "holdfast"):
-        numbers(recovering, 0, 3).write.saveAsTable("recoverable_numbers", mode="overwrite")
+    numbers(recovering, 0, 3).write.saveAsTable("recoverable_numbers", mode="overwrite")
     try:
         assert caplog.text.count("is not exactly-once") == 1
         assert spark.table("recoverable_numbers").count() == 3
     finally:
         spark.sql("DROP TABLE recoverable_numbers")
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "holdfast"):
-        numbers(recovering, 0, 3).write.mode("overwrite").format("noop").save()
-    assert "not exactly-once" not in caplog.text
-
-
-def test_the_same_write_again_is_another_write(
-    recovering: Environment, spark: SparkSession, tmp_path: Path
-) -> None:
-    for _ in range(3):
-        saved(recovering, "parquet", "append", tmp_path / "out", 0, 3)
-    assert rows_in(spark, "parquet", tmp_path / "out") == rows_of((0, 3), (0, 3), (0, 3))
+    numbers(recovering, 0, 3).write.mode("overwrite").format("noop").save()
+    assert caplog.text.count("exactly-once") == 1
 
 
 def test_sinks_of_streams_write_once(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    recovering: Environment, spark: SparkSession, tmp_path: Path
 ) -> None:
-    out, journal = tmp_path / "lines", PassingJournal()
-    sinks = [FileSink(out.as_uri(), mode="append"), FileSink(str(out), mode="append")]
-    for epoch in (1, 2):
-        start = SinkStart(JobID("cd" * 16), epoch, journal)
-        for ordinal, each in enumerate(sinks):
-            sink = job_sink_of(spark, each, "lines", ordinal)
-            assert sink is not None
-            lines = spark.range(3).selectExpr("cast(id as string) as value")
-            write_once(sink, start, lambda: None, lines.write.mode("append").text)
-    for ordinal, each in enumerate(sinks):
-        job_sink_of(spark, each, "lines", ordinal).forget(start)
-    assert sorted(row[0] for row in spark.read.text(str(out)).collect()) == list("001122")
+    out = tmp_path / "lines"
+    for _ in range(2):
+        lines = recovering.from_collection(["a", "b", "c"])
+        for target in (out.as_uri(), str(out)):
+            lines.sink_to(FileSink(target, mode="append"))
+        recovering.execute("twice")
+    assert sorted(row[0] for row in spark.read.text(str(out)).collect()) == list("aaaabbbbcccc")
     assert_tidy(out)
-    (tmp_path / "file").write_text("")
-    assert job_sink_of(spark, FileSink(str(tmp_path / "file")), "lines", 0) is None
-    assert "not a directory" in caplog.text
 
 
 # -- a program that is killed ---------------------------------------------------------------------
 
 _PROGRAM = """
-import json, os, signal, sys
+import os, signal, sys
+from glob import glob
 from pyspark.sql import SparkSession
 from holdfast import Environment
 
-out, ha, kept, die = json.loads(sys.argv[1])
+home, out, dies = sys.argv[1:]
+before, renamed = len(glob(out + "/*/part-*")), 0
 
 def hook(event, args):
-    if event == "os.rename" and all(str(a).endswith(d) for a, d in zip(args, die[0])):
-        del die[0]
-        if not die:
+    global renamed
+    if event == "os.rename" and os.path.dirname(os.fsdecode(args[1])) == os.path.dirname(out):
+        renamed += 1
+        published = len(glob(out + "/*/part-*")) > before
+        if dies == "after" and published or dies == "before" and renamed == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-if die:
-    sys.addaudithook(hook)
+sys.addaudithook(hook)
 spark = (
-    SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    .config("spark.driver.memory", "1g").config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "2")
-    .getOrCreate()
+    SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
+    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
 )
 config = {
     "execution.batch.job-recovery.enabled": True,
-    "high-availability.storageDir": ha,
-    "intermediate-result-storage.directory": kept,
+    "high-availability.storageDir": "file://" + home + "/ha",
+    "intermediate-result-storage.directory": home + "/kept",
 }
 with Environment(spark, config=config) as env:
     table = env.sql("SELECT cast(id AS string) AS v, id % 3 AS k FROM range(9)")
@@ -364,28 +251,21 @@ spark.stop()
 
 @pytest.mark.slow
 def test_a_program_that_is_killed_while_it_publishes(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    spark.range(20, 23).selectExpr("cast(id as string) as v", "id % 3 as k").write.partitionBy(
-        "k"
-    ).parquet(str(path))
-    before, both = rows_of((20, 23)), rows_of((20, 23), (0, 9))
-    twice = sorted(both + [row for row in rows_of((0, 9)) if row.endswith(" 0")])
-    # Before it seals what it has written; before it exchanges; right after that; and not at all.
-    seals, publishes, cleans = ("", ".sealed"), (".sealed", "out"), (".sealed", ".gone")
-    fates = [([seals], before), ([publishes], before), ([publishes, cleans], both), ([], twice)]
-    for die, expected in fates:
-        arguments = [str(path), (tmp_path / "ha").as_uri(), str(tmp_path / "kept"), die]
+    path = tmp_path / "outputs" / "out"
+    saved(spark, "parquet", "error", path, 20, 23)
+    first = rows_of((20, 23), (0, 9))
+    both = sorted(first + [row for row in rows_of((0, 9)) if row.endswith(" 0")])
+    states = []
+    for dies in ("before", "after", ""):
         ended = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, json.dumps(arguments)],
+            [sys.executable, "-c", _PROGRAM, str(tmp_path), str(path), dies],
             capture_output=True,
             text=True,
             timeout=200,
-            env={
-                **os.environ,
-                **environment_of_program(),
-                "PYSPARK_PYTHON": sys.executable,
-            },
+            env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
         )
-        assert ended.returncode == (-signal.SIGKILL if die else 0), ended.stderr[-3000:]
-        assert rows_in(spark, "parquet", path) == expected
+        assert ended.returncode == (-signal.SIGKILL if dies else 0), ended.stderr[-3000:]
+        states.append(rows_in(spark, "parquet", path))
+    # Each write is there as a whole or not at all, and stays.
+    assert states == [rows_of((20, 23)), first, both]
     assert_tidy(path)
