@@ -19,7 +19,7 @@ def played(
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.sampled(4, 1)
+@pytest.mark.sampled(8, 1)
 @pytest.mark.parametrize("name", CASES)
 def test_what_one_program_keeps_of_a_table_of_hives_the_next_one_finds(
     played: dict[str, str], name: str

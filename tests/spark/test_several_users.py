@@ -18,10 +18,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import holdfast
+from holdfast import Environment
 from tests.catalog.user_program import is_open_to_others
+from tests.spark.user_program import ask
 
-ANA, BO = (pwd.getpwnam(name) for name in ("daemon", "bin"))
-TEAM = grp.getgrnam("users").gr_gid
+BO, TEAM = pwd.getpwnam("bin"), grp.getgrnam("users").gr_gid
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0
@@ -41,24 +42,6 @@ def home() -> Iterator[Path]:
         yield Path(home)
 
 
-def program(user: pwd.struct_passwd, root: Path, source: Path) -> dict[str, Any]:
-    config = {
-        "intermediate-result-storage.directory": str(root),
-        "intermediate-result-storage.sharing": "group",
-    }
-    command = [sys.executable, "-m", "tests.spark.user_program"]
-    ended = subprocess.run(
-        [*command, user.pw_name, json.dumps([TEAM]), json.dumps(config), str(source)],
-        input="",
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
-
-
 def test_what_another_user_has_kept_is_read_by_who_may_read_its_sources(
     spark: SparkSession, home: Path
 ) -> None:
@@ -67,21 +50,37 @@ def test_what_another_user_has_kept_is_read_by_who_may_read_its_sources(
     os.chown(root, -1, TEAM)
     root.chmod(0o3770)
     spark.range(0, 1000, 1, 2).write.parquet(str(source))
-    plain = sorted(
-        [row.k, row["count"]]
-        for row in spark.read.parquet(str(source))
-        .selectExpr("id % 3 AS k")
-        .groupBy("k")
-        .count()
-        .collect()
-    )
-    kept = program(ANA, root, source)
-    assert kept["rows"] == plain and "produced" in kept["told"]
-    read = program(BO, root, source)
-    assert read["rows"] == plain and f"kept by {ANA.pw_name}" in read["told"]
-    # Whoever may not read a source gets what plain Spark gives them: an error.
-    secret = next(source.glob("part-*"))
-    secret.chmod(0o600)
-    os.chown(secret, ANA.pw_uid, -1)
-    refused = program(BO, root, source)
-    assert "rows" not in refused and "Permission denied" in refused["error"]
+    counts = spark.read.parquet(str(source)).selectExpr("id % 3 AS k").groupBy("k").count()
+    plain = sorted([row.k, row["count"]] for row in counts.collect())
+    config = {
+        "intermediate-result-storage.directory": str(root),
+        "intermediate-result-storage.sharing": "group",
+    }
+    with Environment(spark, config=config) as env:
+        kept = ask(env, str(source))
+        assert kept["rows"] == plain and "produced" in kept["job"]
+    arguments = (BO.pw_name, json.dumps([TEAM]), json.dumps(config), str(source))
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.user_program", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdin is not None and program.stdout is not None
+
+        def answer() -> dict[str, Any]:
+            program.stdin.write("ask\n")
+            program.stdin.flush()
+            found: dict[str, Any] = json.loads(program.stdout.readline())
+            return found
+
+        read = answer()
+        assert read["rows"] == plain and "kept by root" in read["job"]
+        # Who may not read a source gets what plain Spark gives them: an error.
+        secret = next(source.glob("part-*"))
+        os.chown(secret, pwd.getpwnam("daemon").pw_uid, -1)
+        secret.chmod(0o600)
+        refused = answer()
+        assert "rows" not in refused and "Permission denied" in refused["error"]
+        program.stdin.close()
+        assert program.wait(60) == 0

@@ -1,4 +1,4 @@
-"""A program with Spark of another user: computes one question over a source, tells what it read."""
+"""A program with Spark of another user: asks one question over a source for each line it gets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def main(user: str, groups: str, config: str, source: str) -> None:
         # Python itself may be in root's home: whatever is imported late is so before that is shut.
         spark = _spark()
         spark.range(10).write.parquet(f"{scratch}/rows")
-        _ask(spark, {"intermediate-result-storage.directory": f"{scratch}/kept"}, f"{scratch}/rows")
+        kept = {"intermediate-result-storage.directory": f"{scratch}/kept"}
+        with Environment(spark, config=kept) as env:
+            ask(env, f"{scratch}/rows")
         end(spark)
     become(pwd.getpwnam(user), json.loads(groups))
     os.umask(0o077)
@@ -29,9 +31,9 @@ def main(user: str, groups: str, config: str, source: str) -> None:
         os.chdir(home)
         spark = _spark()
         try:
-            print(json.dumps(_ask(spark, json.loads(config), source)), flush=True)
-            # Until it is told to end: what it keeps for its own time stays so long.
-            sys.stdin.read()
+            with Environment(spark, config=json.loads(config)) as env:
+                for _ in sys.stdin:
+                    print(json.dumps(ask(env, source)), flush=True)
         finally:
             end(spark)
 
@@ -46,8 +48,8 @@ def _spark() -> SparkSession:
     )
 
 
-def _ask(spark: SparkSession, config: dict[str, object], source: str) -> dict[str, object]:
-    env = Environment(spark, config=config)
+def ask(env: Environment, source: str) -> dict[str, object]:
+    """Rows and what became of the job, or what Spark has against it."""
     # Spark itself looks into no file before it computes.
     table = env.read.schema("id long").parquet(source)
     answer = table.groupBy((table.id % 3).alias("k")).count().cache(lifetime="1 h")
@@ -55,7 +57,7 @@ def _ask(spark: SparkSession, config: dict[str, object], source: str) -> dict[st
         rows = sorted([row.k, row["count"]] for row in answer.where("k >= 0").collect())
     except Exception as error:
         return {"error": str(error)}
-    return {"rows": rows, "told": repr(env.last_job_result)}
+    return {"rows": rows, "job": repr(env.last_job_result)}
 
 
 def end(spark: SparkSession) -> None:

@@ -1,7 +1,8 @@
 """Plays programs with functions.
 
-`python -m tests.two_programs.function_program HOME VERSION NAME…`: each program is played as its
-text is in that version, 0 being the program itself. Prints a line of JSON for each.
+`python -m tests.two_programs.function_program HOME VERSIONS NAME…`: each program is played as its
+text is in these versions (`0,1,2`), 0 being the program itself. Prints a line of JSON for each.
+Modules of the user's are those of a single version.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -94,21 +94,20 @@ def _write_modules(directory: Path, programs: Mapping[str, Program]) -> dict[str
 
 
 def main() -> None:
-    """Plays a version of the programs of the names that are given; of all, without any."""
+    """Plays versions of the programs of the names that are given; of all, without any."""
     warnings.filterwarnings("ignore")
-    home, version, names = Path(sys.argv[1]), int(sys.argv[2]), set(sys.argv[3:])
-    versions = {
-        name: next(islice(program.versions(), version, None), None)
-        for name, program in PROGRAMS.items()
-    }
+    home, versions, names = Path(sys.argv[1]), sys.argv[2].split(","), set(sys.argv[3:])
+    asked = {k: v for k, v in PROGRAMS.items() if not names or k in names}
     with tempfile.TemporaryDirectory() as modules:
-        asked = {k: v for k, v in versions.items() if v is not None and (not names or k in names)}
-        programs = _write_modules(Path(modules), asked)
         sys.path.append(modules)
         os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), modules))
         with worlds(home) as (plain, attached):
-            for name, program in programs.items():
-                print(json.dumps({"name": name, **_played(plain, attached, program)}), flush=True)
+            for version in map(int, versions):
+                chosen = {k: [*v.versions()][version : version + 1] for k, v in asked.items()}
+                programs = {name: each for name, found in chosen.items() for each in found}
+                for name, program in _write_modules(Path(modules), programs).items():
+                    found = {"name": f"{name}#{version}", **_played(plain, attached, program)}
+                    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

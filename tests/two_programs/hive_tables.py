@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 import holdfast
 from holdfast import VertexOutcome
 from tests.short_lived_jvm import local_session
-from tests.two_programs.moved_partitions import QUERIES, Programs
+from tests.two_programs import moved_partitions
+from tests.two_programs.moved_partitions import QUERIES, Programs, alter
 
 CASES: dict[str, Callable[[Programs], None]] = {}
 PARTS = {"all": {1, 2, 3}, "one": {1}, "other": {2, 3}}
@@ -36,36 +37,14 @@ FORMATS = {
     "ORC": "STORED AS ORC",
     "CSV": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS TEXTFILE",
 }
-# Of each, the partitions whose rows it changes.
-CHANGES: dict[str, tuple[set[int], list[str]]] = {
-    "added": (set(), ["ALTER TABLE t ADD PARTITION (p = 9) LOCATION '{path}/new'"]),
-    "dropped": ({1}, ["ALTER TABLE t DROP PARTITION (p = 1)"]),
-    "renamed": ({1}, ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)"]),
-    "located": ({1}, ["ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'"]),
-    "overwritten": ({1}, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
-    "appended": ({1}, ["INSERT INTO t PARTITION (p = 1) VALUES (11)"]),
-    "in one directory": (
-        {1, 2},
-        [
-            "ALTER TABLE t PARTITION (p = 1) SET LOCATION '{path}/new'",
-            "ALTER TABLE t PARTITION (p = 2) SET LOCATION '{path}/new'",
-        ],
-    ),
-    "swapped": (
-        {1, 2},
-        [
-            "ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 8)",
-            "ALTER TABLE t PARTITION (p = 2) RENAME TO PARTITION (p = 1)",
-            "ALTER TABLE t PARTITION (p = 8) RENAME TO PARTITION (p = 2)",
-        ],
-    ),
+CHANGES = moved_partitions.CHANGES | {
     "taken apart in another way": (
         {1},
-        ["ALTER TABLE t PARTITION (p = 1) SET SERDEPROPERTIES ('field.delim' = '0')"],
+        alter("PARTITION (p = 1) SET SERDEPROPERTIES ('field.delim' = '0')"),
     ),
     "under other properties": (
         {1, 2, 3},
-        ["ALTER TABLE t SET TBLPROPERTIES ('skip.header.line.count' = '1')"],
+        alter("SET TBLPROPERTIES ('skip.header.line.count' = '1')"),
     ),
 }
 

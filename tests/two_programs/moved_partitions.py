@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from holdfast import Environment, VertexOutcome
+from holdfast.testing import outcomes
 
 QUERIES = {
     "all": "SELECT * FROM t",
@@ -22,6 +23,25 @@ QUERIES = {
     "other": "SELECT k FROM t WHERE p IN (2, 3)",
 }
 EVERY = {1, 2, 3}
+
+
+def alter(*texts: str) -> list[str]:
+    return [f"ALTER TABLE t {each}" for each in texts]
+
+
+_MOVED = "PARTITION (p = {}) RENAME TO PARTITION (p = {})"
+_LOCATED = "PARTITION (p = {}) SET LOCATION '{{path}}/new'"
+# Of each, the partitions whose rows it changes; the rest has the same rows in the same files.
+CHANGES: dict[str, tuple[set[int], list[str]]] = {
+    "added": (set(), alter("ADD PARTITION (p = 9) LOCATION '{path}/new'")),
+    "dropped": ({1}, alter("DROP PARTITION (p = 1)")),
+    "renamed": ({1}, alter(_MOVED.format(1, 8))),
+    "located": ({1}, alter(_LOCATED.format(1))),
+    "overwritten by the same": ({1}, ["INSERT OVERWRITE t PARTITION (p = 1) VALUES (10)"]),
+    "appended": ({1}, ["INSERT INTO t VALUES (11, 1)"]),
+    "in one directory": ({1, 2}, alter(*map(_LOCATED.format, (1, 2)))),
+    "swapped": ({1, 2}, alter(*map(_MOVED.format, (1, 2, 8), (8, 1, 2)))),
+}
 
 
 class Programs:
@@ -64,8 +84,7 @@ class Programs:
         """What another program answers, which keeps it for the next ones."""
         with self.program() as env:
             rows = sorted(map(str, env.sql(query).cache().collect()))
-            assert env.last_job_result is not None
-            self.outcomes = [each.outcome for each in env.last_job_result.vertices]
+            self.outcomes = outcomes(env)
             self.why = [*map(str, env.list_cached()[-1].matches_only_itself)]
         assert rows == self.plain(query)
         return rows

@@ -67,10 +67,17 @@ def played(
         (home / "kept").mkdir()
         (home / "kept").chmod(0o1777)
         home.chmod(0o777)
-    first = _program(home, names, first_by)
+    first = program(home, names, first_by)
     if first_by.user != second_by.user:
         _open_inputs(home)
-    second = _program(home, names, second_by)
+    return found_again(first, program(home, names, second_by))
+
+
+Said = dict[str, dict[str, Any]]
+
+
+def found_again(first: Said, second: Said) -> dict[str, Found]:
+    """What became of the cases of a second program."""
     return {
         name: Found(
             again.get("is_found", False),
@@ -96,12 +103,13 @@ def _open_inputs(home: Path) -> None:
                 os.chmod(os.path.join(directory, name), 0o666)
 
 
-def _program(home: Path, names: Collection[str], by: Runner) -> dict[str, dict[str, Any]]:
+def program(home: Path, names: Collection[str], by: Runner) -> Said:
+    """What one program says of cases, by their names; of all without any."""
     as_user = () if by.user is None else ("--user", by.user)
     return run("program", *as_user, str(home), *names, python=by.python)
 
 
-def run(module: str, *arguments: str, python: str = sys.executable) -> dict[str, dict[str, Any]]:
+def run(module: str, *arguments: str, python: str = sys.executable) -> Said:
     """What a program of this package prints, by names.
 
     Raises:
