@@ -329,18 +329,6 @@ def test_a_directory_in_which_others_can_put_a_key_has_none(
     assert "run `chmod go-w` or `chmod +t`" in caplog.text
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="root alone can give a directory away")
-def test_a_directory_of_another_user_has_none(start: Start, kept: Path, key: Path) -> None:
-    start(**{SHARING: "group"}).close()
-    os.chown(kept, 12345, -1)
-    try:
-        env = start(**{SHARING: "group"})
-        assert collected(numbers(env).cache()) == SQUARES
-        assert not key.exists()
-    finally:
-        os.chown(kept, os.getuid(), -1)
-
-
 # -- whose records mean something elsewhere --------------------------------------------------------
 
 
