@@ -19,7 +19,7 @@ from holdfast import DataStream, Environment, FileSink, VertexOutcome
 from holdfast.cli.main import main
 from holdfast.errors import ConfigurationError, StreamNotShareableError
 from holdfast.testing import outcomes
-from tests.spark.streams import ODD, PRODUCED, READ, RUN, Split, lines, location
+from tests.spark.streams import ODD, PRODUCED, READ, RUN, Split, lines
 from tests.spark.streams import collected as in_order
 
 WORDS = "to be or not to be that is the question whether tis nobler in the mind".split()
@@ -415,4 +415,3 @@ def test_where_other_users_read_streams_stay_their_user_s(start: Start, sharing:
         numbers(start(**{SHARING: sharing, LIFETIME: "2 h"})).cache()
     assert collected(numbers(env).cache()) == SQUARES
     assert becomes(other) == {READ, RUN}
-    assert location(env).stat().st_mode & 0o077 == 0
