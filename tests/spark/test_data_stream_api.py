@@ -94,6 +94,12 @@ def test_what_the_environment_refuses_at_once(env: Environment, message: str) ->
         REFUSED_BY_ENVIRONMENT[message](env)
 
 
+@pytest.mark.parametrize("name", ["", None, 1])
+def test_a_tag_has_a_name(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"tag_id.*expected a non-empty string"):
+        OutputTag(name)
+
+
 def test_a_source_of_files_has_paths() -> None:
     with pytest.raises(ValueError, match="expected at least one path"):
         FileSource.for_record_stream_format(StreamFormat.text_line_format())

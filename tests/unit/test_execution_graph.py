@@ -144,7 +144,7 @@ def test_attempts_add_up_over_a_resubmission(execution: ExecutionGraph) -> None:
     second = job(ONE)
     execution.attach(job(ONE))
     notify(execution, *there(ONE), VertexStarted(None, "count"), DataSetLost(ONE, "it is gone"))
-    assert execution.losses == [f"{ONE}: it is gone"]
+    assert (execution.losses, descriptors(execution)) == ([f"{ONE}: it is gone"], {})
     execution.attach(second)
     notify(execution, *there(ONE), VertexStarted(None, "count"))
     execution.notify(VertexEnded(None, VertexOutcome.RUN))

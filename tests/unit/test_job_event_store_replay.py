@@ -308,6 +308,21 @@ def test_an_epoch_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     assert (found.epochs, found.newest_epoch) == (((1, 2), (4, 1), (9, 1)), 9)
 
 
+@pytest.mark.parametrize("from_scratch", [True, False])
+def test_a_stale_start_that_begins_to_write_late_does_not_count(
+    tmp_path: Path, from_scratch: bool
+) -> None:
+    record(tmp_path, [finished(0)])
+    position = replay(tmp_path).position
+    record(tmp_path, [finished(1)], epoch=3, after=position)
+    late = PendingEvents(2, START if from_scratch else position, FILE_SIZE)
+    for block in late.take():
+        (tmp_path / str(block.name)).write_bytes(block.data)
+    found = replay(tmp_path)
+    assert list(found.events) == [finished(0), finished(1)]
+    assert found.epochs == ((1, 1), (3, 1))
+
+
 @dataclass
 class Driver:
     """A start of the job, which may be stale without knowing."""

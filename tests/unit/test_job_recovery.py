@@ -188,6 +188,17 @@ def test_a_completed_vertex_is_whole(program: Program) -> None:
     assert [(each.subtask, each.attempt) for each in said] == [(0, 0), (3, 0), (1, 1), (2, 1)]
 
 
+def test_salvaged_parts_that_lie_in_another_output_now_count_there(program: Program) -> None:
+    program.start().initialized(JOIN, JOINED, 4, SPLIT, FIRST)
+    program.left.committed[FIRST] = {0, 3}
+    second = program.start()
+    second.initialized(JOIN_AGAIN, JOINED, 4, SPLIT)
+    program.left.committed.pop(FIRST)
+    second.finished(JOIN_AGAIN, JOINED, program.left.publish(SECOND, *ALL), (1, 2))
+    program.left.published.clear()
+    assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, ALL, ())
+
+
 def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(program: Program) -> None:
     first = program.start()
     first.initialized(JOIN, JOINED, 1)

@@ -28,6 +28,7 @@ from holdfast.functions import (
     OutputTag,
     ProcessFunction,
     RuntimeContext,
+    Types,
     ValueStateDescriptor,
 )
 from holdfast.graph.stream.operators import Filter, FlatMap, Identity, Map, Operator, Process
@@ -316,6 +317,8 @@ def test_records_for_side_outputs_go_to_their_channels() -> None:
     assert channels(both) == {0: numbers, 1: odd, 2: big}
     assert channels(frames(BatchOutput((ODD,), main=False))) == {1: odd}
     assert channels(frames(BatchOutput())) == {0: numbers}
+    # Tags of one name are one side output.
+    assert channels(frames(BatchOutput((OutputTag("odd", Types.INT()),)))) == {0: numbers, 1: odd}
     assert list(BatchInput(1).read(iter(both))) == odd
     assert list(BatchInput(0).read(iter(both))) == numbers
 
