@@ -306,8 +306,9 @@ def test_two_starts_stand_still(home: Path, name: str, steps: list[Step], switch
     assert explore(home, NIGHTLY[name], steps, switches=switches).states > 100
 
 
-def test_what_others_do_to_the_directory_meanwhile_is_not_lost(home: Path) -> None:
-    nightly = Nightly(APPEND, starts=1, outsider=True)
+@pytest.mark.parametrize("mode", [APPEND, pytest.param(OVERWRITE, marks=soak)])
+def test_what_others_do_to_the_directory_meanwhile_is_not_lost(home: Path, mode: SinkMode) -> None:
+    nightly = Nightly(mode, dynamic=mode is OVERWRITE, starts=1, outsider=True)
     assert explore(home, nightly, ALL_STEPS).states > 100
 
 
