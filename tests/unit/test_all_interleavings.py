@@ -387,8 +387,8 @@ EPOCH_STEPS = [Step(ha_storage, "take_epoch", is_whole=False), Step(epochs, "cla
         ("rows that don't say whose they are", STEPS, 1),
         ("a run that ends although it was taken over", STEPS, 1),
         ("epochs taken without exclusion", EPOCH_STEPS, 1),
-        pytest.param("a take-over that fences no sink", STEPS, None, marks=soak),
-        pytest.param("a take-over that fences no job", STEPS, None, marks=soak),
+        ("a take-over that fences no sink", STEPS, None),
+        ("a take-over that fences no job", STEPS, None),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
