@@ -65,6 +65,27 @@ def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
         assert connections.handle(event) == ()
 
 
+def test_a_connection_ends_when_the_job_has_ended_and_holds_nothing(
+    connections: JobConnections,
+) -> None:
+    happens(
+        connections,
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+        SlotClosed(APPLICATION, JOB, OUTPUT),
+        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
+    )
+    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
+        CancelTasks(JOB, (OTHER_OUTPUT,)),
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+    )
+    happens(connections, SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
+    assert connections.is_connected(JOB)
+    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
+    assert not connections.is_connected(JOB)
+
+
 def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
     connections: JobConnections,
 ) -> None:

@@ -1,11 +1,10 @@
-"""Drivers that are really killed, really stopped, and really at it at once."""
+"""Drivers that are really killed, and really stopped."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
+import time
 import uuid
 from collections.abc import Iterator
 from multiprocessing import Pipe, get_context
@@ -19,75 +18,16 @@ from holdfast.errors import StaleEpochError
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
 from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import VertexProgress
 from holdfast.highavailability.job_start import JobStart
 
 VERTICES = tuple(str(digit) * 64 for digit in range(8))
 QUERY = JobIdentity(digest="1" * 64, action="collect", vertices=VERTICES)
-WRITE = JobIdentity(digest="1" * 64, action="save", sink="file:/out")
-
-# Each child begins, resumes and ends one job for ever, and says how far it got; it is killed
-# some microseconds after it has begun. What it said must be found, and nothing else.
-_KILLER = """
-import os, signal, sys, time
-from pathlib import Path
-from holdfast.eventstore.events import JobStatus
-from holdfast.highavailability.ha_storage import HighAvailabilityStorage
-from holdfast.highavailability.job_identity import JobIdentity
-from holdfast.highavailability.job_record import VertexProgress
-
-root, identity = Path(sys.argv[1]), JobIdentity.model_validate_json(sys.argv[2])
-progress = {
+PROGRESS = {
     vertex: VertexProgress(name=str(number), done=1, all=1)
-    for number, vertex in enumerate(identity.vertices)
+    for number, vertex in enumerate(VERTICES)
 }
-
-def run_for_ever(out):
-    storage = HighAvailabilityStorage(root)
-    while True:
-        start = storage.begin(identity)
-        known = {} if start.previous is None else dict(start.previous.vertices)
-        os.write(out, f"{start.epoch} {len(known)}\\n".encode())
-        for vertex in identity.vertices[len(known):]:
-            known[vertex] = progress[vertex]
-            start.update(vertices=known, sources=[len(known)] * 100)
-            os.write(out, f"{start.epoch} {len(known)}\\n".encode())
-        os.write(out, f"{start.epoch} ending\\n".encode())
-        start.end(JobStatus.FINISHED, keep=False)
-
-newest = 0
-for number in range(int(sys.argv[3])):
-    heard, out = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(heard)
-        run_for_ever(out)
-    os.close(out)
-    with os.fdopen(heard) as lines:
-        first = lines.readline()
-        time.sleep(number % 40 * 0.0044)
-        os.kill(child, signal.SIGKILL)
-        said = [line.split() for line in (first, *lines)]
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    epochs = [int(epoch) for epoch, _ in said]
-    assert epochs == sorted(epochs) and epochs[0] > newest, (newest, said)
-    storage = HighAvailabilityStorage(root)
-    states = {"recoverable", *(("ended",) if said[-1][1] == "ending" else ())}
-    assert {job.state.value for job in storage.jobs()} <= states, (said, storage.jobs())
-    start = storage.begin(identity)
-    assert start.epoch > epochs[-1]
-    newest = start.epoch
-    found = {} if start.previous is None else dict(start.previous.vertices)
-    assert found == dict(list(progress.items())[:len(found)])
-    if said[-1][1] == "ending":
-        # Ended, begun again, or neither.
-        assert len(found) in (0, len(progress)), (said, found)
-    else:
-        assert len(found) in (int(said[-1][1]), int(said[-1][1]) + 1), (said, found)
-    if start.previous is not None:
-        assert start.previous.sources in (None, *([n] * 100 for n in (len(found), len(found) + 1)))
-    start.let_go()
-    print(len(said), flush=True)
-"""
+WRITE = JobIdentity(digest="1" * 64, action="save", sink="file:/out")
 
 
 def drive(root: Path, commands: Connection) -> None:
@@ -195,15 +135,61 @@ def test_a_stopped_driver_can_do_no_harm_when_it_wakes(root: Path, drivers: list
     assert third("check") is None
 
 
-@pytest.mark.parametrize("killed", [10, pytest.param(200, marks=pytest.mark.soak)])
+def run_until_killed(root: Path, out: int) -> None:
+    """Begins, resumes and ends one job again and again, and says how far it got."""
+    storage = HighAvailabilityStorage(root, uuid.uuid4().hex)
+    while True:
+        start = storage.begin(QUERY)
+        known = {} if start.previous is None else dict(start.previous.vertices)
+        os.write(out, f"{start.epoch} {len(known)}\n".encode())
+        for vertex in VERTICES[len(known) :]:
+            known[vertex] = PROGRESS[vertex]
+            start.update(vertices=known, sources=[len(known)] * 100)
+            os.write(out, f"{start.epoch} {len(known)}\n".encode())
+        os.write(out, f"{start.epoch} ending\n".encode())
+        start.end(JobStatus.FINISHED, keep=False)
+
+
+def killed_after(root: Path, seconds: float) -> list[tuple[int, str]]:
+    """What a driver has said that was killed so long after its job had begun."""
+    heard, out = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            run_until_killed(root, out)
+        finally:
+            os._exit(1)
+    os.close(out)
+    with os.fdopen(heard) as lines:
+        first = lines.readline()
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        said = [line.split() for line in (first, *lines)]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    return [(int(epoch), what) for epoch, what in said]
+
+
+@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.soak)])
 def test_whenever_a_driver_is_killed_the_next_one_resumes_from_what_it_said(
-    root: Path, killed: int
+    root: Path, kills: int
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLER, str(root), QUERY.model_dump_json(), str(killed)],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    assert len(done.stdout.split()) == killed
+    newest = 0
+    for number in range(kills):
+        said = killed_after(root, number % 40 * 0.003)
+        epochs, last = [epoch for epoch, _ in said], said[-1][1]
+        assert epochs == sorted(epochs) and epochs[0] > newest
+        storage = HighAvailabilityStorage(root, uuid.uuid4().hex)
+        possible = {"recoverable", "ended"} if last == "ending" else {"recoverable"}
+        assert {job.state.value for job in storage.jobs()} <= possible, said
+        start = storage.begin(QUERY)
+        assert start.epoch > epochs[-1]
+        newest = start.epoch
+        found = {} if start.previous is None else start.previous.vertices
+        assert found == dict(list(PROGRESS.items())[: len(found)])
+        # Ended, begun again, or neither; else what it said, or one more.
+        done = (0, len(VERTICES)) if last == "ending" else (int(last), int(last) + 1)
+        assert len(found) in done, said
+        if start.previous is not None:
+            sources = [[n] * 100 for n in (len(found), len(found) + 1)]
+            assert start.previous.sources in (None, *sources)
+        start.let_go()
