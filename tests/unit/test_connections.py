@@ -99,6 +99,15 @@ def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releas
     assert not connections.is_registered(APPLICATION)
 
 
+def test_a_lapse_takes_one_application_and_no_other(connections: JobConnections) -> None:
+    happens(connections, ApplicationRegistered(OTHER_APPLICATION, 2 * LEASE, now=0.0))
+    connections.handle(JobRegistered(OTHER_APPLICATION, OTHER_JOB))
+    connections.handle(Tick(now=LEASE))
+    assert not connections.is_registered(APPLICATION)
+    assert connections.is_registered(OTHER_APPLICATION)
+    connections.require_active_job(OTHER_APPLICATION, OTHER_JOB)
+
+
 def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
     connections = JobConnections()
     happens(
