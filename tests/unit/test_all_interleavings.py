@@ -29,7 +29,7 @@ from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames, Tw
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.stages import Stages
-from tests.unit.interleavings import Step, explore
+from tests.unit.interleavings import Killed, Step, explore
 
 ROWS = "de"
 STALE = "stale"
@@ -45,6 +45,11 @@ STEPS = [
     *(Step(each, name) for each in (KernelRenames, TwoRenames) for name in ("put", "exchange")),
     Step(JobDirectory, "remove"),
     Step(DirectorySink, "forget"),
+]
+# How a program's run begins, takes over from another one, and ends.
+RUN_STEPS = [
+    *(Step(ProgramRun, name) for name in ("begin", "take_over", "end")),
+    Step(JobDirectory, "release"),
 ]
 # In a few words, for more starts.
 FEW_STEPS = [
@@ -243,7 +248,7 @@ class Nightly:
 
     def check_ends(self, ends: Mapping[str, object]) -> None:
         """A start has ended well, or says that another one has taken over."""
-        expected = [isinstance(end, bool) or end == STALE for end in ends.values()]
+        expected = [isinstance(end, bool | Killed) or end == STALE for end in ends.values()]
         assert all(expected), ends
 
 
@@ -299,7 +304,7 @@ def test_a_start_stands_still_or_is_killed_anywhere_while_another_does_its_work(
 
 @pytest.mark.parametrize(
     ("name", "steps", "switches"),
-    [("append", STEPS, 2), ("two-writes", FEW_STEPS, 1)],
+    [("append", STEPS, 2), ("two-writes", RUN_STEPS, 2)],
     ids=["append", "two-writes"],
 )
 def test_two_starts_stand_still(home: Path, name: str, steps: list[Step], switches: int) -> None:
