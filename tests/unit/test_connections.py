@@ -65,6 +65,27 @@ def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
         assert connections.handle(event) == ()
 
 
+def test_a_connection_ends_when_the_job_has_ended_and_holds_nothing(
+    connections: JobConnections,
+) -> None:
+    happens(
+        connections,
+        SlotOpened(APPLICATION, JOB, OUTPUT),
+        PartitionsChanged(JOB, held=True),
+        SlotClosed(APPLICATION, JOB, OUTPUT),
+        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
+    )
+    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
+        CancelTasks(JOB, (OTHER_OUTPUT,)),
+        MarkJobInactive(JOB),
+        ReleaseFinishedPartitions(JOB),
+    )
+    happens(connections, SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
+    assert connections.is_connected(JOB)
+    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
+    assert not connections.is_connected(JOB)
+
+
 def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
     connections: JobConnections,
 ) -> None:
@@ -76,6 +97,15 @@ def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releas
         ReleaseClusterPartitions(APPLICATION),
     )
     assert not connections.is_registered(APPLICATION)
+
+
+def test_a_lapse_takes_one_application_and_no_other(connections: JobConnections) -> None:
+    happens(connections, ApplicationRegistered(OTHER_APPLICATION, 2 * LEASE, now=0.0))
+    connections.handle(JobRegistered(OTHER_APPLICATION, OTHER_JOB))
+    connections.handle(Tick(now=LEASE))
+    assert not connections.is_registered(APPLICATION)
+    assert connections.is_registered(OTHER_APPLICATION)
+    connections.require_active_job(OTHER_APPLICATION, OTHER_JOB)
 
 
 def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:

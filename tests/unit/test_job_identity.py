@@ -22,6 +22,15 @@ identities = st.builds(
 )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"digest": OTHER}, {"name": "n"}, {"occurrence": 1}, {"action": "count"}, {"sink": "/out"}],
+)
+def test_what_distinguishes_jobs_gives_another_id(change: dict[str, object]) -> None:
+    plain = JobIdentity(digest=DIGEST, action="collect")
+    assert plain.model_copy(update=change).job_id != plain.job_id
+
+
 @given(identities, identities)
 def test_two_ids_are_the_same_only_for_the_same_job(one: JobIdentity, other: JobIdentity) -> None:
     def known_by(each: JobIdentity) -> tuple[object, ...]:

@@ -97,3 +97,11 @@ def test_a_struct_whose_names_are_clear_keeps_them(data_type: Any) -> None:
     for before, after in zip(structs_of(data_type), structs_of(kept_type(data_type)), strict=True):
         if len({name.casefold() for name in before}) == len(before):
             assert after == before
+
+
+def test_clashes_are_found_at_any_depth() -> None:
+    clash = struct(("k", "long"), ("K", "string"))
+    nested = {"type": "array", "elementType": {"type": "map", "keyType": clash, "valueType": clash}}
+    (field,) = kept_fields([("v", nested)])
+    assert structs_of(field.data_type) == [["k", "c1"], ["k", "c1"]]
+    assert structs_of(nested) == [["k", "K"], ["k", "K"]]
