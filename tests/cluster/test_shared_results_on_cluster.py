@@ -68,13 +68,6 @@ def shared(
 
 def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -> None:
     first = shared.driver()
-    # Programs that run side by side read each other's.
-    shared.keep(first, "application")
-    assert first("globals().__setitem__('other', Environment(spark, CONFIGURATION))") is None
-    assert shared.read(first, "other")
-    assert first("[each.outcome.value for each in other.last_job_result.vertices]") == READ
-    assert sum(shared.held()) == 0
-    assert first("env.invalidate_all()") is None and first("other.close()") is None
     shared.keep(first, "1 h")
     assert first("outcomes()") == PRODUCED
     assert first("hosts()") == ["127.0.0.2", "127.0.0.3"]
@@ -120,4 +113,17 @@ def test_it_goes_with_its_lifetime_but_not_while_the_catalog_is_of_a_later_versi
     # Its time is over by now, but no executor hears so.
     assert shared.held() == [1, 1]
     shared.version_becomes(version)
+    assert shared.becomes(lambda: sum(shared.files()) == 0)
+
+
+@pytest.mark.soak
+def test_programs_that_run_side_by_side_read_each_other_s(shared: Shared) -> None:
+    driver = shared.driver()
+    shared.keep(driver, "application")
+    assert driver("globals().__setitem__('other', Environment(spark, CONFIGURATION))") is None
+    assert shared.read(driver, "other")
+    assert driver("[each.outcome.value for each in other.last_job_result.vertices]") == READ
+    assert sum(shared.held()) == 0
+    assert driver("env.invalidate_all()") is None and driver("other.close()") is None
+    driver.end()
     assert shared.becomes(lambda: sum(shared.files()) == 0)

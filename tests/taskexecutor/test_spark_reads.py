@@ -68,13 +68,6 @@ def test_two_executors_are_read_as_one(spark: SparkSession, two: list[Any]) -> N
     assert found.count() == ROWS
 
 
-def test_single_partitions_are_read(spark: SparkSession, two: list[Any]) -> None:
-    files = [part.file for part in two[1].gateway.report(two[1].application)[0].partitions]
-    found = spark.read.parquet(*[f"{two[1].url}/{file}" for file in files[1:]])
-    local = two[1].gateway.report(two[1].application)[0].directory
-    assert same(found, spark.read.parquet(*[f"file:{local}/{file}" for file in files[1:]]))
-
-
 def test_filters_and_columns_are_pushed_down_and_batches_are_read(
     spark: SparkSession, two: list[Any]
 ) -> None:
@@ -86,16 +79,6 @@ def test_filters_and_columns_are_pushed_down_and_batches_are_read(
     assert re.search(r"ReadSchema: struct<id:bigint,k:bigint,half:double>", explained)
     expected = rows(spark, 0, ROWS, 6).where("id >= 30000 and k = 3").select("half", "id")
     assert same(found, expected)
-
-
-def test_tasks_are_sent_where_the_partitions_are(spark: SparkSession, two: list[Any]) -> None:
-    for app, host in zip(two, ("127.0.0.1", "127.0.0.2"), strict=True):
-        rdd = spark.read.parquet(app.url)._jdf.queryExecution().toRdd()
-        scheduler: Any = spark.sparkContext._jsc.sc()
-        assert rdd.getNumPartitions() > 0
-        for index in range(rdd.getNumPartitions()):
-            preferred = scheduler.getPreferredLocs(rdd, index)
-            assert [preferred.apply(each).host() for each in range(preferred.size())] == [host]
 
 
 def test_a_key_of_another_application_reads_nothing(spark: SparkSession, two: list[Any]) -> None:
