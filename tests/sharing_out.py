@@ -7,8 +7,8 @@ from pathlib import PurePath
 from xdist.scheduler import LoadScopeScheduling
 
 _DIRECTORIES = {"cluster", "chaos", "promises"}
-# They start clusters of their own, or none.
-_APART = {"test_killed_on_cluster.py", "test_namespaced_process.py"}
+# It starts a cluster of its own.
+_APART = {"test_killed_on_cluster.py"}
 
 
 class SharingOut(LoadScopeScheduling):
