@@ -12,7 +12,7 @@ from tests.chaos import data
 from tests.chaos.episode import Episode, Outcome
 from tests.chaos.moments import Moment
 from tests.chaos.places import OneMachine, Place, TwoWorkers
-from tests.chaos.programs import SUITE, Program
+from tests.chaos.programs import Program
 from tests.chaos.references import References
 from tests.harness.errors import NamespacesUnavailableError
 from tests.harness.local_cluster import LocalCluster
@@ -64,8 +64,7 @@ def start_episode(
         data: Path = tpch,
         slowness: float = 0.0,
     ) -> Episode:
-        # Plain Spark computes what other tests ask for as well: each of its starts costs seconds.
-        references.compute((program, *((SUITE,) if place is one_machine else ())))
+        references.compute((program,))
         return Episode(program, tmp_path, data, references, place, slowness=slowness)
 
     return start

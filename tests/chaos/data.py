@@ -18,13 +18,6 @@ def prepare(directory: Path, scale: float) -> Path:
     """Makes the data, unless they are there already.
 
     A table of several files has several tasks, so that a driver can die between two of them.
-
-    Args:
-        directory: where the data of all scales lie.
-        scale: TPC-H's scale factor.
-
-    Returns:
-        the directory of this scale's tables, each a directory of files.
     """
     finished = directory / f"chaos-{scale:g}"
     if not finished.exists():

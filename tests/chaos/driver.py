@@ -28,7 +28,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def main() -> None:
-    """Does what the orders say; tells of each step in the diary."""
+    """Does what the orders say; notes each step in the diary."""
     logging.basicConfig(level=logging.WARNING)
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     orders = Orders.load(Path(sys.argv[1]))
@@ -64,7 +64,7 @@ def schema_of(table: Path) -> StructType:
 
 
 def end_with(watcher: int) -> None:
-    """Ends this process and its JVM when whoever has started it is gone."""
+    """Ends this process and its JVM when the process that has started it is gone."""
     while os.getppid() == watcher:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     os.killpg(0, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A driver in a process group of its own, which is killed, stopped and woken for real."""
+"""A driver in its own process group, which is killed, stopped and woken for real."""
 
 from __future__ import annotations
 
@@ -41,14 +41,7 @@ DRIVER_BLOWS = (Blow.ALL, Blow.ALL, Blow.PYTHON, Blow.JVM)
 
 
 class DriverProcess:
-    """A driver that runs.
-
-    Args:
-        orders: what it is to do.
-        home: takes its orders and what it says, by a name of its own.
-        name: that name.
-        environment: further environment variables.
-    """
+    """A driver that runs."""
 
     def __init__(
         self, orders: Orders, home: Path, name: str, environment: Mapping[str, str] | None = None
@@ -92,14 +85,7 @@ class DriverProcess:
         return None
 
     def strike(self, blow: Blow) -> None:
-        """Kills with SIGKILL, and returns when the Python process is gone.
-
-        Args:
-            blow: what of the driver is killed.
-
-        Raises:
-            AssertionError: when the Python process doesn't end although its JVM is gone.
-        """
+        """Kills with SIGKILL, and returns when the Python process is gone."""
         self._family.update(descendants(self._process.pid))
         if blow is Blow.JVM:
             for pid in filter(_is_jvm, descendants(self._process.pid)):
@@ -135,7 +121,7 @@ class DriverProcess:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Kills whatever is left of it."""
+        """Kills what is left of it."""
         self._family.update(descendants(self._process.pid))
         self._process.kill()
         self._process.wait()

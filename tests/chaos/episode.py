@@ -1,4 +1,4 @@
-"""A program that is killed again and again, started each time anew, and then looked at."""
+"""A program that is killed again and again, started again each time, and then looked at."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import task_time
 from tests.chaos.driver_process import Blow, DriverProcess
 from tests.chaos.moments import Moment, Scene
 from tests.chaos.orders import Diary, Orders
@@ -34,21 +33,7 @@ _ALSO_EXECUTORS = 0.5
 
 @dataclass
 class Outcome:
-    """How an episode went.
-
-    Attributes:
-        program: its name.
-        kills: how many drivers were killed.
-        executors_killed: how many task executors were killed.
-        lost: rows that are missing in the end.
-        doubled: rows that are there too often in the end.
-        strange: rows that should not be there at all.
-        half_visible: how many times a reader saw neither the old content nor the new.
-        complaints: what else is wrong, in words.
-        task_seconds: the work of all starts together.
-        vertices: what became of vertices, over all starts: outcome to number.
-        seconds: from the first start to the end.
-    """
+    """How an episode went."""
 
     program: str
     kills: int = 0
@@ -58,7 +43,6 @@ class Outcome:
     strange: int = 0
     half_visible: int = 0
     complaints: list[str] = field(default_factory=list)
-    task_seconds: float = 0.0
     vertices: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -70,17 +54,7 @@ class Outcome:
 
 
 class Episode:
-    """Runs a program in a directory of its own.
-
-    Args:
-        program: what runs.
-        home: the directory.
-        data: the directory of the data.
-        references: the rows of plain Spark.
-        place: where drivers run.
-        recovery: whether recovery is on.
-        slowness: see `Orders`.
-    """
+    """Runs a program in its own directory."""
 
     def __init__(
         self,
@@ -105,17 +79,11 @@ class Episode:
         self._starts = 0
         self.outcome = Outcome(program.name)
         self.output.mkdir(parents=True)
-        (home / "logs").mkdir()
         for job in self._first_writers():
             references.place_before(job, job.path(self.output))
 
     def play(self, moments: Sequence[Moment], chance: random.Random) -> Outcome:
-        """Kills at the moments, one after another, and lets the last driver end.
-
-        Args:
-            moments: when; a driver that ends before its moment has not been killed.
-            chance: decides what else happens.
-        """
+        """Kills at the moments, one after another, and lets the last driver end."""
         started = time.monotonic()
         left = deque(moments)
         with self.watched():
@@ -162,9 +130,7 @@ class Episode:
             self._data,
             self.output,
             self._diary(number),
-            self._place.spark()
-            | task_time.SETTINGS
-            | {"spark.eventLog.dir": (self.home / "logs").as_uri()},
+            self._place.spark(),
             self._place.holdfast(self.home) | (self._recovery_settings()),
             self._slowness,
         )
@@ -251,7 +217,6 @@ class Episode:
             outcome.strange += difference.strange
             if difference:
                 outcome.complaints.append(f"{job.directory}: {difference}")
-        outcome.task_seconds = task_time.task_seconds(self.home / "logs")
         for number in range(self._starts):
             for entry in Diary(self._diary(number)).entries():
                 for _, what in entry.get("vertices", ()):

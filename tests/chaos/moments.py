@@ -44,14 +44,7 @@ _OF_SINKS = (Sight.SINK_WRITES, Sight.SINK_COMMITS, Sight.SINK_COMMITTED)
 
 @dataclass(frozen=True)
 class Moment:
-    """When what is killed.
-
-    Attributes:
-        job: the index of the job that runs then.
-        sight: what is seen first.
-        delay: seconds from then on.
-        blow: what is killed.
-    """
+    """When what is killed."""
 
     job: int
     sight: Sight
@@ -65,27 +58,13 @@ class Moment:
 def random_moments(
     program: Program, count: int, chance: random.Random, blows: Sequence[Blow]
 ) -> tuple[Moment, ...]:
-    """Moments of a program, each in the job of the one before it or in a later one.
-
-    Args:
-        program: what is to be killed.
-        count: how many.
-        chance: makes the choice.
-        blows: what may be killed.
-    """
+    """Moments of a program, each in the job of the one before it or in a later one."""
     jobs = sorted(chance.choices(range(len(program.jobs)), k=count))
     return tuple(moment_in(program, job, chance, blows) for job in jobs)
 
 
 def moment_in(program: Program, index: int, chance: random.Random, blows: Sequence[Blow]) -> Moment:
-    """A moment in a job.
-
-    Args:
-        program: what is to be killed.
-        index: of the job.
-        chance: makes the choice.
-        blows: what may be killed.
-    """
+    """A moment in a job."""
     writes = program.jobs[index].format != COLLECTED
     sights = [sight for sight in Sight if writes or sight not in _OF_SINKS]
     sight = chance.choice(sights)
@@ -95,14 +74,7 @@ def moment_in(program: Program, index: int, chance: random.Random, blows: Sequen
 
 @dataclass
 class Scene:
-    """Where the sights are seen.
-
-    Attributes:
-        diary: of the driver that runs now.
-        kept: the directories that task executors keep partitions in.
-        recorded: the high availability's directory.
-        output: the directory that targets lie in.
-    """
+    """Where the sights are seen."""
 
     diary: Diary
     kept: Sequence[Path]
@@ -111,13 +83,7 @@ class Scene:
     _before: frozenset[str] | None = field(default=None, init=False)
 
     def shows(self, sight: Sight, index: int, job: Job) -> bool:
-        """Whether something is seen of a job now that was not there when it began.
-
-        Args:
-            sight: what.
-            index: of the job in its program.
-            job: that job.
-        """
+        """Whether something is seen of a job now that was not there when it began."""
         if self.diary.has("end", index):
             return True
         if sight is Sight.ENDED or not self.diary.has("begin", index):

@@ -1,4 +1,4 @@
-"""What a driver is told to do, and what it tells of it: files, as a killed process leaves them."""
+"""What a driver is to do, and what it notes of it: files, as a killed process leaves them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ from tests.chaos.programs import Job
 
 @dataclass(frozen=True)
 class Orders:
-    """What a driver is to do.
-
-    Attributes:
-        jobs: what to run, one after another.
-        data: the directory of the data.
-        output: the directory that targets lie in.
-        diary: the file that it tells its doings in.
-        spark: the Spark configuration.
-        holdfast: Holdfast's; None for plain Spark.
-        slowness: seconds that each file of `lineitem` takes longer to read; 0 for none.
-    """
+    """What a driver is to do."""
 
     jobs: tuple[Job, ...]
     data: Path
@@ -51,11 +41,7 @@ class Orders:
 
 
 class Diary:
-    """Lines that a driver appends, each whole or missing, and its watcher reads.
-
-    Args:
-        path: the file.
-    """
+    """Lines that a driver appends, each whole or missing, and its watcher reads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,13 +53,13 @@ class Diary:
             file.write(line + "\n")
 
     def entries(self) -> list[dict[str, Any]]:
-        """What was told so far."""
+        """What was noted so far."""
         if not self._path.exists():
             return []
         return [json.loads(line) for line in self._path.read_text().splitlines()]
 
     def has(self, event: str, job: int | None = None) -> bool:
-        """Whether something was told, of a job or at all."""
+        """Whether something was noted, of a job or at all."""
         return any(
             entry["event"] == event and (job is None or entry.get("job") == job)
             for entry in self.entries()

@@ -22,12 +22,7 @@ _COMES_BACK_WITHIN = 15.0
 
 
 class Place(Protocol):
-    """Where drivers run, and task executors keep partitions.
-
-    Attributes:
-        blows: what may be killed, some more often than others.
-        retention_seconds: how long after a driver was last heard of its partitions are removed.
-    """
+    """Where drivers run, and task executors keep partitions."""
 
     blows: ClassVar[tuple[Blow, ...]]
     retention_seconds: ClassVar[float]
@@ -67,11 +62,7 @@ _COMMON = NO_CODEGEN | {
 
 @dataclass(frozen=True)
 class OneMachine:
-    """The driver's process does all, and keeps partitions in a directory.
-
-    Attributes:
-        home: Spark's own files.
-    """
+    """The driver's process does all, and keeps partitions in a directory."""
 
     blows: ClassVar[tuple[Blow, ...]] = DRIVER_BLOWS
     # Nobody is there to remove them.
@@ -107,11 +98,7 @@ class OneMachine:
 
 
 class TwoWorkers:
-    """A cluster, whose task executors are killed as well, each in its turn.
-
-    Args:
-        cluster: runs already.
-    """
+    """A cluster, whose task executors are killed as well, each in its turn."""
 
     blows: ClassVar[tuple[Blow, ...]] = (*DRIVER_BLOWS, Blow.TASK_EXECUTOR, Blow.TASK_EXECUTOR)
     retention_seconds: ClassVar[float] = 90

@@ -14,15 +14,7 @@ COLLECTED = "collected"
 
 @dataclass(frozen=True)
 class Job:
-    """A query, and where its rows go.
-
-    Attributes:
-        name: of the query in `benchmarks.tpch`, or of the stream in `tests.chaos.streams`.
-        format: of the files that are written; `COLLECTED` where the program takes the rows itself.
-        mode: of the write: append, overwrite or error.
-        partition_by: the columns by which directories are made.
-        target: the directory's name. Several jobs may have one.
-    """
+    """A query, and where its rows go."""
 
     name: str
     format: str = COLLECTED
@@ -41,48 +33,31 @@ class Job:
         return self.target or f"{self.name}-{self.format}-{self.mode}"
 
     def path(self, home: Path) -> Path:
-        """Where the rows go.
-
-        Args:
-            home: the directory of all that a program writes.
-        """
+        """Where the rows go."""
         return home / self.directory
 
     @property
     def copies_before(self) -> int:
         """How often a target holds the job's rows before the program starts.
 
-        A target that is overwritten holds them twice, so that old and new can be told apart.
+        A target that is overwritten holds them twice, so that old and new can be distinguished.
         """
         return {"append": 1, "overwrite": 2, "error": 0}[self.mode]
 
     def copies_after(self, before: int) -> int:
-        """How often it holds them when the job has ended.
-
-        Args:
-            before: how often it held them before the job.
-        """
+        """How often it holds them when the job has ended."""
         return before + 1 if self.mode == "append" else 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """Jobs that one driver runs.
-
-    Attributes:
-        name: for reports.
-        jobs: in the order in which they run.
-    """
+    """Jobs that one driver runs."""
 
     name: str
     jobs: tuple[Job, ...]
 
     def copies(self, directory: str) -> tuple[int, ...]:
-        """How often a target holds its job's rows, before the program and after each of its jobs.
-
-        Args:
-            directory: the target's name.
-        """
+        """How often a target holds its job's rows, before the program and after each job."""
         jobs = [job for job in self.jobs if job.directory == directory]
         copies = [jobs[0].copies_before]
         for job in jobs:
@@ -91,22 +66,14 @@ class Program:
 
 
 def query_of(name: str) -> str:
-    """The text of a query, without its `LIMIT`, so that there are more rows to lose.
-
-    Args:
-        name: of the query in `benchmarks.tpch`.
-    """
+    """The text of a query, without its `LIMIT`, so that there are more rows to lose."""
     text = QUERIES[name]
     start, limit, _ = text.rpartition(" LIMIT ")
     return start if limit else text
 
 
 def tables_of(jobs: Iterable[Job]) -> tuple[str, ...]:
-    """The tables that jobs read.
-
-    Args:
-        jobs: on tables or on streams.
-    """
+    """The tables that jobs read."""
     words = {
         word for job in jobs if not job.is_stream for word in re.findall(r"\w+", QUERIES[job.name])
     }

@@ -17,13 +17,7 @@ _SECONDS = 600
 
 
 class References:
-    """The rows of each job by plain Spark, computed once.
-
-    Args:
-        home: keeps them, as files.
-        data: the directory of the data.
-        place: where plain Spark runs.
-    """
+    """The rows of each job by plain Spark, computed once."""
 
     def __init__(self, home: Path, data: Path, place: Place) -> None:
         self._home = home
@@ -32,11 +26,7 @@ class References:
         self._rows: dict[str, Rows] = {}
 
     def compute(self, programs: Sequence[Program]) -> None:
-        """Runs the jobs of programs, those that have not been run yet.
-
-        Raises:
-            AssertionError: when plain Spark fails.
-        """
+        """Runs the jobs of programs, those that have not been run yet."""
         jobs = {_name(job): job for program in programs for job in program.jobs}
         missing = [
             replace(job, mode="overwrite", target=name)
@@ -60,12 +50,7 @@ class References:
         return self._rows[_name(job)]
 
     def place_before(self, job: Job, target: Path) -> None:
-        """Makes what a job's target holds before the program starts.
-
-        Args:
-            job: the first that writes there.
-            target: the directory.
-        """
+        """Makes what a job's target holds before the program starts."""
         source = self._home / _name(job)
         for copy in range(job.copies_before):
             for path in data_files(source):

@@ -1,4 +1,4 @@
-"""The rows of a directory, whatever their format: how often each is there."""
+"""The rows of a directory, in any format: how often each is there."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ _FLOAT_DIGITS = 9
 
 @dataclass(frozen=True)
 class Difference:
-    """How rows differ from what was expected.
-
-    Attributes:
-        lost: how many are missing.
-        doubled: how many are there too often.
-        strange: how many are there that should not be at all.
-    """
+    """How rows differ from what was expected."""
 
     lost: int = 0
     doubled: int = 0
@@ -71,12 +65,7 @@ def is_visible(name: str) -> bool:
 
 
 def read_rows(directory: Path, format: str) -> Rows:
-    """Reads what Spark would read.
-
-    Args:
-        directory: need not exist; then there are no rows.
-        format: parquet, orc, csv, json, text or `COLLECTED`.
-    """
+    """Reads what Spark would read."""
     rows: Rows = Counter()
     for path in data_files(directory):
         folders = path.relative_to(directory).parent.parts

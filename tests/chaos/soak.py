@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.soak`: kills programs for as long as it is told, and counts the rows."""
+"""`python -m tests.chaos.soak`: kills programs for as long as is asked, and counts the rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -28,44 +28,29 @@ from tests.harness.local_cluster import LocalCluster
 _MOST_KILLS = 5
 _MEASURES = (
     *("episodes", "kills survived", "executors killed", "rows lost", "rows doubled"),
-    *("strange rows", "half visible", "other faults", "work done again"),
+    *("strange rows", "half visible", "other faults"),
 )
 
 
-@dataclass
-class Score:
-    """What all episodes of a program came to.
+Outcomes = dict[str, list[Outcome]]
 
-    Attributes:
-        undisturbed: the task seconds of a run that nobody kills.
-        outcomes: of each episode.
-    """
 
-    undisturbed: float
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    def cells(self) -> tuple[str, ...]:
-        """The measures, as texts."""
-        differences = sum(1 for each in self.outcomes if each.lost or each.doubled or each.strange)
-        complaints = sum(len(each.complaints) for each in self.outcomes)
-        half_visible = sum(each.half_visible for each in self.outcomes)
-        return (
-            str(len(self.outcomes)),
-            str(sum(each.kills for each in self.outcomes if each.is_good)),
-            str(sum(each.executors_killed for each in self.outcomes)),
-            str(sum(each.lost for each in self.outcomes)),
-            str(sum(each.doubled for each in self.outcomes)),
-            str(sum(each.strange for each in self.outcomes)),
-            str(half_visible),
-            str(max(0, complaints - differences - half_visible)),
-            f"{self.work_done_again:.0%}" if self.outcomes else "",
-        )
-
-    @property
-    def work_done_again(self) -> float:
-        """Task seconds beyond those of undisturbed runs, as a part of these."""
-        needed = self.undisturbed * len(self.outcomes)
-        return sum(each.task_seconds for each in self.outcomes) / needed - 1 if needed else 0.0
+def cells(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """The measures of a program's episodes, as texts."""
+    differences = sum(1 for each in outcomes if each.lost or each.doubled or each.strange)
+    complaints = sum(len(each.complaints) for each in outcomes)
+    half_visible = sum(each.half_visible for each in outcomes)
+    measures = (
+        len(outcomes),
+        sum(each.kills for each in outcomes if each.is_good),
+        sum(each.executors_killed for each in outcomes),
+        sum(each.lost for each in outcomes),
+        sum(each.doubled for each in outcomes),
+        sum(each.strange for each in outcomes),
+        half_visible,
+        max(0, complaints - differences - half_visible),
+    )
+    return tuple(map(str, measures))
 
 
 def main() -> int:
@@ -99,19 +84,11 @@ def main() -> int:
         soak.recovery = arguments.recovery == "on"
         scores = soak.run(programs, arguments.minutes * 60, arguments.seed)
     _report(scores, output / "soak.json", arguments.seed)
-    return 0 if all(each.is_good for score in scores.values() for each in score.outcomes) else 1
+    return 0 if all(each.is_good for of_one in scores.values() for each in of_one) else 1
 
 
 class Soak:
-    """Plays episodes one after another.
-
-    Args:
-        home: for what passes.
-        output: keeps the directories of episodes in which something was wrong.
-        tables: the directory of the data.
-        references: the rows of plain Spark.
-        place: where drivers run.
-    """
+    """Plays episodes one after another."""
 
     def __init__(
         self,
@@ -128,26 +105,16 @@ class Soak:
         self._place = place
         self.recovery = True
 
-    def run(self, programs: Sequence[Program], seconds: float, seed: int) -> dict[str, Score]:
-        """Plays until the time is over, each program in turn.
-
-        Args:
-            programs: what runs.
-            seconds: how long episodes are begun.
-            seed: makes the choice of moments.
-        """
-        scores = {}
-        for program in programs:
-            chance = random.Random(seed)
-            outcome = self._play(program, "undisturbed", 0, chance)
-            scores[program.name] = Score(outcome.task_seconds)
+    def run(self, programs: Sequence[Program], seconds: float, seed: int) -> Outcomes:
+        """Plays until the time is over, each program in turn."""
+        scores: Outcomes = {program.name: [] for program in programs}
         deadline = time.monotonic() + seconds
         for number in _count_until(deadline):
             program = programs[number % len(programs)]
             chance = random.Random(f"{seed} {number}")
             kills = chance.randint(1, _MOST_KILLS)
             outcome = self._play(program, f"episode-{number}", kills, chance)
-            scores[program.name].outcomes.append(outcome)
+            scores[program.name].append(outcome)
         return scores
 
     def _play(self, program: Program, name: str, kills: int, chance: random.Random) -> Outcome:
@@ -162,9 +129,9 @@ class Soak:
             recovery=self.recovery,
         )
         outcome = episode.play(moments, chance)
-        told = "good" if outcome.is_good else "WRONG"
+        judged = "good" if outcome.is_good else "WRONG"
         _say(
-            f"{home.name}: {told}, {outcome.kills} kills, {outcome.executors_killed} of task "
+            f"{home.name}: {judged}, {outcome.kills} kills, {outcome.executors_killed} of task "
             f"executors, in {outcome.seconds:.0f} s"
         )
         if outcome.is_good:
@@ -187,21 +154,16 @@ def _count_until(deadline: float) -> Iterator[int]:
         number += 1
 
 
-def _report(scores: dict[str, Score], path: Path, seed: int) -> None:
+def _report(scores: Outcomes, path: Path, seed: int) -> None:
     table = Table(title=f"Soak with seed {seed}")
     table.add_column("program")
     for measure in _MEASURES:
         table.add_column(measure, justify="right")
     for name, score in scores.items():
-        table.add_row(name, *score.cells())
+        table.add_row(name, *cells(score))
     Console(width=150).print(table)
     document = {
-        name: {
-            "undisturbed_task_seconds": score.undisturbed,
-            "work_done_again": score.work_done_again,
-            "episodes": [asdict(outcome) for outcome in score.outcomes],
-        }
-        for name, score in scores.items()
+        name: [asdict(outcome) for outcome in outcomes] for name, outcomes in scores.items()
     }
     path.write_text(json.dumps({"seed": seed, "programs": document}, indent=2) + "\n")
 

@@ -14,13 +14,7 @@ _KEYS = 97
 
 
 def stream_of(env: Environment, data: Path, name: str) -> DataStream:
-    """The stream of a job.
-
-    Args:
-        env: the environment.
-        data: the directory of the data.
-        name: of the job.
-    """
+    """The stream of a job."""
     if name == "words":
         words = env.read_text_file(str(data / LINES)).flat_map(str.split)
         counted = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
@@ -32,25 +26,12 @@ def stream_of(env: Environment, data: Path, name: str) -> DataStream:
 
 
 def write(env: Environment, data: Path, job: Job, path: Path) -> None:
-    """Runs a stream's job, which writes files.
-
-    Args:
-        env: the environment.
-        data: the directory of the data.
-        job: what to run.
-        path: the directory to write to.
-    """
+    """Runs a stream's job, which writes files."""
     stream_of(env, data, job.name).sink_to(FileSink(str(path), mode=job.mode))  # type: ignore[arg-type]
     env.execute(job.name)
 
 
 def collect(env: Environment, data: Path, job: Job) -> list[Any]:
-    """Runs a stream's job, whose records come here.
-
-    Args:
-        env: the environment.
-        data: the directory of the data.
-        job: what to run.
-    """
+    """Runs a stream's job, whose records come here."""
     with stream_of(env, data, job.name).execute_and_collect() as records:
         return list(records)

@@ -22,26 +22,17 @@ Listing = frozenset[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Sighting:
-    """What was seen at one time.
-
-    Attributes:
-        time: since the epoch.
-        files: a directory with the very files that were seen; empty where there were none.
-    """
+    """What was seen at one time."""
 
     time: float
     files: Path
 
 
 class WatchingReader:
-    """Lists a directory until it is told to stop, as a query does that starts at any moment.
+    """Lists a directory until it is stopped, as a query does that starts at any moment.
 
     A listing counts where the path named the same directory before and after it: a query that
     lists a directory which is moved away meanwhile lists again.
-
-    Args:
-        target: the directory; need not exist.
-        home: takes hard links to what was seen.
     """
 
     def __init__(self, target: Path, home: Path) -> None:
@@ -82,7 +73,7 @@ class WatchingReader:
                 if _listing(descriptor) != listing or not self._is_at_target(descriptor):
                     return
             except FileNotFoundError:
-                # It was being removed, or changed: the next look tells.
+                # It was being removed, or changed: the next look shows it.
                 return
         self._last = listing
         self.sightings.append(Sighting(time.time(), files))
