@@ -359,7 +359,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", [".data", ".index", ".rows"])
+@pytest.mark.parametrize("suffix", [".rows", ".data", ".index"])
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.sampled(4)
 def test_what_is_damaged_is_made_again(
