@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 
 _SQL = "spark.sql."
+_ON, _OFF = Path(__file__).with_name("boolean_settings.txt").read_text().split("\n\n")
 BOOLEANS = tuple(
     (_SQL + key, default)
-    for key, default in map(
-        str.split,
-        Path(__file__).with_name("boolean_settings.txt").read_text().splitlines(),
+    for key, default in sorted(
+        [(key, "true") for key in _ON.split()] + [(key, "false") for key in _OFF.split()]
     )
 )
 """All settings of queries that are true or false, with their defaults: as Spark 4.3 lists them."""

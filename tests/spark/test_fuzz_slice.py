@@ -30,7 +30,7 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.name} {proof.seed}")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, 1)
 def test_a_case_that_has_found_a_bug(player: Player, proof: Proof) -> None:
     """Each of these fails where the fix of its bug is taken out."""
     script, refused = proof.script(), player.counts.invalid
@@ -48,7 +48,7 @@ def test_a_bug_is_found_where_its_fix_is_taken_out(proof: Proof, tmp_path: Path)
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", [each for each in CLASSES if each not in HIVE])
-@pytest.mark.sampled(2, 1)
+@pytest.mark.sampled(4, 1)
 def test_a_case_of_each_class(player: Player, name: str) -> None:
     script = case(name, 1)
     assert_nothing(player.play(script), snippet(script))
@@ -80,7 +80,7 @@ def test_programs_find_what_has_not_changed_since_others_kept_it(player: Player)
     ],
     ids=["sessions", "processes"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.soak
 def test_programs_over_tables_of_hive(which: list[str], tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.fuzz", *which, "--output", str(tmp_path)],
