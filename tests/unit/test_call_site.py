@@ -49,23 +49,27 @@ def test_the_place_is_the_callers() -> None:
     assert place.startswith("test_call_site.py:")
 
 
-def test_source_that_is_not_in_a_file_has_no_place() -> None:
+CELLS = ("/tmp/ipykernel_17/3405.py", "<ipython-input-5-f32>")
+
+
+class Shell:
+    execution_count = 5
+
+
+@pytest.mark.parametrize(
+    ("file", "shell", "place"),
+    [
+        ("<string>", None, "None"),
+        *((file, None, "'line 2 of a cell'") for file in CELLS),
+        *((file, Shell, "'cell 5, line 2'") for file in CELLS),
+    ],
+)
+def test_a_notebook_has_cells(file: str, shell: object, place: str) -> None:
     names: dict[str, object] = {"call_site": call_site}
-    exec(compile("hot = call_site()", "<string>", "exec"), names)
-    assert repr(names["hot"]) == "CallSite(place=None, name=None)"
-
-
-@pytest.mark.parametrize("file", ["/tmp/ipykernel_17/3405.py", "<ipython-input-5-f32>"])
-def test_a_notebook_has_cells(file: str) -> None:
-    class Shell:
-        execution_count = 5
-
-    names: dict[str, object] = {"call_site": call_site, "get_ipython": Shell}
+    if shell is not None:
+        names["get_ipython"] = shell
     exec(compile("\nhot = call_site()", file, "exec"), names)
-    assert repr(names["hot"]) == "CallSite(place='cell 5, line 2', name=None)"
-    del names["get_ipython"]
-    exec(compile("hot = call_site()", file, "exec"), names)
-    assert repr(names["hot"]) == "CallSite(place='line 1 of a cell', name=None)"
+    assert repr(names["hot"]) == f"CallSite(place={place}, name=None)"
 
 
 def test_a_label_is_one_line_of_a_decent_length() -> None:

@@ -12,22 +12,17 @@ import pytest
 
 import holdfast
 from holdfast.cli import amounts
-from holdfast.cli import main as cli
+from tests.unit.listed_results import Command
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"holdfast {holdfast.__version__}\n"
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
 
 
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["demo", "--help"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert all(option in shown for option in ("--rows", "--output"))
+def test_the_version_and_the_options_are_shown(command: Command) -> None:
+    assert command.shows("--version") == f"holdfast {holdfast.__version__}\n"
+    assert all(each in command.shows("demo", "--help") for each in ("--rows", "--output"))
 
 
 @pytest.mark.parametrize(
@@ -42,31 +37,28 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_arguments_end_with_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    command: Command, arguments: list[str], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    assert message in command.refuses(*arguments)
 
 
 def test_a_missing_plotting_library_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert cli.main(["demo", "--output", str(tmp_path / "out")]) == 1
-    assert "install it with `pip install 'holdfast[demo]'`" in capsys.readouterr().err
+    said = command.refuses("demo", "--output", str(tmp_path / "out"), code=1)
+    assert "install it with `pip install 'holdfast[demo]'`" in said
     assert not (tmp_path / "out").exists()
 
 
 # What installers write into the `holdfast` command.
-_COMMAND = "import sys; from holdfast_command import main; sys.exit(main())"
+COMMAND = "import sys; from holdfast_command import main; sys.exit(main())"
 
 
 def begin(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """A command that tells on its standard error what it has imported."""
+    """A command that says on its standard error what it has imported."""
     return subprocess.Popen(
-        [sys.executable, "-X", "importtime", "-c", _COMMAND, *arguments],
+        [sys.executable, "-X", "importtime", "-c", COMMAND, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -81,6 +73,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
     return process.returncode, out, said
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("module", ["py4j", "pyspark", "holdfast.api.table"])
 def test_an_interrupt_during_the_imports_is_said_in_a_line(module: str) -> None:
     process = begin("run", "--help")
@@ -90,12 +83,7 @@ def test_an_interrupt_during_the_imports_is_said_in_a_line(module: str) -> None:
     assert end(process) == (130, "", ["holdfast: interrupted"])
 
 
-def test_the_command_does_what_is_asked_for() -> None:
-    assert end(begin("--version")) == (0, f"holdfast {holdfast.__version__}\n", [])
-    code, _, said = end(begin("dance"))
-    assert (code, "invalid choice: 'dance'" in said[-1]) == (2, True)
-
-
+@pytest.mark.soak
 def test_an_interrupt_that_the_shell_has_ignored_stays_ignored() -> None:
     process = begin("--help", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     assert process.stderr is not None
@@ -105,22 +93,15 @@ def test_an_interrupt_that_the_shell_has_ignored_stays_ignored() -> None:
     assert (code, out.startswith("usage: holdfast"), said) == (0, True, [])
 
 
+@pytest.mark.soak
 def test_a_command_does_not_wait_for_what_others_import() -> None:
     process = begin("jobs", "--help")
     imported = {line.split()[-1] for line in process.communicate(timeout=60)[1].splitlines()}
-    assert "holdfast.cli.jobs.as_table" in imported
+    assert process.returncode == 0 and "holdfast.cli.jobs.as_table" in imported
     assert imported.isdisjoint({"pyspark", "aiohttp", "pandas", "matplotlib", "rich.live"})
 
 
-# -- how things are written
-
-
 def test_amounts_are_short() -> None:
-    assert [amounts.size(b) for b in (12, 1500, 999_600, 361e6, 2e15)] == [
-        "12 bytes",
-        "2 kB",
-        "1 MB",
-        "361 MB",
-        "2000.0 TB",
-    ]
+    sizes = {12: "12 bytes", 1500: "2 kB", 999_600: "1 MB", 361e6: "361 MB", 2e15: "2000.0 TB"}
+    assert {size: amounts.size(size) for size in sizes} == sizes
     assert [amounts.count(n, "row") for n in (0, 1, 1500)] == ["0 rows", "1 row", "1,500 rows"]

@@ -1,12 +1,13 @@
+"""Which Java `make` uses, and what it installs where there is none."""
+
 from __future__ import annotations
 
-import subprocess
-import sys
+import importlib
+import os
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -24,112 +25,112 @@ def make_java(home: Path, version: str) -> Path:
     return home
 
 
-def run(
-    places: Path, path: Path, java_home: Path | None = None, user: int = 1000
-) -> subprocess.CompletedProcess[str]:
-    """Runs the script as some user, where Javas are looked for in a directory of the test's."""
-    environ = {"PATH": str(path)} | ({"JAVA_HOME": str(java_home)} if java_home else {})
-    program = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); import ensure_java; "
-        "ensure_java.PLACES = (sys.argv[2] + '/*',); os.geteuid = lambda: int(sys.argv[3]); "
-        "sys.exit(ensure_java.main())"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program, str(SCRIPTS), str(places), str(user)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 @pytest.fixture
 def jvms(tmp_path: Path) -> Path:
-    home = tmp_path / "the jvms"
-    home.mkdir()
-    return home
+    """Where Javas are looked for."""
+    (tmp_path / "the jvms").mkdir()
+    return tmp_path / "the jvms"
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Path:
-    directory = tmp_path / "empty"
-    directory.mkdir()
-    return directory
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one directory of the PATH."""
+    (tmp_path / "tools").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return tmp_path / "tools"
 
 
-def test_java_home_comes_first(jvms: Path, empty: Path, tmp_path: Path) -> None:
-    make_java(jvms / "17", "17.0.1")
-    named = make_java(tmp_path / "my own", "21")
-    done = run(jvms, empty, named)
-    assert (done.stdout, done.stderr) == (f"{named}\n", "")
+@pytest.fixture
+def script(jvms: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
+    module = importlib.import_module("ensure_java")
+    monkeypatch.setattr(module, "PLACES", (f"{jvms}/*",))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    return module
 
 
-def test_a_java_home_that_is_too_old_is_named_with_what_to_export(
-    jvms: Path, empty: Path, tmp_path: Path
+def test_java_home_comes_first_where_it_is_new_enough(
+    jvms: Path,
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    recent = make_java(jvms / "17", "17.0.1")
-    done = run(jvms, empty, make_java(tmp_path / "old", "1.8"))
-    assert done.stdout == f"{recent}\n"
-    assert f"export JAVA_HOME='{recent}'" in done.stderr
+    recent, named = make_java(jvms / "17", "17.0.1"), make_java(tmp_path / "my own", "21")
+    monkeypatch.setenv("JAVA_HOME", str(named))
+    assert not script.main()
+    assert capfd.readouterr() == (f"{named}\n", "")
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "old", "1.8")))
+    assert not script.main()
+    out, err = capfd.readouterr()
+    assert out == f"{recent}\n" and f"export JAVA_HOME='{recent}'" in err
 
 
-def test_the_path_s_java_is_asked_for_its_home(jvms: Path, tmp_path: Path) -> None:
-    make_java(jvms / "17", "17.0.1")
-    home = make_java(tmp_path / "elsewhere", "21.0.2")
-    shims = tmp_path / "shims"
-    shims.mkdir()
-    shim = shims / "java"
-    shim.write_text(f'#!/bin/sh\nexec "{home}/bin/java" "$@"\n')
-    shim.chmod(0o755)
-    assert run(jvms, shims).stdout == f"{home}\n"
-
-
-def test_else_the_oldest_that_is_new_enough(jvms: Path, empty: Path) -> None:
+def test_then_the_path_s_and_then_the_oldest_that_is_new_enough(
+    jvms: Path, tools: Path, script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     for name, version in (("a", "25"), ("b", "11.0.2"), ("c", "17.0.9"), ("d", "1.8")):
         make_java(jvms / name, version)
     (jvms / "not one").mkdir()
-    assert run(jvms, empty).stdout == f"{jvms / 'c'}\n"
+    assert not script.main()
+    assert capfd.readouterr().out == f"{jvms / 'c'}\n"
+    home = make_java(tmp_path / "elsewhere", "21.0.2")
+    # One that stands in for another is asked for its home.
+    (tools / "java").write_text(f'#!/bin/sh\nexec "{home}/bin/java" "$@"\n')
+    (tools / "java").chmod(0o755)
+    assert not script.main()
+    assert capfd.readouterr().out == f"{home}\n"
 
 
-def test_without_java_and_apt_get_it_says_what_to_install(jvms: Path, empty: Path) -> None:
+def test_without_any_it_says_what_to_install(
+    jvms: Path, tools: Path, script: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
     make_java(jvms / "old", "11.0.2")
-    done = run(jvms, empty)
-    assert done.returncode == 1
-    assert done.stdout == ""
+    # Where sudo wants a password nothing is installed, either.
+    for tool, body in (("sudo", "exit 1"), ("apt-get", f'touch "{tools}/asked"')):
+        (tools / tool).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / tool).chmod(0o755)
+    assert script.main() == 1
+    assert not (tools / "asked").exists()
+    out, err = capfd.readouterr()
+    assert out == ""
     for system in ("sudo apt-get install openjdk-17-jre-headless", "dnf install", "brew install"):
-        assert system in done.stderr
+        assert system in err
 
 
-@pytest.mark.parametrize("there", ["openjdk-17-jre-headless", "openjdk-21-jre-headless"])
-@pytest.mark.parametrize("user", [0, 1000], ids=["root", "sudo"])
-def test_without_java_it_installs_the_first_package_that_there_is(
-    jvms: Path, empty: Path, tmp_path: Path, there: str, user: int
+@pytest.mark.parametrize(
+    ("there", "user"),
+    [("openjdk-17-jre-headless", 0), ("openjdk-21-jre-headless", 1000)],
+    ids=["root", "sudo"],
+)
+def test_without_any_it_installs_the_first_package_that_there_is(
+    jvms: Path,
+    tools: Path,
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    there: str,
+    user: int,
 ) -> None:
     fresh = make_java(tmp_path / "fresh", there.split("-")[1])
-    # Stands in for apt-get: has one package, and installing it puts a Java in place.
-    apt = empty / "apt-get"
-    apt.write_text(
+    # Has one package, and installing it puts a Java in place.
+    (tools / "apt-get").write_text(
         "#!/bin/sh\n"
         "PATH=/usr/bin:/bin\n"
-        f'echo "$DEBIAN_FRONTEND $*" | tee -a "{empty}/asked"\n'
+        f'echo "$DEBIAN_FRONTEND $*" | tee -a "{tools}/asked"\n'
         f'case "$*" in *{there}) mv "{fresh}" "{jvms}/java"; '
         f"sed -i 's|{fresh}|{jvms}/java|' \"{jvms}/java/bin/java\";; *install*) exit 100;; esac\n"
     )
-    (empty / "sudo").write_text('#!/bin/sh\nshift\nexec env -i PATH="$PATH" "$@"\n')
+    (tools / "sudo").write_text('#!/bin/sh\nshift\nexec /usr/bin/env -i PATH="$PATH" "$@"\n')
     for tool in ("apt-get", "sudo"):
-        (empty / tool).chmod(0o755)
-    (empty / "env").symlink_to("/usr/bin/env")
-    (empty / "true").symlink_to("/bin/true")
-    done = run(jvms, empty, user=user)
-    assert done.stdout == f"{jvms / 'java'}\n", done.stderr
-    asked = (empty / "asked").read_text().splitlines()
+        (tools / tool).chmod(0o755)
+    (tools / "env").symlink_to("/usr/bin/env")
+    (tools / "true").symlink_to("/bin/true")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert not script.main()
+    assert capfd.readouterr().out == f"{jvms / 'java'}\n"
+    asked = (tools / "asked").read_text().splitlines()
     assert asked[0] == "noninteractive update -q"
     assert asked[-1].startswith("noninteractive install -y") and asked[-1].endswith(there)
-
-
-def test_where_sudo_wants_a_password_nothing_is_installed(jvms: Path, empty: Path) -> None:
-    for tool, body in (("sudo", "exit 1"), ("apt-get", f'touch "{empty}/asked"')):
-        (empty / tool).write_text(f"#!/bin/sh\n{body}\n")
-        (empty / tool).chmod(0o755)
-    assert run(jvms, empty).returncode == 1
-    assert not (empty / "asked").exists()

@@ -1,4 +1,4 @@
-"""What happens to a job's vertices is passed on to whoever listens."""
+"""What happens to a job's vertices is passed on to every listener."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ class Heard:
             raise self._error
 
 
-def test_each_hears_each_event_in_its_order() -> None:
+def test_each_hears_each_event_for_as_long_as_it_listens() -> None:
     listeners, one, two = ExecutionListeners(), Heard(), Heard()
     listeners.add(one)
-    with listeners.listening(two):
+    with pytest.raises(ValueError, match="an attempt"), listeners.listening(two):
         listeners.publish(STARTED)
+        raise ValueError("an attempt")
     listeners.publish(ENDED)
     assert (one.events, two.events) == ([STARTED, ENDED], [STARTED])
 
 
-def test_one_that_fails_fails_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
-    listeners, failing, other = ExecutionListeners(), Heard(OSError("no space")), Heard()
-    listeners.add(failing)
+def test_one_that_fails_stops_no_other_one(caplog: pytest.LogCaptureFixture) -> None:
+    listeners, other = ExecutionListeners(), Heard()
+    listeners.add(Heard(OSError("no space")))
     listeners.add(other)
     with caplog.at_level(logging.WARNING):
         listeners.publish(STARTED)
     assert other.events == [STARTED]
-    (record,) = caplog.records
-    assert record.getMessage() == "Heard can't process VertexStarted, the job continues"
-    assert record.exc_info is not None and "no space" in str(record.exc_info[1])
+    assert "no space" in caplog.text and "the job continues" in caplog.text
 
 
 def test_a_start_that_was_overtaken_ends() -> None:
@@ -54,11 +53,3 @@ def test_a_start_that_was_overtaken_ends() -> None:
     listeners.add(Heard(StaleEpochError("a job", 1, 2)))
     with pytest.raises(StaleEpochError):
         listeners.publish(STARTED)
-
-
-def test_one_that_listens_to_an_attempt_that_fails_hears_nothing_of_the_next() -> None:
-    listeners, heard = ExecutionListeners(), Heard()
-    with pytest.raises(ValueError, match="an attempt"), listeners.listening(heard):
-        raise ValueError("an attempt")
-    listeners.publish(STARTED)
-    assert heard.events == []

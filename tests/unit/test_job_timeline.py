@@ -42,7 +42,4 @@ def test_what_is_lost_counts_no_more_and_again_when_it_is_there() -> None:
     events = [*first, *lost, JobFinished(JobStatus.FINISHED)]
     [found] = vertex_timelines(events, [(1, len(first)), (2, len(lost) + 1)])
     assert (found.produced, found.lost, found.done) == ((2, 1), 1, 3)
-
-
-def test_no_events_are_no_vertices() -> None:
     assert vertex_timelines([], []) == ()

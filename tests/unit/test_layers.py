@@ -1,8 +1,9 @@
-"""Which package may import which: nothing below the engine knows Spark, and none looks up."""
+"""Which package may import which, and which of them tests of what users see may import."""
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import holdfast
 
 HOME = Path(holdfast.__path__[0])
+TESTS = Path(__file__).parents[1]
 NO_SPARK = (
     *("graph", "plan", "runtime", "eventstore", "taskexecutor", "storage", "highavailability"),
     *("sinks", "functions", "files", "catalog", "advice"),
@@ -22,22 +24,38 @@ LAYERS = """
     streaming advice runtime spark api testing cli
 """.split()
 ROOMS = "partitions outputs recovery applications connections calls reading".split()
+# Folders of tests that look at Holdfast as its users do, and what these may import of it: public
+# names, and the command.
+FROM_OUTSIDE = ("promises",)
+PUBLIC = (
+    *("holdfast", "holdfast.errors", "holdfast.testing", "holdfast.testing.plugin"),
+    *("holdfast.ids", "holdfast.version", "holdfast.cli.main"),
+)
 
 
-def imports(package: str) -> Iterator[tuple[Path, str]]:
-    for path in sorted((HOME / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@functools.cache
+def files(folder: Path) -> dict[Path, ast.Module]:
+    paths = sorted(folder.rglob("*.py"))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def imports(folder: Path) -> Iterator[tuple[str, str]]:
+    """What the files of a folder import, after their names: modules, or names of packages."""
+    for path, tree in files(HOME if folder.is_relative_to(HOME) else folder).items():
+        for node in ast.walk(tree) if path.is_relative_to(folder) else ():
             if isinstance(node, ast.Import):
-                yield from ((path, alias.name) for alias in node.names)
+                yield from ((path.name, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
-                assert node.level == 0
-                yield path, node.module or ""
+                assert node.level == 0 and node.module is not None
+                yield path.name, node.module
 
 
 @pytest.mark.parametrize("package", NO_SPARK)
 def test_nothing_below_the_engine_imports_spark(package: str) -> None:
-    found = [(path.name, name) for path, name in imports(package)]
-    assert [each for each in found if each[1].split(".")[0] in ("pyspark", "py4j")] == []
+    found = [
+        each for each in imports(HOME / package) if each[1].split(".")[0] in ("pyspark", "py4j")
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -47,9 +65,9 @@ def test_no_import_points_up(home: str, layers: list[str]) -> None:
     assert {path.parent.name for path in (HOME / home).glob("*/__init__.py")} == set(layers)
     prefix = ["holdfast", *home.split()]
     found = [
-        (path.name, name)
+        (path, name)
         for height, layer in enumerate(layers)
-        for path, name in imports(f"{home}/{layer}" if home else layer)
+        for path, name in imports(HOME / home / layer)
         for above in layers[height + 1 :]
         if name.split(".")[: len(prefix) + 1] == [*prefix, above]
     ]
@@ -59,8 +77,18 @@ def test_no_import_points_up(home: str, layers: list[str]) -> None:
 def test_no_two_public_classes_have_one_name() -> None:
     found = [
         node.name
-        for path in HOME.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for tree in files(HOME).values()
+        for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     assert [name for name, times in Counter(found).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("folder", FROM_OUTSIDE)
+def test_tests_of_what_users_see_import_what_users_import(folder: str) -> None:
+    found = [
+        (path, name)
+        for path, name in imports(TESTS / folder)
+        if name.split(".")[0] == "holdfast" and name not in PUBLIC
+    ]
+    assert found == []

@@ -1,78 +1,66 @@
-"""Records of queries are read as they were written."""
+"""What is recorded of queries for later programs, and what those learn from it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.advice.asked_groups import AskedGroups
+from holdfast.advice.asked_sources import AskedSources
 from holdfast.advice.kept_forms import KeptForm
 from holdfast.advice.past_query import PastQuery, PlanPart
 from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.query_records import read, written
+from holdfast.advice.question_records import has_literals, without_literals
 from holdfast.advice.ran_query import RanQuery
+from holdfast.advice.rollups import AskedRollups, Groups, Rollup
 from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
+from holdfast.catalog import queries as catalog_queries
 from holdfast.catalog.catalog import Catalog
 from holdfast.catalog.catalog_database import CatalogDatabase
 from holdfast.catalog.catalog_url import in_directory
 from holdfast.catalog.this_program import this_program
 from holdfast.ids import ApplicationID
 
-words = st.text(max_size=8)
-seconds = st.integers(0, 10**6).map(lambda number: number / 1000)
-leaves = st.builds(
-    PlanPart,
-    st.none() | words,
-    words,
-    seconds,
-    st.integers(0, 2**50),
-    st.just(()),
-    st.lists(words).map(tuple),
-    seconds,
+QUERY = PastQuery("app", "report", 1, "count", 0.0, 2.0, PlanPart("a", "Join", 2.0, 9))
+
+words = st.sampled_from(["", "a", "b c", "é\n", "'\"\\", "\0"])
+numbers = st.sampled_from([0, 1, 2**50])
+seconds = st.sampled_from([0.0, 0.001, 2.5, 1e6])
+columns = st.lists(words, max_size=2).map(tuple)
+
+
+def parts(inputs: st.SearchStrategy[PlanPart] | None = None) -> st.SearchStrategy[PlanPart]:
+    below = st.just(()) if inputs is None else st.lists(inputs, max_size=3).map(tuple)
+    first = (st.none() | words, words, seconds, numbers, below, columns, seconds)
+    return st.builds(PlanPart, *first, st.none() | words, st.just(""), st.none() | numbers)
+
+
+forms = st.builds(KeptForm, words, st.frozensets(words, max_size=2))
+verdicts = st.builds(
+    Verdict, words, words, st.none() | forms, words, seconds, seconds, st.booleans()
 )
-trees = st.recursive(
-    leaves,
-    lambda inputs: st.builds(
-        PlanPart,
-        st.none() | words,
-        words,
-        seconds,
-        st.integers(0, 2**50),
-        st.lists(inputs, max_size=3).map(tuple),
-        st.lists(words).map(tuple),
-        seconds,
-        st.none() | words,
-        st.just(""),
-        st.none() | st.integers(0, 2**50),
-    ),
-    max_leaves=6,
+uses = st.builds(StorageUse, words, st.booleans(), numbers, seconds, seconds)
+past = st.builds(
+    PastQuery,
+    *(words, words, numbers, words, seconds, seconds),
+    *(st.recursive(parts(), parts, max_leaves=3), numbers, numbers, numbers, seconds),
 )
-kept = st.builds(KeptForm, words, st.frozensets(words))
-queries = st.builds(
+ran = st.builds(
     RanQuery,
-    st.builds(
-        PastQuery,
-        *(words, words, st.integers(), words, seconds, seconds, trees),
-        *(st.integers(0, 2**50), st.integers(0, 2**50)),
-        *(st.integers(0, 2**20), seconds),
-    ),
-    words,
-    st.lists(kept).map(tuple),
-    st.lists(
-        st.builds(Verdict, words, words, st.none() | kept, words, seconds, seconds, st.booleans())
-    ).map(tuple),
-    st.lists(
-        st.builds(StorageUse, words, st.booleans(), st.integers(0, 2**50), seconds, seconds)
-    ).map(tuple),
+    *(past, words),
+    *(st.lists(each, max_size=2).map(tuple) for each in (forms, verdicts, uses)),
 )
 
 
-@given(queries)
-def test_what_is_written_is_read(ran: RanQuery) -> None:
-    assert read(written(ran)) == ran
+@given(ran)
+def test_what_is_written_is_read(query: RanQuery) -> None:
+    assert read(written(query)) == query
 
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
@@ -80,30 +68,40 @@ def test_what_is_damaged_is_nothing(content: bytes) -> None:
     assert read(content) is None
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"version": 2},
+        *(
+            {"questions": damaged}
+            for damaged in ([1], [["r", "d", 0, "x", [], None]], "text", 7, [None])
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_of_a_later_version_or_no_question_is_nothing(changed: dict[str, object]) -> None:
+    document = json.loads(written(RanQuery(QUERY)))
+    assert read(json.dumps({**document, **changed}).encode()) is None
+
+
 def test_parts_that_were_recorded_without_their_rows_are_read() -> None:
-    ran = RanQuery(PastQuery("a", "p", 1, "count", 0.0, 1.0, PlanPart(None, "Join", 1.0, 1)))
-    document = json.loads(written(ran))
+    document = json.loads(written(RanQuery(QUERY)))
     document["root"].pop()
-    assert read(json.dumps(document).encode()) == ran
+    assert read(json.dumps(document).encode()) == RanQuery(QUERY)
 
 
-def test_what_is_of_a_later_version_is_nothing() -> None:
-    ran = RanQuery(PastQuery("a", "p", 1, "count", 0.0, 1.0, PlanPart(None, "Join", 1.0, 1)))
-    later = {**json.loads(written(ran)), "version": 2}
-    assert read(json.dumps(later).encode()) is None
+# -- in the catalog --------------------------------------------------------------------------------
 
 
 def catalog(home: Path, storage: str = "here", environment: str = "e") -> Catalog:
-    return Catalog(
-        CatalogDatabase(in_directory(home)),
-        lambda: storage,
-        lambda: environment,
-        this_program(ApplicationID.random()),
-        60.0,
-    )
+    program = this_program(ApplicationID.random())
+    database = CatalogDatabase(in_directory(home))
+    return Catalog(database, lambda: storage, lambda: environment, program, 60.0)
 
 
-def test_a_catalog_has_the_last_queries_of_each_place_and_environment(tmp_path: Path) -> None:
+def test_a_catalog_has_the_last_queries_of_each_place_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here, elsewhere = catalog(tmp_path), catalog(tmp_path, "there")
     for number in range(4):
         here.queries.add(b"%d" % number)
@@ -112,32 +110,153 @@ def test_a_catalog_has_the_last_queries_of_each_place_and_environment(tmp_path: 
     assert elsewhere.queries.last(9) == [b"other"]
     assert catalog(tmp_path, environment="f").queries.last(9) == []
     assert here.queries.last(9, anywhere=True) == [b"0", b"1", b"2", b"3", b"other"]
+    monkeypatch.setattr(catalog_queries, "_MOST", 3)
+    monkeypatch.setattr(catalog_queries, "_EACH", 2)
+    for number in range(4, 10):
+        here.queries.add(b"%d" % number)
+    left = here.queries.last(99)
+    assert left[-3:] == [b"7", b"8", b"9"] and len(left) <= 5
 
 
-def test_a_catalog_forgets_old_queries(tmp_path: Path, monkeypatch: object) -> None:
-    import holdfast.catalog.queries as module
-
-    mine = catalog(tmp_path)
-    before = module._MOST, module._EACH
-    module._MOST, module._EACH = 10, 5
-    try:
-        for number in range(40):
-            mine.queries.add(b"%d" % number)
-    finally:
-        module._MOST, module._EACH = before
-    assert mine.queries.last(99) == [b"%d" % number for number in range(30, 40)]
+# -- what later programs know ----------------------------------------------------------------------
 
 
-def test_a_history_knows_what_other_programs_have_told() -> None:
-    told: list[bytes] = []
-    part = PlanPart("join", "Join", 4.0, 100, (), ("a",))
-    first = QueryHistory("one", "p", told=told.append)
+def test_a_history_knows_what_other_programs_have_recorded() -> None:
+    recorded: list[bytes] = []
+    first = QueryHistory("one", "p", told=recorded.append)
     form = KeptForm("join", frozenset("ab"))
+    part = PlanPart("join", "Join", 4.0, 100, (), ("a",))
     first.add(RanQuery(first.past(part, "count", 0.0, 2.0), "d", (form,)))
-    second = QueryHistory("two", "q", past=lambda: [b"damaged", *told])
+    second = QueryHistory("two", "q", past=lambda: [b"damaged", *recorded])
     assert second.queries == []
     second.load()
     second.load()
     assert [each.application for each in second.queries] == ["one"]
     assert second.forms_of("join") == [form]
     assert second.expected([], 0.0).root.inputs == ()
+
+
+def sources(number: int) -> AskedSources:
+    return AskedSources(f"sales.{number} shops.{number};")
+
+
+def test_a_query_is_new_until_it_was_asked_or_parts_like_its_own_recur() -> None:
+    history = QueryHistory("app", "report")
+    assert history.is_new(sources(1)) and not history.is_new(sources(1))
+    history = QueryHistory("app", "report")
+    for number in (2, 3):
+        assert history.is_new(sources(number))
+        history.add(RanQuery(QUERY, sources=sources(1).text))
+    assert not history.is_new(sources(4))
+    assert history.is_new(AskedSources("sales.4 stock.4;"))
+    recorded = [written(RanQuery(QUERY, sources=sources(1).text))]
+    later = QueryHistory("app", "report", lambda: recorded)
+    later.load()
+    assert not later.is_new(sources(1)) and later.is_new(sources(2))
+
+
+# -- questions, without the data that stands in them -----------------------------------------------
+
+SECRET = "4711"
+names = st.sampled_from(["city", "`day 7`", "`ci``ty's`", "`42x`", "x42", "`a.b`"])
+literals = st.sampled_from(
+    ["{}", "-{}.5BD", "0.{}D", "'{}'", "'`{}`'", "X'{}'", "DATE '{}-01-01'", "'o''`{}'", "{}L"]
+).map(lambda literal: literal.format(SECRET))
+of_columns = st.recursive(
+    names,
+    lambda inner: (
+        st.builds("({} + {})".format, inner, inner)
+        | st.builds("CAST({} AS DECIMAL(12,2))".format, inner)
+        | st.builds("(1 - {})".format, inner)
+        | st.builds("coalesce({}, 0L)".format, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@given(of_columns, of_columns, literals)
+def test_literals_are_found_in_any_expression(one: str, other: str, literal: str) -> None:
+    assert not has_literals(one)
+    assert has_literals(f"({one} = {literal})")
+    assert has_literals(f"CASE WHEN {one} > {literal} THEN {other} ELSE {one} END")
+
+
+def asked(*keys: str, measures: tuple[str, ...] = ("count(1)",), condition: str = "") -> Groups:
+    groups = AskedGroups()
+    for key in keys:
+        groups.add_key(key, 10.0)
+    groups.add_measures(measures)
+    if condition:
+        groups.add_condition(condition, [(condition.partition(" ")[0], 1_000.0)])
+    return groups.groups({each: each for each in (*groups.expressions, *groups.measures)})
+
+
+def recorded(*questions: Rollup) -> tuple[Rollup, ...]:
+    """What a later program reads of what an earlier one has asked."""
+    content = written(RanQuery(QUERY, questions=questions))
+    assert SECRET.encode() not in content
+    found = read(content)
+    assert found is not None
+    return found.questions
+
+
+groups = st.lists(of_columns, unique=True, max_size=3).map(lambda keys: asked(*keys))
+questions = st.builds(Rollup, words, groups, words, st.booleans())
+
+
+@given(st.lists(questions, max_size=3).map(tuple))
+def test_questions_are_read_as_they_were_recorded(before: tuple[Rollup, ...]) -> None:
+    assert recorded(*before) == before
+
+
+def test_conditions_are_recorded_by_what_they_compare() -> None:
+    question = Rollup("join", asked("city", condition=f"day = {SECRET}"), "d", True)
+    (found,) = recorded(question)
+    assert [*found.asked.by] == ["city"]
+    assert [[*what] for what in found.asked.compares.values()] == [["day"]]
+    assert found.asked.counts == {"city": 10.0, "day": 1_000.0}
+    assert found.leaves_rows_out and found.digest == "d"
+
+
+@pytest.mark.parametrize(
+    ("now", "kept"),
+    [("day = 7", "day"), (f"day = {SECRET}", f"day = {SECRET}"), ("size = 7", "size = 7")],
+)
+def test_conditions_come_back_in_other_programs_with_other_literals(now: str, kept: str) -> None:
+    rollups = AskedRollups()
+    before = asked("city", condition=f"day = {SECRET}")
+    for question in recorded(Rollup("join", before, "d0")):
+        rollups.noted(question)
+    rollups.noted(Rollup("join", asked("kind"), "d1"))
+    found = rollups.worth_keeping(Rollup("join", asked("kind", condition=now), "d2"), [])
+    assert found is not None and {*found.by.values()} == {"city", "kind", kept}
+
+
+def test_what_has_literals_is_left_out_and_the_rest_is_recorded() -> None:
+    measures = ("sum(a * (1 - b))", f"sum(a * {SECRET})")
+    coarse, fine = asked("city", measures=measures), asked("city", "day", measures=measures)
+    (found,) = recorded(Rollup("join", coarse, "d", fine=fine, dataset="ff"))
+    assert [*found.asked.measures] == ["sum(a * (1 - b))"]
+    assert found.fine is not None and [*found.fine.by] == ["city", "day"]
+    assert found.is_read
+    for grouped in (asked(f"(city = '{SECRET}')"), asked("a", condition=f"f(a, b) > {SECRET}")):
+        without = Groups(grouped.by, grouped.measures, grouped.counts)
+        assert without_literals(Rollup("join", without, "d")) is None
+        assert recorded(Rollup("join", without, "d")) == ()
+
+
+def test_a_program_pays_for_finer_groups_together_with_those_before_it() -> None:
+    contents: list[bytes] = []
+    first = QueryHistory("one", "p", told=contents.append)
+    part = PlanPart("join", "Join", 4.0, 100)
+    for number, key in enumerate(("city", "day")):
+        question = Rollup("join", asked(key), f"d{number}")
+        first.add(RanQuery(first.past(part, "c", 0.0, 2.0), f"d{number}", questions=(question,)))
+    second = QueryHistory("two", "q", past=lambda: contents)
+    rollups = AskedRollups()
+    for question in second.load():
+        rollups.noted(question)
+    assert not second.load()
+    for program, by in ((rollups, {"city", "day", "kind"}), (AskedRollups(), {"kind"})):
+        found = program.worth_keeping(Rollup("join", asked("kind"), "d2"), [])
+        assert found is not None and {*found.by} == by

@@ -24,6 +24,10 @@ from holdfast.plan.canonical_plan import CanonicalNode
 BYTES = st.integers(0, 1 << 50)
 SECONDS = st.floats(0.001, 3600)
 CORES = st.integers(1, 512)
+EFFORTS = st.builds(
+    lambda read, more, *flags: PlanEffort(read, read + more, *flags),
+    *(st.integers(1, 1 << 50), BYTES, st.booleans(), st.booleans()),
+)
 
 
 def node(
@@ -34,18 +38,10 @@ def node(
     return CanonicalNode(operator, digest, children, (), 0, (0,), ordered, 0, sensitive)
 
 
-def efforts() -> st.SearchStrategy[PlanEffort]:
-    return st.builds(
-        lambda read, more, *told: PlanEffort(read, read + more, *told),
-        st.integers(1, 1 << 50),
-        BYTES,
-        st.booleans(),
-        st.booleans(),
-    )
-
-
-@given(efforts(), SECONDS, CORES)
-def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float, cores: int) -> None:
+@given(EFFORTS, SECONDS, CORES)
+def test_tasks_are_neither_too_long_nor_too_many(
+    effort: PlanEffort, seconds: float, cores: int
+) -> None:
     sizes = task_sizes(effort, seconds, cores)
     may = max(seconds, effort.longest_share * effort.work / WORK_RATE / cores) * 1.000001
     if sizes.files > LEAST_TASK:
@@ -54,33 +50,19 @@ def test_a_task_takes_no_longer_than_it_may(effort: PlanEffort, seconds: float, 
     if sizes.shuffled > LEAST_TASK:
         assert sizes.shuffled / SHUFFLED_RATE <= may
     assert min(sizes.files, sizes.shuffled) >= LEAST_TASK
+    assert effort.read / sizes.files <= cores / LONGEST_SHARE * 1.01 + 1
 
 
-@given(efforts(), SECONDS, CORES)
-def test_a_core_has_no_more_tasks_than_lose_little(
-    effort: PlanEffort, seconds: float, cores: int
+@given(EFFORTS, SECONDS, SECONDS, BYTES, CORES)
+def test_more_work_makes_no_task_larger_and_more_time_none_smaller(
+    effort: PlanEffort, seconds: float, more_seconds: float, more_work: int, cores: int
 ) -> None:
-    tasks = effort.read / task_sizes(effort, seconds, cores).files
-    assert tasks <= cores / LONGEST_SHARE * 1.01 + 1
-
-
-@given(efforts(), SECONDS, BYTES, CORES)
-def test_more_work_for_the_same_bytes_makes_no_task_larger(
-    effort: PlanEffort, seconds: float, more: int, cores: int
-) -> None:
-    harder = replace(effort, work=effort.work + more)
-    sizes, of_harder = (task_sizes(each, seconds, cores) for each in (effort, harder))
+    sizes = task_sizes(effort, seconds, cores)
+    harder = task_sizes(replace(effort, work=effort.work + more_work), seconds, cores)
     # Of so many bytes, floating-point numbers leave out the last few.
-    assert of_harder.files <= sizes.files * 1.000001 + 1
-
-
-@given(efforts(), SECONDS, SECONDS, CORES)
-def test_more_time_makes_no_task_smaller(
-    effort: PlanEffort, one: float, other: float, cores: int
-) -> None:
-    short, long = (task_sizes(effort, seconds, cores) for seconds in sorted((one, other)))
-    assert short.files <= long.files
-    assert short.shuffled <= long.shuffled
+    assert harder.files <= sizes.files * 1.000001 + 1
+    longer = task_sizes(effort, seconds + more_seconds, cores)
+    assert sizes.files <= longer.files and sizes.shuffled <= longer.shuffled
 
 
 def test_a_plan_s_effort_counts_what_stands_in_it_twice_once() -> None:
@@ -94,40 +76,36 @@ def test_a_plan_s_effort_counts_what_stands_in_it_twice_once() -> None:
     assert effort == PlanEffort(100 * MIB, 150 * MIB, False)
 
 
-@pytest.mark.parametrize(
-    ("shuffles", "shows"), [((), True), (("Join",), False), (("Below",), True)], ids=str
-)
-def test_files_show_in_partitions_where_no_shuffle_lies_between(
-    shuffles: tuple[str, ...], shows: bool
-) -> None:
-    def facts(each: CanonicalNode) -> NodeFacts:
-        work = 1 if not each.children else 0
-        return NodeFacts(1, work=work, shuffles=each.operator in shuffles)
-
-    root = node("Project", node("Join", node("Below", node("Files")), node("More files")))
-    assert plan_effort(root, facts).files_make_partitions is shows
+FILES, MORE_FILES, GROUP = node("Files"), node("More files"), node("Group", node("Files"))
 
 
 @pytest.mark.parametrize(
-    ("root", "aggregates"),
+    ("root", "shows", "aggregates"),
     [
-        (node("Group", node("Filter", node("Files"))), True),
-        (node("Join", node("Group", node("Files")), node("Files")), True),
-        (node("Group", node("Join", node("Files"), node("More files"))), False),
-        (node("Sort", node("Files")), False),
-        (node("Group", node("Rows")), False),
+        # Files show in partitions where no shuffle lies between, rows are aggregated where files
+        # are read.
+        (node("Project", node("Filter", FILES)), True, False),
+        (node("Project", node("Join", node("Filter", FILES), MORE_FILES)), False, False),
+        (node("Union", node("Sort", FILES), MORE_FILES), True, False),
+        (node("Group", node("Filter", FILES)), False, True),
+        (node("Join", GROUP, FILES), False, True),
+        (node("Group", node("Join", FILES, MORE_FILES)), False, False),
+        (node("Sort", FILES), False, False),
+        (node("Group", node("Rows")), False, False),
     ],
     ids=lambda param: getattr(param, "digest", param),
 )
-def test_rows_are_aggregated_where_files_are_read(root: CanonicalNode, aggregates: bool) -> None:
+def test_what_becomes_of_the_rows_of_files(
+    root: CanonicalNode, shows: bool, aggregates: bool
+) -> None:
     def facts(each: CanonicalNode) -> NodeFacts:
         shuffles = each.operator in ("Group", "Join", "Sort")
+        is_partial = each.operator == "Group"
         work = 1 if "iles" in each.operator else 0
-        return NodeFacts(
-            1, work=work, shuffles=shuffles, partial_aggregation=each.operator == "Group"
-        )
+        return NodeFacts(1, work=work, shuffles=shuffles, partial_aggregation=is_partial)
 
-    assert plan_effort(root, facts).partial_aggregation is aggregates
+    effort = plan_effort(root, facts)
+    assert (effort.files_make_partitions, effort.partial_aggregation) == (shows, aggregates)
 
 
 def test_tasks_of_a_long_job_that_aggregate_what_they_read_are_fewer() -> None:
@@ -139,21 +117,29 @@ def test_tasks_of_a_long_job_that_aggregate_what_they_read_are_fewer() -> None:
     assert task_sizes(short, 1, 2) == task_sizes(replace(short, partial_aggregation=False), 1, 2)
 
 
-def test_rows_that_tell_their_tasks_are_left_in_them() -> None:
-    assert may_be_split_anew(node("Aggregate", node("Files")))
-    assert not may_be_split_anew(node("Aggregate", node("Project", node("Files"), sensitive=True)))
+SORTED = node("Sort", FILES, ordered=True)
+SAMPLED = node("Sort", node("Sample", FILES, sensitive=True), ordered=True)
 
 
-def test_the_first_of_rows_in_an_order_are_those_of_any_split() -> None:
-    ordered = node("Sort", node("Files"), ordered=True)
+def limited(below: CanonicalNode, ordered: bool = True) -> CanonicalNode:
+    local = node("LocalLimit", below, ordered=ordered, sensitive=True)
+    return node("GlobalLimit", local, ordered=ordered, sensitive=True)
 
-    def limited(below: CanonicalNode, ordered: bool) -> CanonicalNode:
-        local = node("LocalLimit", below, ordered=ordered, sensitive=True)
-        return node("GlobalLimit", local, ordered=ordered, sensitive=True)
 
-    assert may_be_split_anew(limited(ordered, True))
-    assert not may_be_split_anew(limited(node("Files"), False))
-    drawn = node("Sort", node("Sample", node("Files"), sensitive=True), ordered=True)
-    assert not may_be_split_anew(limited(drawn, True))
-    # What stands above may tell its task, which can't be seen from there.
-    assert not may_be_split_anew(node("Project", limited(ordered, True), ordered=True))
+@pytest.mark.parametrize(
+    ("root", "may_be"),
+    [
+        (node("Aggregate", FILES), True),
+        # Rows that show their tasks are left in them.
+        (node("Aggregate", node("Project", FILES, sensitive=True)), False),
+        # The first of rows in an order are those of any split.
+        (limited(SORTED), True),
+        (limited(FILES, ordered=False), False),
+        (limited(SAMPLED), False),
+        # What stands above may show its task, which can't be seen from there.
+        (node("Project", limited(SORTED), ordered=True), False),
+    ],
+    ids=lambda param: getattr(param, "digest", param),
+)
+def test_rows_may_be_split_otherwise(root: CanonicalNode, may_be: bool) -> None:
+    assert may_be_split_anew(root) == may_be
