@@ -26,7 +26,7 @@ LAYERS = """
 ROOMS = "partitions outputs recovery applications connections calls reading".split()
 # Folders of tests that look at Holdfast as its users do, and what these may import of it: public
 # names, and the command.
-FROM_OUTSIDE = ("promises",)
+FROM_OUTSIDE = ("chaos", "cluster", "promises", "two_programs")
 PUBLIC = (
     *("holdfast", "holdfast.errors", "holdfast.testing", "holdfast.testing.plugin"),
     *("holdfast.ids", "holdfast.version", "holdfast.cli.main"),
