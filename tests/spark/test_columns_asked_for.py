@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from holdfast import Environment
-from holdfast.api.table import Table
-from holdfast.runtime.vertex_outcome import VertexOutcome
+from holdfast import Environment, VertexOutcome
+from holdfast.testing import assert_computes, assert_reads
 from tests.spark.conftest import Probe, assert_same
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -24,13 +23,7 @@ CSV = "0,1,x\n1,1,5\n1,y,6\n2,3,4\n"
 JSON = '{"k": 0, "a": 1, "b": "x"}\n{"k": 1, "a": 1, "b": 5}\n{"k": 1, "a": y, "b": 6}\n'
 XML = "<all><r><k>0</k><a>1</a><b>x</b></r><r><k>1</k><a>1</a><b>5</b></r></all>"
 DROPS = {"mode": "DROPMALFORMED"}
-IGNORES = {"ignoreCorruptFiles": "true"}
-IGNORED = {"spark.sql.files.ignoreCorruptFiles": "true"}
-SECOND_VERSION = {"spark.sql.sources.useV1SourceList": ""}
-
-
-def text(content: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / "f.txt").write_text(content)
+CORRUPT = "columnNameOfCorruptRecord"
 
 
 def damaged(folder: Path) -> None:
@@ -49,25 +42,44 @@ def cut_off(folder: Path) -> None:
     (folder / "bad.csv.gz").write_bytes(gzip.compress(CSV.encode() * 99)[:-20])
 
 
+@dataclass(frozen=True)
+class Source:
+    kind: str
+    content: str | Callable[[Path], None]
+    options: dict[str, str] = field(default_factory=dict)
+    more: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def read(self, probe: Probe, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        if isinstance(self.content, str):
+            (folder / "f.txt").write_text(self.content)
+        else:
+            self.content(folder)
+        reader = probe.spark.read.options(**self.options).schema(SCHEMA + self.more)
+        reader.format(self.kind).load(str(folder)).createOrReplaceTempView("t")
+
+
 SOURCES = {
-    "csv that drops": ("csv", SCHEMA, DROPS, {}, text(CSV)),
-    "csv that drops, in other letters": ("csv", SCHEMA, {"MODE": "dropMalformed"}, {}, text(CSV)),
-    "csv that names": ("csv", f"{SCHEMA}, _corrupt_record STRING", {}, {}, text(CSV)),
-    "csv that names as an option says": (
-        *("csv", f"{SCHEMA}, why STRING", {"columnNameOfCorruptRecord": "why"}, {}, text(CSV)),
+    "csv that drops": Source("csv", CSV, DROPS),
+    "csv that drops, in other letters": Source("csv", CSV, {"MODE": "dropMalformed"}),
+    "csv that names": Source("csv", CSV, more=", _corrupt_record STRING"),
+    "csv that names by an option": Source("csv", CSV, {CORRUPT: "why"}, ", why STRING"),
+    "csv that names by a setting": Source(
+        "csv", CSV, more=", why STRING", settings={f"spark.sql.{CORRUPT}": "why"}
     ),
-    "csv that names as the session says": (
-        *("csv", f"{SCHEMA}, why STRING", {}),
-        *({"spark.sql.columnNameOfCorruptRecord": "why"}, text(CSV)),
+    "csv by the second version": Source(
+        "csv", CSV, DROPS, settings={"spark.sql.sources.useV1SourceList": ""}
     ),
-    "csv by the second version": ("csv", SCHEMA, DROPS, SECOND_VERSION, text(CSV)),
-    "json that drops": ("json", SCHEMA, DROPS, {}, text(JSON)),
-    "json that fills in": ("json", SCHEMA, {}, {}, text(JSON)),
-    "json with a name twice": ("json", SCHEMA, {}, {}, text('{"k": 1, "a": 1, "k": 2}\n')),
-    "xml that drops": ("xml", SCHEMA, {**DROPS, "rowTag": "r"}, {}, text(XML)),
-    "parquet that is damaged": ("parquet", SCHEMA, IGNORES, {}, damaged),
-    "parquet that is damaged, in a session": ("parquet", SCHEMA, {}, IGNORED, damaged),
-    "csv that is cut off": ("csv", SCHEMA, {"ignorecorruptfiles": "TRUE"}, {}, cut_off),
+    "csv that is cut off": Source("csv", cut_off, {"ignorecorruptfiles": "TRUE"}),
+    "json that drops": Source("json", JSON, DROPS),
+    "json that fills in": Source("json", JSON),
+    "json with a name twice": Source("json", '{"k": 1, "a": 1, "k": 2}\n'),
+    "xml that drops": Source("xml", XML, {**DROPS, "rowTag": "r"}),
+    "damaged parquet": Source("parquet", damaged, {"ignoreCorruptFiles": "true"}),
+    "damaged parquet, by a setting": Source(
+        "parquet", damaged, settings={"spark.sql.files.ignoreCorruptFiles": "true"}
+    ),
 }
 NARROWER = (
     "SELECT k FROM t",
@@ -77,27 +89,39 @@ NARROWER = (
     "SELECT k, count(*) AS n FROM t GROUP BY k",
     "SELECT d.id FROM t JOIN range(9) d ON t.k = d.id",
 )
+JOINED = "FROM t JOIN range(9) d ON t.k = d.id"
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
-@pytest.mark.sampled(4)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_what_is_kept_is_of_the_columns_that_were_asked_for(
-    probe: Probe, tmp_path: Path, source: tuple[str, str, dict[str, str], dict[str, str], object]
+    probe: Probe, tmp_path: Path, source: Source
 ) -> None:
-    kind, schema, options, settings, write = source
-    folder = tmp_path / "files"
-    folder.mkdir()
-    assert callable(write)
-    write(folder)
-    with probe.settings(settings):
-        reader = probe.spark.read.options(**options).schema(schema)
-        reader.format(kind).load(str(folder)).createOrReplaceTempView("t")
+    with probe.settings(source.settings):
+        source.read(probe, tmp_path / "files")
         probe.keep("SELECT k, a, b FROM t")
         for query in NARROWER:
+            assert_computes(probe.table(query))
+        assert_reads(probe.table("SELECT k, a, b FROM t"))
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.sampled(6)
+def test_other_columns_have_their_own_rows(probe: Probe, tmp_path: Path, source: Source) -> None:
+    with probe.settings(source.settings):
+        source.read(probe, tmp_path / "files")
+        probe.keep("SELECT k, a, b FROM t")
+        probe.keep(f"SELECT d.id, t.a, t.b {JOINED}")
+        for query in NARROWER:
             probe.assert_computes(query)
-        probe.keep("SELECT d.id, t.a, t.b FROM t JOIN range(9) d ON t.k = d.id")
-        probe.assert_computes("SELECT d.id FROM t JOIN range(9) d ON t.k = d.id")
-        probe.assert_reads("SELECT k, a, b FROM t")
+
+
+def test_csv_that_is_read_alike_is_read_from_what_is_kept(probe: Probe, tmp_path: Path) -> None:
+    Source("csv", CSV).read(probe, tmp_path / "files")
+    probe.keep("SELECT k, a, b FROM t")
+    for query in NARROWER:
+        assert_reads(probe.table(query))
+    probe.assert_reads(NARROWER[4])
+    assert Row(k=1) in probe.table("SELECT k FROM t WHERE a IS NULL").collect()
 
 
 @pytest.mark.parametrize("is_null", ["true", "false"])
@@ -114,61 +138,38 @@ def test_structs_of_which_a_file_has_no_field(probe: Probe, tmp_path: Path, is_n
 
 
 def test_what_is_asked_of_a_cached_table_is_of_its_rows(probe: Probe, tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text(CSV)
+    def read() -> DataFrame:
+        return probe.env.table("t").select("k", "b", "a")
 
-    def read() -> Table:
-        reader = probe.env.read.option("mode", "DROPMALFORMED").schema(SCHEMA)
-        table = reader.csv(str(tmp_path / "f.csv"))
-        assert isinstance(table, Table)
-        return table
-
-    spark_s = ClassicDataFrame(read()._jdf, probe.spark).select("k", "b", "a").cache()
+    Source("csv", CSV, DROPS).read(probe, tmp_path / "files")
+    spark_s = probe.plain(lambda _: read()).cache()
     expected = probe.rows(spark_s.select("k"))
     spark_s.unpersist()
-    hot = read().select("k", "b", "a").cache()
+    hot = read().cache()
     assert_same(probe.rows(hot.select("k")), expected)
     assert probe.outcomes() == [VertexOutcome.PRODUCED, VertexOutcome.RUN]
     # As in Spark's own cache, it is the same plan that is found.
-    assert_same(probe.rows(read().select("k", "b", "a").select("k")), expected)
+    assert_same(probe.rows(read().select("k")), expected)
     assert probe.outcomes() == [VertexOutcome.READ, VertexOutcome.RUN]
-    assert len(read().select("k").collect()) == 4
-
-
-def test_no_other_program_gets_rows_that_it_did_not_ask_for(probe: Probe, tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text(CSV)
-    reader = probe.spark.read.option("mode", "DROPMALFORMED").schema(SCHEMA)
-    reader.csv(str(tmp_path / "f.csv")).createOrReplaceTempView("t")
-    hot = probe.keep("SELECT k, a FROM t")
+    assert probe.env.table("t").select("k").count() == 4
+    # And no other program gets rows that it did not ask for.
     hot.unpersist()
     assert probe.env.list_cached() == []
-    probe.assert_computes("SELECT k, a FROM t")
+    probe.assert_computes("SELECT k, b, a FROM t")
 
 
 def test_nothing_of_it_is_kept_implicitly(
     probe: Probe, spark: SparkSession, tmp_path: Path
 ) -> None:
-    (tmp_path / "f.csv").write_text(CSV)
-    reader = spark.read.option("mode", "DROPMALFORMED").schema(SCHEMA)
-    reader.csv(str(tmp_path / "f.csv")).createOrReplaceTempView("t")
-    join = "FROM t JOIN range(9) d ON t.k = d.id GROUP BY d.id"
+    Source("csv", CSV, DROPS).read(probe, tmp_path / "files")
     config = {
         "intermediate-result-storage.directory": str(tmp_path / "kept"),
         "implicit-cache.enabled": True,
         "implicit-cache.results.min-saved-time": "0 s",
     }
-    with probe.settings({"spark.sql.adaptive.enabled": "true"}), Environment(spark, config) as env:
-        for query in 3 * [f"SELECT d.id, sum(a), sum(b) {join}"] + [
-            f"SELECT d.id, count(*) {join}"
-        ]:
-            expected = probe.plain_rows(query)
-            assert_same(probe.rows(env.sql(query)), expected)
-
-
-def test_csv_that_is_read_alike_is_read_from_what_is_kept(probe: Probe, tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text(CSV)
-    reader = probe.spark.read.schema(SCHEMA)
-    reader.csv(str(tmp_path / "f.csv")).createOrReplaceTempView("t")
-    probe.keep("SELECT k, a, b FROM t")
-    for query in NARROWER:
-        probe.assert_reads(query)
-    assert Row(k=1) in probe.table("SELECT k FROM t WHERE a IS NULL").collect()
+    sums, counts = (
+        f"SELECT d.id, {each} {JOINED} GROUP BY d.id" for each in ("sum(a)", "count(*)")
+    )
+    with Environment(spark, config) as env:
+        for query in (sums, sums, sums, counts):
+            assert_same(probe.rows(env.sql(query)), probe.plain_rows(query))

@@ -9,77 +9,72 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from holdfast import Environment
-from holdfast.api.table import Table
+from holdfast import Environment, VertexOutcome
+from holdfast.testing import outcomes
 from tests.short_lived_jvm import NO_CODEGEN
 
 pytestmark = pytest.mark.usefixtures("many_small_files")
 
-LAYOUTS = {"unordered": "", "in one file": "1", "in a few files": "5", "in many files": "20"}
+# Into how many partitions rows are sorted before they are kept; none: they aren't.
+LAYOUTS = {"unordered": 0, "in one file": 1, "in a few files": 5, "in many files": 20}
+NO_STAGES = {"spark.sql.adaptive.enabled": "false"}
 
 
 class Scans:
     """What the executed plan of a table says about its scans."""
 
-    def __init__(self, table: DataFrame) -> None:
-        df = table.to_dataframe() if isinstance(table, Table) else table
-        assert isinstance(df, ClassicDataFrame)
-        plan = df._jdf.queryExecution().executedPlan().toString()
-        self.locations = re.findall(r"FileScan parquet", plan)
-        self.schemas = set(re.findall(r"ReadSchema: (struct<.*>)", plan))
-        self.filters = set(re.findall(r"PushedFilters: \[(.*?)\], ReadSchema", plan))
+    def __init__(self, table: Any) -> None:
+        self.plan = str(table.to_dataframe()._jdf.queryExecution().executedPlan().toString())
+        self.schemas = set(re.findall(r"ReadSchema: (struct<.*>)", self.plan))
+        self.filters = set(re.findall(r"PushedFilters: \[(.*?)\], ReadSchema", self.plan))
 
 
-def kept(env: Environment, settings: Any, layout: str, df: DataFrame) -> Table:
+def kept(env: Environment, settings: Any, df: DataFrame, layout: int = 0) -> Any:
     ordered = df.orderBy(F.desc(df.columns[0])) if layout else df
     hot = env.from_dataframe(ordered).cache()
-    with settings(
-        {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": layout or "4"},
-    ):
+    with settings({**NO_STAGES, "spark.sql.shuffle.partitions": str(layout or 4)}):
         hot.count()
-        hot.count()
-    assert env.list_cached()[-1].partitions >= (int(layout or 1) // 2)
+    assert env.list_cached()[-1].partitions >= (layout or 1) // 2
     return hot
 
 
-def source(spark: SparkSession) -> DataFrame:
+def source(spark: SparkSession, *names: str) -> DataFrame:
+    one, two, three = names or ("a", "b", "s")
     return spark.range(0, 200, 1, 3).select(
-        (F.col("id") * 37 % 200).alias("a"),
-        F.col("id").cast("string").alias("b"),
-        F.struct(F.col("id").alias("x"), F.lit("wide").alias("y")).alias("s"),
+        (F.col("id") * 37 % 200).alias(one),
+        F.col("id").cast("string").alias(two),
+        F.struct(F.col("id").alias("x"), F.lit("wide").alias("y")).alias(three),
     )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.sampled(2, 1)
 def test_filters_and_columns_reach_the_kept_files(
-    spark: SparkSession, env: Environment, settings: Any, layout: str
+    spark: SparkSession, env: Environment, settings: Any, layout: int
 ) -> None:
-    with settings({"spark.sql.adaptive.enabled": "false"}):
-        hot = kept(env, settings, layout, source(spark))
+    with settings(NO_STAGES):
+        hot = kept(env, settings, source(spark), layout)
         narrow = hot.where("a >= 190 AND b LIKE '1%'").select("a")
         scans = Scans(narrow)
-        assert len(scans.locations) == 1
         assert scans.schemas == {"struct<a:bigint,b:string>"}
         (filters,) = scans.filters
         assert "GreaterThanOrEqual(a,190)" in filters
         assert "StringStartsWith(b,1)" in filters
         rows = [row.a for row in narrow.collect()]
-        assert sorted(rows) == sorted(
-            row.a for row in source(spark).where("a >= 190 AND b LIKE '1%'").collect()
-        )
+        expected = source(spark).where("a >= 190 AND b LIKE '1%'").collect()
+        assert sorted(rows) == sorted(row.a for row in expected)
         if layout:
             assert rows == sorted(rows, reverse=True)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.sampled(4, 2)
 def test_filters_reach_columns_under_other_names(
-    spark: SparkSession, env: Environment, settings: Any, layout: str
+    spark: SparkSession, env: Environment, settings: Any, layout: int
 ) -> None:
-    with settings({"spark.sql.adaptive.enabled": "false"}):
-        odd = source(spark).select(F.col("a").alias("odd name"), F.col("b").alias("ODD NAME!"), "s")
-        hot = kept(env, settings, layout, odd)
+    with settings(NO_STAGES):
+        hot = kept(env, settings, source(spark, "odd name", "ODD NAME!", "s"), layout)
         renamed = hot.withColumnRenamed("odd name", "n").where("n = 7").select("n")
         scans = Scans(renamed)
         assert scans.schemas == {"struct<c0:bigint>"}
@@ -87,50 +82,34 @@ def test_filters_reach_columns_under_other_names(
         assert [row.n for row in renamed.collect()] == [7]
 
 
-def test_a_query_typed_with_other_names_pushes_as_well(
+def test_only_what_a_query_needs_is_read(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    kept(env, settings, "", source(spark))
-    twin = spark.range(0, 200, 1, 3).select(
-        (F.col("id") * 37 % 200).alias("first"),
-        F.col("id").cast("string").alias("second"),
-        F.struct(F.col("id").alias("x"), F.lit("wide").alias("y")).alias("third"),
-    )
-    table = env.from_dataframe(twin).where("first = 3").select("second")
-    scans = Scans(table)
-    assert scans.schemas == {"struct<a:bigint,b:string>"}
-    assert all("EqualTo(a,3)" in filters for filters in scans.filters)
-    assert table.collect() == twin.where("first = 3").select("second").collect()
-
-
-def test_only_the_needed_fields_of_a_struct_are_read(
-    spark: SparkSession, env: Environment, settings: Any
-) -> None:
-    hot = kept(env, settings, "", source(spark))
-    table = hot.select("s.x").where("x > 197")
-    scans = Scans(table)
-    assert scans.schemas == {"struct<s:struct<x:bigint>>"}
-    assert all("GreaterThan(s.x,197)" in filters for filters in scans.filters)
-    assert sorted(row.x for row in table.collect()) == [198, 199]
-
-
-def test_counting_reads_no_column(spark: SparkSession, env: Environment, settings: Any) -> None:
-    hot = kept(env, settings, "", source(spark))
+    hot = kept(env, settings, source(spark))
+    # Written with other names.
+    named = env.from_dataframe(source(spark, "p", "q", "r")).where("p = 3").select("q")
+    of_struct = hot.select("s.x").where("x > 197")
     counted = hot.agg(F.count(F.lit(1)).alias("n"))
-    assert Scans(counted).schemas == {"struct<>"}
+    for table, schema, filters in (
+        (named, "struct<a:bigint,b:string>", "EqualTo(a,3)"),
+        (of_struct, "struct<s:struct<x:bigint>>", "GreaterThan(s.x,197)"),
+        (counted, "struct<>", ""),
+    ):
+        scans = Scans(table)
+        assert scans.schemas == {schema}
+        assert all(filters in each for each in scans.filters)
+    assert named.collect() == source(spark).where("a = 3").select(F.col("b").alias("q")).collect()
+    assert sorted(row.x for row in of_struct.collect()) == [198, 199]
     assert counted.collect()[0].n == 200
 
 
 def test_an_aggregate_above_an_order_pays_no_sort(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    with settings({"spark.sql.adaptive.enabled": "false"}):
-        hot = kept(env, settings, "20", source(spark))
-        total = hot.agg(F.sum("a").alias("n"))
+    with settings(NO_STAGES):
+        total = kept(env, settings, source(spark), 20).agg(F.sum("a").alias("n"))
         scans = Scans(total)
-        assert scans.schemas == {"struct<a:bigint>"}
-        plan = total.to_dataframe()._jdf.queryExecution().executedPlan().toString()
-        assert "Sort" not in plan
+        assert scans.schemas == {"struct<a:bigint>"} and "Sort" not in scans.plan
         assert total.collect()[0].n == sum(range(200))
 
 
@@ -138,7 +117,7 @@ def test_both_sides_of_a_self_join_are_pruned(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:
     with settings({"spark.sql.autoBroadcastJoinThreshold": "-1"}):
-        hot = kept(env, settings, "", source(spark))
+        hot = kept(env, settings, source(spark))
         left, right = hot.alias("l"), hot.alias("r")
         joined = left.join(right, F.col("l.a") == F.col("r.a")).where("r.a < 3").select("l.b")
         scans = Scans(joined)
@@ -150,15 +129,10 @@ def test_both_sides_of_a_self_join_are_pruned(
 def test_a_runtime_filter_of_a_subquery_still_reads_right_rows(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:
-    hot = kept(env, settings, "", source(spark))
-    hot.createOrReplaceTempView("kept_rows")
-    try:
-        table = env.sql("SELECT a FROM kept_rows WHERE a = (SELECT max(a) FROM kept_rows)")
-        assert [row.a for row in table.collect()] == [199]
-        assert env.last_job_result is not None
-        assert env.last_job_result.vertices[0].outcome.value == "read from cache"
-    finally:
-        spark.catalog.dropTempView("kept_rows")
+    hot = kept(env, settings, source(spark))
+    table = env.sql("SELECT a FROM {t} WHERE a = (SELECT max(a) FROM {t})", t=hot)
+    assert [row.a for row in table.collect()] == [199]
+    assert outcomes(env)[0] is VertexOutcome.READ
 
 
 # --- what Parquet compares in another way ---------------------------------------------------------
@@ -194,14 +168,7 @@ ASKED = [each.format("x", value) for each in CONDITIONS for value in VALUES] + [
     for value in VALUES[:2]
     for column in FLOATING[1:]
 ]
-TEXTS = [
-    "CAST(X'fe' AS STRING)",
-    "CAST(X'ff' AS STRING)",
-    "CAST(X'61ff' AS STRING)",
-    "CAST(X'efbfbd' AS STRING)",
-    "'a'",
-    "'é'",
-]
+TEXTS = [*(f"CAST(X'{each}' AS STRING)" for each in ("fe", "ff", "61ff", "efbfbd")), "'a'", "'é'"]
 ASKED_OF_TEXTS = [
     each.format(column, text)
     for each in (
@@ -230,19 +197,21 @@ def floating(spark: SparkSession) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.sampled(3)
 def test_no_row_is_lost_to_the_sign_of_a_zero(
     spark: SparkSession, env: Environment, settings: Any, reader: dict[str, str]
 ) -> None:
-    with settings(reader | NO_CODEGEN | {"spark.sql.adaptive.enabled": "false"}):
+    with settings(reader | NO_CODEGEN | NO_STAGES):
         assert_no_row_is_lost(env, floating(spark), ASKED)
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.sampled(3, 1)
 def test_no_row_is_lost_to_texts_that_are_not_utf_8(
     spark: SparkSession, env: Environment, settings: Any, reader: dict[str, str]
 ) -> None:
-    with settings(reader | {"spark.sql.adaptive.enabled": "false"}):
+    with settings(reader | NO_CODEGEN | NO_STAGES):
         assert_no_row_is_lost(env, texts(spark), ASKED_OF_TEXTS)
 
 
@@ -259,7 +228,7 @@ def assert_no_row_is_lost(env: Environment, source: DataFrame, conditions: list[
     hot = env.from_dataframe(source).cache()
     hot.count()
     read, flags = hot.to_dataframe(), [f"{each} AS c{n}" for n, each in enumerate(conditions)]
-    assert Scans(read).locations
+    assert Scans(hot).schemas
     # Spark alone, over rows that are nowhere written.
     expected = source.selectExpr("k", *flags).collect()
     for start in range(0, len(conditions), TOGETHER):
@@ -270,51 +239,47 @@ def assert_no_row_is_lost(env: Environment, source: DataFrame, conditions: list[
 
 
 @pytest.mark.parametrize("column", FLOATING)
+@pytest.mark.sampled(4, 3)
 def test_what_is_asked_beside_floating_points_is_pushed(
     spark: SparkSession, env: Environment, settings: Any, column: str
 ) -> None:
-    with settings({"spark.sql.adaptive.enabled": "false", "spark.sql.files.openCostInBytes": "1"}):
+    with settings({**NO_STAGES, "spark.sql.files.openCostInBytes": "1"}):
         hot = env.from_dataframe(floating(spark)).cache()
         hot.count()
         # Of the first file, whose rows the files' statistics tell from all others.
-        table = hot.where(f"{column} = 0 AND k < 3 AND s.k < 4").select("k").to_dataframe()
-        (filters,) = Scans(table).filters
+        table = hot.where(f"{column} = 0 AND k < 3 AND s.k < 4").select("k")
+        scans = Scans(table)
+        (filters,) = scans.filters
         assert "LessThan(k,3)" in filters and "LessThan(s.k,4)" in filters
-        assert sorted(row.k for row in table.collect()) == [0, 1, 2]
-        assert isinstance(table, ClassicDataFrame)
-        plan = table._jdf.queryExecution().executedPlan()
-        leaves = plan.collectLeaves()
-        read = [
-            leaves.apply(number).metrics().apply("numOutputRows").value()
-            for number in range(leaves.size())
-        ]
-        assert sum(read) == 4
-        schemas = Scans(table).schemas
-        inner = {
+        read = {
+            "x": "x:double,s:struct<k:bigint>",
+            "f": "f:float,s:struct<k:bigint>",
             "s.x": "s:struct<k:bigint,x:double>",
             "s.t.f": "s:struct<k:bigint,t:struct<f:float>>",
         }
-        wide = {"x": "x:double,s:struct<k:bigint>", "f": "f:float,s:struct<k:bigint>"} | inner
-        assert schemas == {f"struct<k:bigint,{wide[column]}>"}
+        assert scans.schemas == {f"struct<k:bigint,{read[column]}>"}
+        ran = table.to_dataframe()
+        assert sorted(row.k for row in ran.collect()) == [0, 1, 2]
+        leaves = ran._jdf.queryExecution().executedPlan().collectLeaves()
+        places = range(leaves.size())
+        metrics = [leaves.apply(n).metrics().apply("numOutputRows") for n in places]
+        assert sum(each.value() for each in metrics) == 4
 
 
 def test_a_join_over_zeros_finds_all_of_them(
     spark: SparkSession, env: Environment, settings: Any
 ) -> None:
+    bloom = "spark.sql.optimizer.runtime.bloomFilter."
     keys = {
-        "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
-        "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+        bloom + "enabled": "true",
+        bloom + "applicationSideScanSizeThreshold": "0",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
     }
-    source = floating(spark)
-    zero = spark.sql("SELECT 0.0D AS x, 'zero' AS name")
+    table, zero = floating(spark), spark.sql("SELECT 0.0D AS x, 'zero' AS name")
     with settings(keys):
-        hot = env.from_dataframe(source).cache()
+        hot = env.from_dataframe(table).cache()
         hot.count()
-        joined = hot.join(zero, "x").select("k", "name")
-        plain = source.join(zero, "x").select("k", "name")
+        joined, plain = (each.join(zero, "x").select("k", "name") for each in (hot, table))
         assert sorted(map(repr, joined.collect())) == sorted(map(repr, plain.collect())) != []
-        hot.createOrReplaceTempView("hot")
-        by_value = "SELECT k FROM hot WHERE x = (SELECT max(x) - max(x) FROM hot WHERE x = 1.5D)"
-        assert len(env.sql(by_value).collect()) == plain.count()
-        spark.catalog.dropTempView("hot")
+        by_value = "SELECT k FROM {t} WHERE x = (SELECT max(x) - max(x) FROM {t} WHERE x = 1.5D)"
+        assert len(env.sql(by_value, t=hot).collect()) == plain.count()
