@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,10 @@ from pyspark.sql import functions as F
 
 import holdfast
 from holdfast import Environment, Table, VertexOutcome
-from holdfast.api.table_session import plain_session
-from holdfast.spark.java_classes import new_object, object_of
+from holdfast.testing import assert_reads, outcomes
 
 PATIENCE = 100.0
-READ, PRODUCED, RUN = VertexOutcome.READ, VertexOutcome.PRODUCED, VertexOutcome.RUN
+PRODUCED, RUN = VertexOutcome.PRODUCED, VertexOutcome.RUN
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -43,21 +41,21 @@ def interrupt() -> None:
 
 @dataclass(frozen=True)
 class World:
-    """An environment, and rows that nobody gets before a gate is opened."""
+    """An environment, and rows that come once a gate is open."""
 
     spark: SparkSession
     env: Environment
     home: Path
 
-    def held(self) -> Table:
+    def held(self, since: int = 0) -> Table:
+        """Eight ids in two partitions; those from one on wait for the gate."""
         gate, begun = str(self.home / "gate"), str(self.home / "begun")
 
         @F.udf("long")
         def held(value: int) -> int:
-            with open(begun, "a"):
-                pass
             deadline = time.monotonic() + PATIENCE
-            while not os.path.exists(gate):
+            while value >= since and not os.path.exists(gate):
+                open(begun, "a").close()
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             return value
@@ -68,22 +66,12 @@ class World:
     def open(self) -> None:
         (self.home / "gate").touch()
 
-    def is_running(self) -> bool:
-        return (self.home / "begun").exists()
-
-    def running_tasks(self) -> int:
-        context: Any = self.spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
-        return int(context.taskScheduler().runningTasksByExecutors().apply("driver"))
-
-    def staged(self) -> list[Path]:
-        return list(self.home.glob("kept/application-*/staging/*"))
-
     @contextmanager
     def while_running(self, step: Callable[[], object]) -> Iterator[None]:
         """Takes a step in another thread when the job inside has begun to compute."""
 
         def take() -> None:
-            until(self.is_running, "a task runs")
+            until((self.home / "begun").exists, "a task runs")
             step()
 
         thread = threading.Thread(target=take)
@@ -93,14 +81,17 @@ class World:
         finally:
             thread.join(PATIENCE)
 
-    def outcomes(self) -> list[VertexOutcome]:
-        assert self.env.last_job_result is not None
-        return [vertex.outcome for vertex in self.env.last_job_result.vertices]
-
-    def assert_nothing_goes_on(self) -> None:
-        assert list(self.spark.sparkContext.statusTracker().getActiveJobsIds()) == []
-        assert self.running_tasks() == 0
-        assert self.staged() == []
+    @contextmanager
+    def interrupted(self) -> Iterator[Any]:
+        """The job inside is interrupted, and nothing of it goes on or stays."""
+        with self.while_running(interrupt), pytest.raises(KeyboardInterrupt) as raised:
+            yield raised
+        context: Any = self.spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+        assert [*self.spark.sparkContext.statusTracker().getActiveJobsIds()] == []
+        assert context.taskScheduler().runningTasksByExecutors().apply("driver") == 0
+        assert not [*self.home.glob("kept/**/*.parquet")]
+        # With the gate closed, what went on would hold the cores.
+        assert self.env.from_dataframe(self.spark.range(5)).count() == 5
 
 
 @pytest.fixture
@@ -115,49 +106,36 @@ def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
 
 
 ACTIONS: dict[str, Callable[[World, Table], object]] = {
+    "production": lambda world, table: table.cache().collect(),
     "collect": lambda world, table: table.collect(),
     "count": lambda world, table: table.distinct().count(),
+    "toLocalIterator": lambda world, table: [*table.toLocalIterator()],
+    "stream": lambda world, table: [*table.to_data_stream().execute_and_collect()],
     "toPandas": lambda world, table: table.toPandas(),
-    "toLocalIterator": lambda world, table: list(table.toLocalIterator()),
-    "write": lambda world, table: table.write.parquet(str(world.home / "out")),
-    "production": lambda world, table: table.cache().collect(),
     "rdd": lambda world, table: table.cache().rdd,
-    "stream": lambda world, table: list(table.to_data_stream().execute_and_collect()),
-    "cached stream": lambda world, table: list(
-        table.to_data_stream().map(str).cache().execute_and_collect()
-    ),
+    "cached stream": lambda world, table: [
+        *table.to_data_stream().map(str).cache().execute_and_collect()
+    ],
+    "write": lambda world, table: table.write.parquet(str(world.home / "out")),
 }
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_an_interrupt_ends_the_job_and_the_next_action_works(
     world: World, action: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     act, table = ACTIONS[action], world.held()
-    with world.while_running(interrupt):
-        with pytest.raises(KeyboardInterrupt) as raised:
-            act(world, table)
-    assert len(traceback.extract_tb(raised.value.__traceback__)) <= 7
+    with world.interrupted() as raised:
+        act(world, table)
+    assert len(traceback.extract_tb(raised.value.__traceback__)) <= 9
     assert raised.value.__suppress_context__
     assert "Traceback" not in capfd.readouterr().err
-    world.assert_nothing_goes_on()
-    # With the gate closed, what went on would hold the cores.
-    assert world.env.from_dataframe(world.spark.range(5)).count() == 5
     world.open()
     act(world, table)
-
-
-def test_what_was_interrupted_is_kept_by_the_next_job(world: World) -> None:
-    hot = world.held().cache()
-    with world.while_running(interrupt), pytest.raises(KeyboardInterrupt):
-        hot.count()
-    assert [each.dataset_id for each in world.env.list_cached()] == [None]
-    world.open()
-    assert hot.count() == 8
-    assert world.outcomes() == [PRODUCED, RUN]
-    assert hot.count() == 8
-    assert world.outcomes() == [READ, RUN]
+    if action == "production":
+        assert outcomes(world.env) == [PRODUCED, RUN]
+        assert_reads(table)
 
 
 def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
@@ -179,10 +157,12 @@ def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
     assert world.env.from_dataframe(world.spark.range(5)).collect()
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["plain", "production"])
-@pytest.mark.parametrize("how", ["interruptAll", "cancelAllJobs", "cancelJobGroup", "tag"])
-@pytest.mark.sampled(3)
-def test_a_job_that_is_cancelled_ends_with_sparks_error(world: World, how: str, kept: bool) -> None:
+@pytest.mark.parametrize("kept", [True, False], ids=["production", "plain"])
+@pytest.mark.parametrize("how", ["interruptAll", "cancelJobGroup", "cancelAllJobs", "tag"])
+@pytest.mark.sampled(5)
+def test_a_job_that_is_cancelled_ends_with_spark_s_error(
+    world: World, how: str, kept: bool
+) -> None:
     context = world.spark.sparkContext
     steps: dict[str, Callable[[], object]] = {
         "interruptAll": world.spark.interruptAll,
@@ -190,9 +170,7 @@ def test_a_job_that_is_cancelled_ends_with_sparks_error(world: World, how: str, 
         "cancelJobGroup": lambda: context.cancelJobGroup("a group"),
         "tag": lambda: context.cancelJobsWithTag("a-tag"),
     }
-    table = world.held()
-    if kept:
-        table = table.cache()
+    table = world.held().cache() if kept else world.held()
     context.setJobGroup("a group", "of this test")
     context.addJobTag("a-tag")
     try:
@@ -201,10 +179,10 @@ def test_a_job_that_is_cancelled_ends_with_sparks_error(world: World, how: str, 
     finally:
         context.removeJobTag("a-tag")
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert world.staged() == []
+    assert not [*world.home.glob("kept/**/*.parquet")]
     world.open()
     assert len(table.collect()) == 8
-    assert world.outcomes() == ([PRODUCED, RUN] if kept else [RUN])
+    assert outcomes(world.env) == ([PRODUCED, RUN] if kept else [RUN])
 
 
 def test_another_thread_s_job_goes_on(world: World) -> None:
@@ -214,7 +192,7 @@ def test_another_thread_s_job_goes_on(world: World) -> None:
         lambda x: [time.sleep(0.05) for _ in iter(lambda: os.path.exists(gate), True)] and x
     )
     rows = world.env.from_dataframe(world.spark.range(0, 1, 1, 1).select(waits("id")))
-    thread = threading.Thread(target=lambda: other.append(rows.count() or len(rows.collect())))
+    thread = threading.Thread(target=lambda: other.append(len(rows.collect())))
     thread.start()
     with world.while_running(interrupt), pytest.raises(KeyboardInterrupt):
         world.held().collect()
@@ -224,90 +202,34 @@ def test_another_thread_s_job_goes_on(world: World) -> None:
 
 
 def test_an_iterator_that_is_interrupted_half_way(world: World) -> None:
-    gate = str(world.home / "gate")
-
-    @F.udf("long")
-    def held(value: int) -> int:
-        while value >= 4 and not os.path.exists(gate):
-            open(gate.replace("gate", "begun"), "a").close()
-            time.sleep(0.05)
-        return value
-
-    rows = world.spark.range(0, 8, 1, 2).select(held("id").alias("x"))
-    table = world.env.from_dataframe(rows)
+    table = world.held(since=4)
     taken = []
-    with world.while_running(interrupt), pytest.raises(KeyboardInterrupt):
+    with world.interrupted():
         for row in table.toLocalIterator():
             taken.append(row.x)
     assert taken == [0, 1, 2, 3]
-    world.assert_nothing_goes_on()
     world.open()
     assert [row.x for row in table.toLocalIterator()] == [*range(8)]
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["plain", "production"])
-def test_a_command_in_sql_is_interrupted(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], kept: bool
-) -> None:
+@pytest.mark.parametrize("kept", [True, False], ids=["production", "plain"])
+@pytest.mark.sampled(2)
+def test_a_command_in_sql_is_interrupted(spark: SparkSession, tmp_path: Path, kept: bool) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
     session = holdfast.attach(spark.newSession(), config)
-    world = World(plain_session(session), session.holdfast, tmp_path)
+    world = World(session, session.holdfast, tmp_path)
     try:
-        rows = world.held()
-        if kept:
-            rows = rows.cache()
-        rows.createOrReplaceTempView("held")
+        (world.held().cache() if kept else world.held()).createOrReplaceTempView("held")
         insert = f"INSERT OVERWRITE DIRECTORY '{tmp_path / 'out'}' USING parquet SELECT x FROM held"
-        with world.while_running(interrupt), pytest.raises(KeyboardInterrupt):
+        with world.interrupted():
             session.sql(insert)
-        world.assert_nothing_goes_on()
-        assert session.range(5).count() == 5
         world.open()
         session.sql(insert)
         written = spark.read.parquet(str(tmp_path / "out")).collect()
         assert sorted(row.x for row in written) == [*range(8)]
-        assert world.outcomes()[0] is (PRODUCED if kept else RUN)
+        assert outcomes(session)[0] is (PRODUCED if kept else RUN)
     finally:
         (tmp_path / "gate").touch()
         holdfast.detach(session)
         signal.signal(signal.SIGINT, before)
-
-
-def test_only_what_an_interrupt_ends_is_left_out_of_the_log(spark: SparkSession) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    log = new_object(spark, "InterruptedLog", "a reason")
-    waits, other = jvm.java.lang.InterruptedException(), jvm.java.lang.RuntimeException("other")
-    ours = jvm.java.lang.RuntimeException("job 3 cancelled: a reason")
-
-    level = jvm.org.apache.logging.log4j.Level.ERROR
-
-    def left_out(error: Any) -> bool:
-        return str(log.filter(None, level, None, "said", error)) == "DENY"
-
-    assert [left_out(each) for each in (waits, other, ours, None)] == [True, False, True, False]
-    assert left_out(jvm.java.lang.RuntimeException("around it", waits))
-    # Somebody else may interrupt threads, too: a stream that is stopped, say.
-    gateway: Any = spark.sparkContext._gateway
-    waits.setStackTrace(gateway.new_array(jvm.java.lang.StackTraceElement, 0))
-    assert not left_out(waits)
-
-
-def test_a_context_leaves_no_filter_of_the_log_behind(spark: SparkSession) -> None:
-    jvm: Any = spark.sparkContext._jvm
-
-    def filters() -> int:
-        context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
-        there = context.getConfiguration().getFilter()
-        several = there.getClass().getSimpleName() == "CompositeFilter"
-        names = [
-            str(each.getClass().getSimpleName())
-            for each in (there.getFiltersArray() if several else [there])
-        ]
-        return names.count("InterruptedLog")
-
-    source = (files("holdfast.spark") / "java" / "InterruptedLog.java").read_text(encoding="utf-8")
-    # Each is another class, as each context's is.
-    for reason in ("a reason", "another"):
-        object_of(spark, "InterruptedLog", source, reason)
-        assert filters() == 1

@@ -346,7 +346,7 @@ def test_a_cached_table_replaces_its_source(
     assert not [*Path(source.removeprefix("file:")).parent.glob(".my*")]
 
 
-@pytest.mark.parametrize("cached", [False], ids=["not cached"])
+@pytest.mark.parametrize("cached", [False, True], ids=["not cached", "not kept"])
 def test_what_is_not_kept_does_not_replace_its_source(
     env: Environment, spark: SparkSession, source: str, tmp_path: Path, cached: bool
 ) -> None:

@@ -264,6 +264,7 @@ def test_a_plan_that_spark_refuses_over_kept_files_runs_without_them(
 
     assert keeping.run_action(t, "count", counted) == 4
     assert "without kept results" in caplog.text
+    assert_reads(keeping.from_dataframe(df))
 
 
 # --- actions --------------------------------------------------------------------------------------
