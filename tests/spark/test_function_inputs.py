@@ -1,28 +1,70 @@
-"""What functions call themselves, import and see of their tasks, with real workers."""
+"""What functions of Python compute from: code, what it refers to, their kind, their tasks."""
 
 from __future__ import annotations
 
-import importlib
-import sys
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from holdfast import VertexOutcome
+from holdfast.testing import assert_computes, assert_differ, assert_reads, assert_same
+from tests.spark.asking import assert_apart
+from tests.spark.conftest import Probe
+from tests.spark.frame_functions import (
+    batch_sizes,
+    doubled,
+    each_doubled,
+    each_tripled,
+    names_of_columns,
+    names_of_group,
+    tripled,
+)
 
-def first(x: int) -> int:
-    return x
+pytest_plugins = ["tests.spark.asking"]
+
+# pandas_udf and arrow_udf have no overload for functions without annotations.
+pandas_udf: Any = F.pandas_udf
+arrow_udf: Any = F.arrow_udf
+Make = Callable[[], Any]
 
 
-def second(x: int) -> int:
-    return x
+def of(function: Any, kind: str = "string") -> Callable[[Probe], DataFrame]:
+    called = function if hasattr(function, "returnType") else F.udf(function, kind)
+    return lambda p: p.env.table("riders").select(called("e").alias("x"))
+
+
+def long(function: Any) -> Any:
+    return F.udf(function, "long")
+
+
+def plus(step: Any) -> Any:
+    return lambda x: str(x + step)
+
+
+def with_default(step: int) -> Any:
+    def add(x: int, by: int = step) -> int:
+        return x + by
+
+    return long(add)
+
+
+def local(name: str) -> Any:
+    """A function of a notebook: pickled by what it is made of."""
+
+    def function(x: int) -> int:
+        return x
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "__main__"
+    return function
 
 
 def named(function: Any) -> Any:
@@ -33,124 +75,107 @@ def shown(function: Any) -> Any:
     return lambda x: repr(function).split()[1]
 
 
-def formatted(function: Any) -> Any:
-    return lambda x: "{0.__name__}".format(function)  # noqa: UP030, UP032
-
-
 def calling(function: Any) -> Any:
     return lambda x: str(function(x))
 
 
-def local(name: str) -> Any:
-    """A function of a notebook: pickled by what it is made of."""
-
-    def function(x: int) -> int:
-        return x
-
-    function.__name__ = name
-    function.__qualname__ = name
-    function.__module__ = "__main__"
-    return function
+def documented(text: str) -> Any:
+    function = local("first")
+    function.__doc__ = text
+    return lambda x: str(function.__doc__)
 
 
-def of(function: Any, kind: str = "string") -> Callable[[Any], DataFrame]:
-    return lambda p: p.spark.table("riders").select(F.udf(function, kind)("e").alias("x"))
+SAME: dict[str, tuple[Make, Make]] = {
+    "defined again": (lambda: plus(1), lambda: plus(2 - 1)),
+    "a name that is asked for": (lambda: named(local("a")), lambda: named(local("a"))),
+    "a name that is not": (lambda: calling(local("a")), lambda: calling(local("b"))),
+}
+OTHER: dict[str, tuple[Make, ...]] = {
+    "the body": (lambda: lambda x: x + 1, lambda: lambda x: x + 2, lambda: lambda x: x * 2),
+    "the order of operands": (lambda: lambda x: x - 100, lambda: lambda x: 100 - x),
+    "the type of a constant": (lambda: lambda x: str(x * 1), lambda: lambda x: str(x * 1.0)),
+    "the closure": (lambda: plus(1), lambda: plus(2), lambda: plus(1.0)),
+    "a default": (lambda: with_default(1), lambda: with_default(2)),
+    "what is called": (lambda: lambda x: hex(x), lambda: lambda x: oct(x)),
+    "an attribute": (lambda: lambda x: str(x).isdigit(), lambda: lambda x: str(x).isalpha()),
+    "its name, where that is asked for": (lambda: named(local("a")), lambda: named(local("b"))),
+    "its name, where it is shown": (lambda: shown(local("a")), lambda: shown(local("b"))),
+    "its documentation": (lambda: documented("a"), lambda: documented("b")),
+    "what it returns": (
+        lambda: F.udf(lambda x: x, "bigint"),
+        lambda: F.udf(lambda x: x, "int"),
+        lambda: F.udf(lambda x: (x,), "struct<p: bigint>"),
+        lambda: F.udf(lambda x: (x,), "struct<q: bigint>"),
+    ),
+    "its kind": (
+        lambda: F.udf(lambda x: x, "long", useArrow=False),
+        lambda: F.udf(lambda x: x, "long", useArrow=True),
+        lambda: pandas_udf(lambda x: x, "long"),
+        lambda: arrow_udf(lambda x: x, "long"),
+    ),
+}
 
 
-@pytest.mark.parametrize("asking", [named, shown, formatted])
-def test_what_a_function_is_called_counts_where_it_is_asked(probe: Any, asking: Any) -> None:
-    probe.keep(of(asking(local("first"))))
-    probe.assert_reads(of(asking(local("first"))))
-    probe.assert_computes(of(asking(local("second"))))
+@pytest.mark.parametrize("what", SAME)
+def test_a_function_is_the_same_in_spite_of(asked: Probe, what: str) -> None:
+    one, other = (asked.table(of(make())) for make in SAME[what])
+    assert_same(one, other)
 
 
-def test_what_a_function_is_called_does_not_count_where_it_is_called(probe: Any) -> None:
-    probe.keep(of(calling(local("first"))))
-    probe.assert_reads(of(calling(local("second"))))
+@pytest.mark.parametrize("what", OTHER)
+def test_a_function_differs_in(asked: Probe, what: str) -> None:
+    assert_apart(asked, [of(make()) for make in OTHER[what]])
 
 
-def test_the_local_time_counts_in_which_moments_are_handed_over(
-    probe: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is that of Python's workers, whatever zone the session and Java have."""
-    probe.keep(of(calling(local("first"))))
-    try:
-        with monkeypatch.context() as patch:
-            patch.setenv("TZ", "Asia/Kathmandu")
-            time.tzset()
-            probe.assert_computes(of(calling(local("first"))))
-    finally:
-        time.tzset()
-    probe.assert_reads(of(calling(local("first"))))
+def test_a_function_that_differs_is_called(probe: Probe) -> None:
+    probe.keep(of(plus(1)))
+    probe.assert_reads(of(plus(1)))
+    probe.assert_computes(of(plus(2)))
 
 
-def test_a_time_zone_of_workers_counts(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `spark.executorEnv.TZ` sets it."""
-
-    def moments(p: Any) -> DataFrame:
-        moment = F.timestamp_seconds(F.lit(0))
-        return p.spark.table("riders").select(F.udf(lambda t: str(t), "string")(moment).alias("x"))
-
-    probe.keep(moments)
-    monkeypatch.setitem(probe.spark.sparkContext.environment, "TZ", "Asia/Kathmandu")
-    probe.assert_computes(moments)
-    monkeypatch.undo()
-    probe.assert_reads(moments)
+OFFSET = 1
 
 
-def test_documentation_and_annotations_count_where_they_are_asked(probe: Any) -> None:
-    def asking(name: str, **attributes: object) -> Any:
-        function = local("first")
-        for attribute, value in attributes.items():
-            setattr(function, attribute, value)
-        return lambda x: str(getattr(function, name))
+def test_what_a_function_refers_to_counts(asked: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Steps:
+        by = 1
 
-    probe.keep(of(asking("__doc__", __doc__="a")))
-    probe.assert_computes(of(asking("__doc__", __doc__="b")))
-    probe.keep(of(asking("__annotations__", __annotations__={"x": "a"})))
-    probe.assert_computes(of(asking("__annotations__", __annotations__={"x": "b"})))
+    def of_global() -> DataFrame:
+        return asked.table(of(long(lambda x: x + OFFSET)))
 
+    def of_class() -> DataFrame:
+        return asked.table(of(long(lambda x: x + Steps.by)))
 
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    """Writes modules and loads them anew, as another run of the program would."""
-    # Workers look for modules where the driver's module was found.
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def write(**sources: str) -> Any:
-        for name, source in sources.items():
-            (tmp_path / f"{name}.py").write_text(source)
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
-        return importlib.import_module(next(iter(sources)))
-
-    yield write
-    for name in ("hf_outer", "hf_inner"):
-        sys.modules.pop(name, None)
+    one, other = of_global(), of_class()
+    assert_same(one, of_global())
+    assert_same(other, of_class())
+    monkeypatch.setitem(globals(), "OFFSET", 2)
+    Steps.by = 5
+    assert_differ(one, of_global())
+    assert_differ(other, of_class())
+    # Looking at it leaves it alone.
+    assert Steps.by == 5
+    lists = [asked.spark.sparkContext.broadcast([each]) for each in (1, 2)]
+    assert_apart(asked, [of(long(lambda x, each=each: x + each.value[0])) for each in lists])
+    both = F.udf(lambda x, y: f"{x} {y}", "string")
+    columns = [("a", "e"), ("e", "a"), ("a", "a")]
+    assert_apart(asked, [lambda p, c=c: p.env.table("riders").select(both(*c)) for c in columns])
 
 
-def test_a_module_behind_a_module_counts(probe: Any, module: Callable[..., Any]) -> None:
-    outer = "import hf_inner\nTABLE = {'k': hf_inner.V}\ndef g(x): return TABLE['k']"
-
-    def identity(value: int) -> str:
-        loaded = module(hf_outer=outer, hf_inner=f"V = {value}")
-        return str(probe.identity(of(loaded.g, "long")))
-
-    one = identity(1)
-    assert identity(1) == one
-    two = identity(2)
-    assert two != one
-    # Workers that have imported one of them may go on with it.
-    assert identity(2) != two
-    assert identity(1) != one
+# -- what can't be known ---------------------------------------------------------------------------
 
 
-def test_a_module_that_reads_its_environment_raises_a_doubt(
-    probe: Any, module: Callable[..., Any]
-) -> None:
-    loaded = module(hf_outer="import os\nV = os.environ.get('A')\ndef g(x): return x")
-    assert probe.identity(of(loaded.g, "long")) != probe.identity(of(loaded.g, "long"))
+def scaled_by(path: str) -> Any:
+    def scaled(x: int) -> int:
+        with open(path) as file:
+            return x * int(file.read())
+
+    return scaled
+
+
+def batches(frames: Any) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        yield pd.DataFrame({"x": [os.environ.get("HF_TEST", "-")] * len(frame)})
 
 
 def property_of_the_job(x: int) -> str | None:
@@ -158,58 +183,32 @@ def property_of_the_job(x: int) -> str | None:
     return context.getLocalProperty("hf.test") if context is not None else None
 
 
-def test_a_property_of_the_job_that_a_function_reads(probe: Any) -> None:
-    context = probe.spark.sparkContext
-    try:
-        context.setLocalProperty("hf.test", "a")
-        assert {row.x for row in probe.keep(of(property_of_the_job)).collect()} == {"a"}
-        context.setLocalProperty("hf.test", "b")
-        probe.assert_computes(of(property_of_the_job))
-    finally:
-        context.setLocalProperty("hf.test", None)
+UNKNOWN: dict[str, Callable[[Path], Callable[[Probe], DataFrame]]] = {
+    "a file": lambda path: of(scaled_by(str(path)), "long"),
+    "a file by its path": lambda path: of(lambda x: x * int(path.read_text()), "long"),
+    "a variable": lambda _: (
+        lambda p: p.env.table("riders").select("e").mapInPandas(batches, "x string")
+    ),
+    "a property of the job": lambda _: of(property_of_the_job),
+    "that it is not deterministic": lambda _: of(long(lambda x: x + 1).asNondeterministic()),
+}
 
 
-def test_a_file_that_a_function_reads(probe: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_a_function_matches_only_itself_that_sees(asked: Probe, tmp_path: Path, what: str) -> None:
+    query = UNKNOWN[what](tmp_path / "factor")
+    assert_differ(asked.table(query), asked.table(query), "reason")
+
+
+def test_a_file_that_a_function_reads_may_change(probe: Probe, tmp_path: Path) -> None:
     path = tmp_path / "factor"
-    place = str(path)
-
-    def scaled(x: int) -> int:
-        with open(place) as file:
-            return x * int(file.read())
-
     path.write_text("2")
-    probe.keep(of(scaled, "long"))
+    probe.keep(of(scaled_by(str(path)), "long"))
     path.write_text("3")
-    probe.assert_computes(of(scaled, "long"))
+    probe.assert_computes(of(scaled_by(str(path)), "long"))
 
 
-def test_a_file_that_a_path_reads(probe: Any, tmp_path: Path) -> None:
-    path = tmp_path / "factor"
-
-    def query() -> Callable[[Any], DataFrame]:
-        return of(lambda x: x * int(path.read_text()), "long")
-
-    path.write_text("2")
-    probe.keep(query())
-    path.write_text("3")
-    probe.assert_computes(query())
-
-
-def test_a_variable_that_a_function_in_batches_reads(probe: Any) -> None:
-    def batches(frames: Any) -> Any:
-        import os
-
-        for frame in frames:
-            yield pd.DataFrame({"x": [os.environ.get("HF_TEST", "-")] * len(frame)})
-
-    def query(p: Any) -> DataFrame:
-        return p.spark.table("riders").select("e").mapInPandas(batches, "x string")
-
-    probe.keep(query)
-    probe.assert_computes(query)
-
-
-def test_files_that_a_function_only_writes_raise_no_doubt(probe: Any, tmp_path: Path) -> None:
+def test_files_that_a_function_only_writes_raise_no_doubt(asked: Probe, tmp_path: Path) -> None:
     place = str(tmp_path / "log")
 
     def logged(x: int) -> int:
@@ -217,76 +216,100 @@ def test_files_that_a_function_only_writes_raise_no_doubt(probe: Any, tmp_path: 
             log.write(".")
         return x
 
-    probe.keep(of(logged, "long"))
-    probe.assert_reads(of(logged, "long"))
+    assert_same(*(asked.table(of(logged, "long")) for _ in range(2)))
 
 
-def doubled(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame * 2
+# -- where they run --------------------------------------------------------------------------------
 
 
-def groups(schema: str, function: Any = doubled) -> Callable[[Any], DataFrame]:
-    return lambda p: (
-        p.spark.table("riders").select("a", "e").groupBy("a").applyInPandas(function, schema)
-    )
+def test_the_time_zone_of_python_s_workers_counts(
+    probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moments are handed over in it, whatever zone the session and Java have."""
+
+    def moments(p: Probe) -> DataFrame:
+        moment = F.timestamp_seconds(F.lit(0))
+        return p.env.table("riders").select(F.udf(lambda t: str(t), "string")(moment).alias("x"))
+
+    probe.keep(moments)
+    monkeypatch.setitem(probe.spark.sparkContext.environment, "TZ", "Asia/Kathmandu")
+    probe.assert_computes(moments)
+    monkeypatch.undo()
+    assert_reads(probe.table(moments))
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Kathmandu")
+            time.tzset()
+            assert_computes(probe.table(moments))
+    finally:
+        time.tzset()
+    assert_reads(probe.table(moments))
 
 
-def test_the_schema_that_a_function_of_groups_returns(probe: Any) -> None:
-    probe.keep(groups("a long, e long"))
-    probe.assert_reads(groups("a long, e long"))
-    probe.assert_computes(groups("a long, e int"))
-    probe.assert_computes(groups("e long, a long"))
+def test_a_function_in_batches_may_see_how_they_are_cut(probe: Probe) -> None:
+    numbers = probe.env.range(0, 8, 1, 2)
+    kept = probe.keep(lambda p: numbers.select(pandas_udf(batch_sizes, "bigint")("id").alias("n")))
+    assert {row.n for row in kept.collect()} == {4}
+    with probe.settings({"spark.sql.execution.arrow.maxRecordsPerBatch": "3"}):
+        assert {row.n for row in kept.collect()} == {3, 1}
+        assert VertexOutcome.READ not in probe.outcomes()
 
 
-def test_the_kind_of_a_function_counts(probe: Any) -> None:
-    def same(x: int) -> int:
-        return x
-
-    def same_in_pandas(x: pd.Series) -> pd.Series:
-        return x
-
-    def same_in_arrow(x: pa.Array) -> pa.Array:
-        return x
-
-    def query(function: Any) -> Callable[[Any], DataFrame]:
-        return lambda p: p.spark.table("riders").select(function("e").alias("x"))
-
-    kinds: list[Any] = [
-        F.udf(same, "long", useArrow=False),
-        F.udf(same, "long", useArrow=True),
-        F.pandas_udf(same_in_pandas, "long"),  # type: ignore[call-overload]
-        F.arrow_udf(same_in_arrow, "long"),  # type: ignore[call-overload]
-    ]
-    assert len({kind.evalType for kind in kinds}) == len(kinds)
-    found = {probe.identity(query(kind)) for kind in kinds}
-    assert len(found) == len(kinds)
+# -- whole rows, groups, tables --------------------------------------------------------------------
 
 
-def steps(by: int) -> Any:
+def renamed(p: Probe, name: str) -> DataFrame:
+    return p.env.table("riders").select("a", F.col("e").alias(name))
+
+
+def grouped(p: Probe, schema: str, function: Any = doubled) -> DataFrame:
+    return p.env.table("riders").select("a", "e").groupBy("a").applyInPandas(function, schema)
+
+
+def steps(by: int) -> DataFrame:
     @F.udtf(returnType="n: int")
     class Steps:
         def eval(self, x: int) -> Iterator[tuple[int]]:
             yield (x + by,)
 
-    return Steps.asDeterministic()  # type: ignore[attr-defined]
+    return Steps.asDeterministic()(F.lit(1))  # type: ignore[attr-defined, no-any-return]
 
 
-def test_functions_that_give_tables(probe: Any) -> None:
-    def query(by: int) -> Callable[[Any], DataFrame]:
-        return lambda p: steps(by)(F.lit(1))
+WHOLE: dict[str, list[Callable[[Probe], DataFrame]]] = {
+    "names of columns": [
+        lambda p: renamed(p, "x").mapInPandas(names_of_columns, "names string"),
+        lambda p: renamed(p, "y").mapInPandas(names_of_columns, "names string"),
+    ],
+    "names of columns of groups": [
+        lambda p: renamed(p, "x").groupBy("x").applyInPandas(names_of_group, "names string"),
+        lambda p: renamed(p, "y").groupBy("y").applyInPandas(names_of_group, "names string"),
+    ],
+    "code and schemas of rows": [
+        lambda p: renamed(p, "e").mapInPandas(each_doubled, "a long, e long"),
+        lambda p: renamed(p, "e").mapInPandas(each_tripled, "a long, e long"),
+        lambda p: renamed(p, "e").mapInPandas(each_doubled, "e long, a long"),
+        lambda p: renamed(p, "e").mapInPandas(each_doubled, "a long, e double"),
+    ],
+    "code and schemas of groups": [
+        lambda p: grouped(p, "a long, e long"),
+        lambda p: grouped(p, "a long, e long", tripled),
+        lambda p: grouped(p, "a long, e int"),
+        lambda p: grouped(p, "e long, a long"),
+    ],
+    "functions that give tables": [lambda _: steps(1), lambda _: steps(2)],
+}
 
-    probe.keep(query(1))
-    probe.assert_reads(query(1))
-    probe.assert_computes(query(2))
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_functions_of_whole_rows_differ_in(asked: Probe, what: str) -> None:
+    assert_apart(asked, WHOLE[what])
+    first = WHOLE[what][0]
+    assert_same(asked.table(first), asked.table(first))
 
 
-def test_a_deep_value_ends_in_no_recursion_error(probe: Any) -> None:
+def test_a_deep_value_ends_in_no_recursion_error(asked: Probe) -> None:
     deep: list[Any] = []
     for _ in range(250):
         deep = [deep]
-
-    def query(p: Any) -> DataFrame:
-        return of(lambda x: x + len(deep), "long")(p)  # type: ignore[no-any-return]
-
-    probe.keep(query)
-    probe.assert_reads(query)
+    query = of(lambda x: x + len(deep), "long")
+    assert_same(asked.table(query), asked.table(query))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
-from holdfast.runtime.vertex_outcome import VertexOutcome
-
-Start = Callable[[], Environment]
+from holdfast.testing import assert_computes, assert_reads
 
 
 @pytest.fixture(scope="module")
@@ -43,117 +41,6 @@ def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     spark.createDataFrame(vectors, ["k", "v"]).write.parquet(f"{home}/vectors")
     return home
 
-
-@pytest.fixture
-def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
-    started: list[Environment] = []
-
-    def make() -> Environment:
-        config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-        started.append(Environment(spark, config=config))
-        return started[-1]
-
-    yield make
-    for each in started:
-        each.close()
-
-
-@contextmanager
-def another_locale(spark: SparkSession) -> Iterator[None]:
-    jvm: Any = spark.sparkContext._jvm
-    before = jvm.java.util.Locale.getDefault()
-    jvm.java.util.Locale.setDefault(jvm.java.util.Locale.forLanguageTag("tr-TR"))
-    try:
-        yield
-    finally:
-        jvm.java.util.Locale.setDefault(before)
-
-
-@contextmanager
-def another_locale_of_executors(spark: SparkSession) -> Iterator[None]:
-    context: Any = spark.sparkContext
-    settings = context._jsc.sc().conf()
-    options = "spark.executor.extraJavaOptions"
-    before = {key: str(settings.get(key, "")) for key in ("spark.master", options)}
-    # There is no executor, and its options are not asked for.
-    settings.set("spark.master", "spark://elsewhere:7077")
-    settings.set(options, f"{before[options]} -Duser.language=tr")
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            settings.set(key, value)
-
-
-@contextmanager
-def other_texts_of_java(spark: SparkSession) -> Iterator[None]:
-    jvm: Any = spark.sparkContext._jvm
-    jvm.java.lang.System.setProperty("java.locale.providers", "COMPAT")
-    try:
-        yield
-    finally:
-        jvm.java.lang.System.clearProperty("java.locale.providers")
-
-
-@contextmanager
-def another_zone_of_java(spark: SparkSession) -> Iterator[None]:
-    jvm: Any = spark.sparkContext._jvm
-    before = jvm.java.util.TimeZone.getDefault()
-    jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("Asia/Kathmandu"))
-    try:
-        yield
-    finally:
-        jvm.java.util.TimeZone.setDefault(before)
-
-
-@contextmanager
-def another_zone(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.session.timeZone")
-    explicit = spark.conf._jconf.contains("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
-    try:
-        yield
-    finally:
-        if explicit:
-            spark.conf.set("spark.sql.session.timeZone", str(before))
-        else:
-            spark.conf.unset("spark.sql.session.timeZone")
-
-
-@contextmanager
-def another_jar(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
-    jar = tmp_path / f"{tmp_path.name}.jar"
-    with zipfile.ZipFile(jar, "w") as written:
-        written.writestr("unused.txt", "nothing")
-    context: Any = spark.sparkContext
-    context._jsc.sc().addJar(str(jar))
-    # It stays with the context.
-    yield
-
-
-def keeps_and_finds(
-    start: Start, query: str, files: Path, other: AbstractContextManager[None]
-) -> list[VertexOutcome]:
-    """What the second of two programs, which differs from the first in one way, does."""
-    said = query.format(home=files)
-    first = start()
-    first.sql(said).cache(lifetime="1 h").count()
-    first.close()
-    with other:
-        second = start()
-        rows = sorted(map(repr, second.sql(said).cache().collect()))
-        plain = second.spark.sql(said)
-        assert rows == sorted(map(repr, plain.collect()))
-        assert second.last_job_result is not None
-        (vertex, _) = second.last_job_result.vertices
-        found = [vertex.outcome]
-        if vertex.missed is not None:
-            assert re.search("under other settings: .*(Java's|time zone|timeZone)", vertex.missed)
-        second.close()
-    return found
-
-
-READ, PRODUCED = [VertexOutcome.READ], [VertexOutcome.PRODUCED]
 
 TIMELESS = (
     "SELECT g, sum(x), count(*), max(t) FROM parquet.`{home}/timeless` GROUP BY g",
@@ -188,72 +75,124 @@ TIMES = (
 )
 
 
-@pytest.mark.parametrize("query", [*TIMELESS, *TIMES[:2]])
-def test_another_locale_is_found_where_nothing_depends_on_it(
-    start: Start, spark: SparkSession, files: Path, query: str
+VECTORS = "SELECT * FROM parquet.`{home}/vectors`"
+LOCAL_TEXT = (
+    "SELECT to_csv(struct(d), map('locale', 'de', 'dateFormat', 'MMM')) AS f "
+    "FROM parquet.`{home}/all`"
+)
+
+
+@contextmanager
+def another_locale(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    before = jvm.java.util.Locale.getDefault()
+    jvm.java.util.Locale.setDefault(jvm.java.util.Locale.forLanguageTag("tr-TR"))
+    try:
+        yield
+    finally:
+        jvm.java.util.Locale.setDefault(before)
+
+
+@contextmanager
+def another_locale_of_executors(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    settings: Any = spark.sparkContext._jsc.sc().conf()  # type: ignore[union-attr]
+    options = "spark.executor.extraJavaOptions"
+    before = {key: str(settings.get(key, "")) for key in ("spark.master", options)}
+    # There is no executor, and its options are not asked for.
+    settings.set("spark.master", "spark://elsewhere:7077")
+    settings.set(options, f"{before[options]} -Duser.language=tr")
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            settings.set(key, value)
+
+
+@contextmanager
+def other_texts_of_java(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    jvm.java.lang.System.setProperty("java.locale.providers", "COMPAT")
+    try:
+        yield
+    finally:
+        jvm.java.lang.System.clearProperty("java.locale.providers")
+
+
+@contextmanager
+def another_zone_of_java(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    before = jvm.java.util.TimeZone.getDefault()
+    jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("Asia/Kathmandu"))
+    try:
+        yield
+    finally:
+        jvm.java.util.TimeZone.setDefault(before)
+
+
+@contextmanager
+def another_zone(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    yield
+
+
+@contextmanager
+def another_jar(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    jar = Path(tempfile.mkdtemp()) / "unused.jar"
+    with zipfile.ZipFile(jar, "w") as written:
+        written.writestr("unused.txt", "nothing")
+    context: Any = spark.sparkContext
+    # It stays with the context, and so stands last.
+    context._jsc.sc().addJar(str(jar))
+    yield
+
+
+# What a later program differs in, what it finds nevertheless, and what it doesn't.
+OTHERS: dict[Callable[..., Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    another_locale: ((*TIMELESS, *TIMES[:2]), WORDS),
+    another_locale_of_executors: (TIMELESS, WORDS),
+    other_texts_of_java: ((), (LOCAL_TEXT,)),
+    another_zone: ((*TIMELESS, WORDS[0]), TIMES),
+    another_zone_of_java: ((*TIMELESS, WORDS[0]), TIMES),
+    another_jar: ((*TIMELESS, WORDS[0], TIMES[0]), (VECTORS,)),
+}
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a program has kept of all queries."""
+    directory = tmp_path_factory.mktemp("kept")
+    with program(spark, directory) as first:
+        for query in (*TIMELESS, *WORDS, *TIMES, VECTORS, LOCAL_TEXT):
+            first.sql(query.format(home=files)).cache(lifetime="1 h").count()
+    return directory
+
+
+def program(spark: SparkSession, directory: Path) -> Environment:
+    config = {"intermediate-result-storage.directory": str(directory)}
+    return Environment(spark.newSession(), config=config)
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda other: other.__name__)
+def test_a_program_finds_what_does_not_depend_on_what_it_differs_in(
+    spark: SparkSession, files: Path, kept: Path, other: Callable[..., Any]
 ) -> None:
-    assert keeps_and_finds(start, query, files, another_locale(spark)) == READ
-
-
-@pytest.mark.parametrize("query", WORDS)
-def test_another_locale_is_another_result_where_words_depend_on_it(
-    start: Start, spark: SparkSession, files: Path, query: str
-) -> None:
-    assert keeps_and_finds(start, query, files, another_locale(spark)) == PRODUCED
-
-
-@pytest.mark.parametrize("query", [TIMELESS[0], WORDS[0]])
-def test_another_locale_of_executors_counts_as_well(
-    start: Start, spark: SparkSession, files: Path, query: str
-) -> None:
-    expected = READ if query in TIMELESS else PRODUCED
-    assert keeps_and_finds(start, query, files, another_locale_of_executors(spark)) == expected
-
-
-def test_programs_whose_java_writes_dates_in_another_way_share_nothing(
-    start: Start, spark: SparkSession, files: Path
-) -> None:
-    query = "SELECT to_csv(struct(d), map('locale', 'de', 'dateFormat', 'MMM')) AS f FROM "
-    found = keeps_and_finds(
-        start, query + "parquet.`{home}/all`", files, other_texts_of_java(spark)
-    )
-    assert found == PRODUCED
-
-
-@pytest.mark.parametrize("query", [*TIMELESS, WORDS[0]])
-@pytest.mark.parametrize("other", [another_zone, another_zone_of_java])
-def test_another_time_zone_is_found_where_nothing_depends_on_it(
-    start: Start, spark: SparkSession, files: Path, query: str, other: Callable[..., Any]
-) -> None:
-    assert keeps_and_finds(start, query, files, other(spark)) == READ
-
-
-@pytest.mark.parametrize("query", TIMES)
-@pytest.mark.parametrize("other", [another_zone, another_zone_of_java])
-def test_another_time_zone_is_another_result_where_times_depend_on_it(
-    start: Start, spark: SparkSession, files: Path, query: str, other: Callable[..., Any]
-) -> None:
-    assert keeps_and_finds(start, query, files, other(spark)) == PRODUCED
-
-
-def test_another_jar_is_no_matter_to_what_runs_none_of_its_classes(
-    start: Start, spark: SparkSession, files: Path, tmp_path: Path
-) -> None:
-    for number, query in enumerate((*TIMELESS, WORDS[0], TIMES[0])):
-        place = tmp_path / str(number)
-        place.mkdir()
-        assert keeps_and_finds(start, query, files, another_jar(spark, place)) == READ
-
-
-def test_another_jar_counts_where_a_type_is_of_a_class(
-    start: Start, spark: SparkSession, files: Path, tmp_path: Path
-) -> None:
-    query = "SELECT * FROM parquet.`{home}/vectors`"
-    assert keeps_and_finds(start, query, files, another_jar(spark, tmp_path)) == PRODUCED
+    found, not_found = OTHERS[other]
+    with program(spark, kept) as alike:
+        for query in found + not_found:
+            assert_reads(alike.sql(query.format(home=files)).cache())
+    later = program(spark, kept)
+    with later, other(spark.sparkContext._jvm, later.spark):
+        for query in found:
+            assert_reads(later.sql(query.format(home=files)).cache())
+        for query in not_found:
+            assert_computes(later.sql(query.format(home=files)).cache())
+        # Of each kind the rows of one.
+        for query in (*found[:1], *not_found[:1]):
+            table = later.sql(query.format(home=files))
+            expected = later.plain(later.wrap(table)).collect()
+            assert sorted(map(repr, table.collect())) == sorted(map(repr, expected))
 
 
 PROGRAM = """
 import sys
+import tempfile
 {imports}
 from pyspark.sql import SparkSession, functions as F
 import holdfast
@@ -302,6 +241,7 @@ def run_elsewhere(home: Path, kept: Path, files: Path, imports: list[str], **aro
     return ended.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("around", "others"),
     [
@@ -320,5 +260,5 @@ def test_a_program_elsewhere_finds_what_does_not_depend_on_where_it_runs(
     second = run_elsewhere(
         tmp_path / "two", kept, files, IMPORTS[::-1], **{"TZ": "UTC", "HOME": "/nowhere", **around}
     )
-    told = dict(zip(second.split()[::2], second.split()[1::2], strict=True))
-    assert [name for name, outcome in told.items() if outcome != "READ"] == others
+    found = dict(zip(second.split()[::2], second.split()[1::2], strict=True))
+    assert [name for name, outcome in found.items() if outcome != "READ"] == others

@@ -1,314 +1,282 @@
-"""What a plan's rows depend on and its operators don't show: splits, bytes, lots that are drawn."""
+"""What rows depend on and operators don't show: splits, settings, bytes, bodies of functions."""
 
 from __future__ import annotations
 
-import re
-import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark
+import pandas as pd
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from holdfast.plan.determinism import is_known_aggregate
-from holdfast.plan.document import EXPRESSIONS
-from holdfast.runtime.vertex_outcome import VertexOutcome
-from tests.spark.conftest import assert_same
+from holdfast.testing import assert_computes, assert_differ, assert_reads, assert_same, difference
+from holdfast.testing import parts as parts_of
+from tests.spark.asking import assert_apart, families
+from tests.spark.conftest import Probe
+from tests.spark.conftest import assert_same as assert_same_rows
 
-SPLITS = {
-    "spark.sql.files.maxPartitionBytes": "200",
-    "spark.sql.files.openCostInBytes": "1",
-}
+pytest_plugins = ["tests.spark.asking"]
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+# -- how files are read ----------------------------------------------------------------------------
+
+SPLITS = {"spark.sql.files.maxPartitionBytes": "200", "spark.sql.files.openCostInBytes": "1"}
 
 
 @pytest.fixture
-def lines(probe: Any, tmp_path: Path) -> str:
+def lines(tmp_path: Path) -> str:
     """A file that is read in more parts where parts are smaller."""
-    (tmp_path / "lines.csv").write_text(
-        "".join(f"{number},{number % 7}\n" for number in range(400))
-    )
+    (tmp_path / "lines.csv").write_text("".join(f"{n},{n % 7}\n" for n in range(400)))
     return str(tmp_path / "lines.csv")
 
 
-@pytest.mark.parametrize(
-    "column", ["_metadata.file_block_start", "_metadata.file_block_length", "_metadata"]
-)
 def test_what_tells_the_parts_of_a_file_depends_on_how_it_is_split(
-    probe: Any, lines: str, column: str
+    probe: Probe, lines: str
 ) -> None:
-    def starts(p: Any) -> Any:
-        return p.spark.read.csv(lines).select(F.col(column).alias("m")).groupBy("m").count()
+    def grouped(column: str) -> DataFrame:
+        read = probe.env.read.csv(lines)
+        return read.select(F.col(column).alias("m")).groupBy("m").agg(F.count("*").alias("n"))
 
-    whole = probe.plain_rows(starts)
-    probe.keep(starts)
+    columns = ["_metadata.file_block_start", "_metadata.file_block_length", "_metadata"]
+    kept = [probe.keep(lambda _, each=each: grouped(each)) for each in columns]
+    names = probe.keep(lambda _: grouped("_c1"))
+    whole = probe.plain_rows(lambda _: grouped(columns[0]))
     with probe.settings(SPLITS):
-        expected = probe.plain_rows(starts)
+        expected = probe.plain_rows(lambda _: grouped(columns[0]))
         assert expected != whole
-        assert_same(probe.rows(probe.table(starts)), expected)
-        assert VertexOutcome.READ not in probe.outcomes()
-    probe.assert_reads(starts)
+        for each in kept:
+            assert_computes(each)
+        assert_reads(names)
+        assert_same_rows(probe.rows(grouped(columns[0])), expected)
+    for each in kept:
+        assert_reads(each)
 
 
-def test_what_does_not_tell_them_is_read_however_a_file_is_split(probe: Any, lines: str) -> None:
-    def names(p: Any) -> Any:
-        return p.spark.read.csv(lines).select("_c1").distinct()
-
-    probe.keep(names)
-    with probe.settings(SPLITS):
-        probe.assert_reads(names)
+HADOOP = "mapreduce.input.linerecordreader.line.maxlength"
+# Who is said to have set it.
+SETTERS = ("programmatically", "mapred-site.xml", "Set by Spark from keys with 'spark.hive'")
 
 
-BYTES = ("ff", "fe", "efbfbd", "c328", "", "61ff", "61fe", "edA080", "edb080")
+def test_what_is_set_in_hadoop_s_configuration_counts(probe: Probe, lines: str) -> None:
+    configuration = probe.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    kept = probe.keep(lambda p: p.env.read.text(lines))
+    for setter in SETTERS:
+        configuration.set(HADOOP, "3", setter)
+        try:
+            assert_computes(kept)
+            if setter == SETTERS[-1]:
+                assert len(probe.rows(kept)) == len(probe.plain_rows(lambda _: kept)) < 400
+        finally:
+            configuration.unset(HADOOP)
+        assert_reads(kept)
 
 
-@pytest.mark.parametrize("kept", BYTES)
-def test_texts_that_are_not_valid_utf8_are_told_apart(probe: Any, kept: str) -> None:
-    tables = {each: f"VALUES (1, CAST(X'{each}' AS STRING))" for each in BYTES}
-    literals = {each: f"SELECT CAST(X'{each}' AS STRING) AS s, id FROM range(2)" for each in BYTES}
-    for queries in (tables, literals):
-        identities = {each: probe.identity(query) for each, query in queries.items()}
-        assert len(set(identities.values())) == len(BYTES)
-    probe.keep(tables[kept])
-    probe.assert_reads(tables[kept])
+# -- settings --------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.legacy.castComplexTypesToString.enabled": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "parquet.strings.signed-min-max.enabled": "true",
+}
+MOVE_WORK_AROUND = {
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
 
 
-def test_literals_that_are_not_valid_utf8_are_told_apart_once_they_are_folded(probe: Any) -> None:
-    jvm: Any = probe.spark._jvm
-    catalyst = jvm.org.apache.spark.sql.catalyst
-    below = probe.spark.range(3)._jdf.queryExecution().analyzed()
-    digests = set()
-    for each in (b"\xff", b"\xfe", "\ufffd".encode()):
-        text = jvm.org.apache.spark.unsafe.types.UTF8String.fromBytes(bytearray(each))
-        literal = catalyst.expressions.Literal.create(
-            text, jvm.org.apache.spark.sql.types.StringType.apply("UTF8_BINARY")
-        )
-        condition = catalyst.expressions.IsNotNull(literal)
-        plan = catalyst.plans.logical.Filter(condition, below)
-        digests.add(probe.env._bridge.read(plan).root.digest)
-    assert len(digests) == 3
+def test_a_setting_that_was_changed_between_jobs(probe: Probe) -> None:
+    kept = probe.keep(
+        "SELECT date_format(ts, 'HH y') AS h, try_cast(c AS INT) AS i, map(i, a) AS m,"
+        " CAST(array(a, NULL) AS STRING) AS s FROM trips WHERE i > 0"
+    )
+    for key, value in SETTINGS.items():
+        with probe.settings({key: value}):
+            assert_computes(kept)
+            if key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"):
+                assert_same_rows(probe.rows(kept), probe.plain_rows(lambda _: kept))
+    with probe.settings(MOVE_WORK_AROUND):
+        assert_reads(kept)
+    assert_reads(kept)
 
 
-def test_a_lone_half_of_a_character_is_none_other(probe: Any) -> None:
-    queries = [
-        f"SELECT from_json(CAST(id AS STRING), 'a INT', map('timestampFormat', '{half}')) AS x"
-        " FROM range(2)"
-        for half in ("\\\\uD800", "\\\\uD801", "?")
-    ]
-    assert len({probe.identity(query) for query in queries}) == 3
+MADE_UNDER: dict[str, tuple[str, str, str]] = {
+    "ansi.enabled": ("true", "false", "CAST(e AS TINYINT) + 100Y AS x FROM riders WHERE e < 25"),
+    "session.timeZone": ("Asia/Tokyo", "UTC", "CAST(ts AS STRING) AS s FROM trips"),
+    "legacy.sizeOfNull": ("true", "false", "size(NULL) AS x FROM riders"),
+    "legacy.statisticalAggregate": ("true", "false", "stddev(e) AS x FROM riders GROUP BY a"),
+    "legacy.createEmptyCollectionUsingStringType": ("true", "false", "array() AS x FROM riders"),
+    "decimalOperations.allowPrecisionLoss": (
+        *("true", "false"),
+        "CAST(e AS DECIMAL(38, 10)) * CAST(e AS DECIMAL(38, 10)) AS x FROM riders",
+    ),
+    "orderByOrdinal": ("true", "false", "e, a FROM riders ORDER BY 2"),
+    "groupByAliases": ("true", "false", "e + 1 AS k, count(*) FROM riders GROUP BY e + 1"),
+    "legacy.charVarcharAsString": ("true", "false", "CAST(c AS CHAR(3)) AS x FROM riders"),
+    "parser.escapedStringLiterals": ("true", "false", r"'\n' AS x FROM riders"),
+    "timestampType": ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIMESTAMP'2020-01-01' AS x FROM riders"),
+    "legacy.integerGroupingId": (
+        *("true", "false"),
+        "a, grouping_id() FROM riders GROUP BY ROLLUP (a)",
+    ),
+    "legacy.setopsPrecedence.enabled": (
+        *("true", "false"),
+        "a FROM riders UNION SELECT e FROM riders INTERSECT SELECT a FROM trips",
+    ),
+}
 
 
-def test_inline_rows_of_any_type_are_told_by_value(probe: Any) -> None:
-    def rows(*values: str) -> str:
-        return f"SELECT * FROM VALUES {', '.join(values)}"
-
-    first = "(array(1, NULL), map('k', 1), named_struct('x', 'x'), TIMESTAMP'2020-01-01 00:00:00')"
-    second = "(NULL, NULL, NULL, NULL)"
-    one = rows(first, second)
-    probe.keep(one)
-    probe.assert_reads(one)
-    for other in (
-        rows(second, first),
-        rows(first.replace("array(1, NULL)", "array(1)"), second),
-        rows(first.replace("map('k', 1)", "map('k', 2)"), second),
-        rows(first.replace("'x', 'x'", "'x', 'y'"), second),
-        rows(first.replace("00:00:00", "00:00:01"), second),
-    ):
-        assert probe.identity(other) != probe.identity(one)
+@pytest.mark.parametrize("key", MADE_UNDER)
+def test_plans_made_under_settings_that_have_been_set_back(asked: Probe, key: str) -> None:
+    """They are the same only where their rows and types are."""
+    *values, query = MADE_UNDER[key]
+    made = []
+    for value in values:
+        with asked.settings({f"spark.sql.{key}": value}):
+            made.append(asked.env.sql(f"SELECT {query}"))
+    if difference(*made) is None:
+        one, other = made
+        assert_same_rows(*(asked.plain_rows(lambda _, each=each: each) for each in made))
+        assert one.schema == other.schema
 
 
-@pytest.mark.parametrize(
-    "literals",
-    [
-        ("array(1, 2)", "array(2, 1)"),
-        ("map('a', 1)", "map('b', 1)"),
-        ("INTERVAL '1' DAY", "INTERVAL '2' DAY"),
-        ("0.0D", "-0.0D"),
-        ("CAST('NaN' AS FLOAT)", "CAST('NaN' AS DOUBLE)"),
-        ("named_struct('a', 1)", "named_struct('b', 1)"),
-        ("TIMESTAMP'2020-01-01 00:00:00'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'"),
-        ("1.0", "1.00"),
-        ("CAST('a' AS STRING COLLATE UTF8_LCASE)", "CAST('a' AS STRING)"),
-        ("array(CAST('a' AS STRING COLLATE UTF8_LCASE))", "array(CAST('a' AS STRING))"),
-        ("X'00'", "X''"),
-        ("parse_json('1')", "parse_json('2')"),
-    ],
-)
-def test_literals_count_by_value_and_type(probe: Any, literals: tuple[str, str]) -> None:
-    one, other = (f"SELECT id, {each} AS x FROM range(2)" for each in literals)
-    assert probe.identity(one) != probe.identity(other)
+def test_a_path_read_as_a_time_under_another_zone(asked: Probe, tmp_path: Path) -> None:
+    times = asked.spark.range(2).selectExpr("id", "timestamp_seconds(id * 8640000) AS t")
+    times.write.partitionBy("t").parquet(str(tmp_path / "by_time"))
 
+    def read_in(zone: str) -> DataFrame:
+        with asked.settings({"spark.sql.session.timeZone": zone}):
+            return asked.env.read.parquet(str(tmp_path / "by_time"))
 
-def test_settings_are_told_apart_whatever_characters_they_have(probe: Any) -> None:
-    def identity(*pairs: tuple[str, str]) -> Any:
-        with probe.settings(dict(pairs)):
-            return probe.identity("SELECT 1")
-
-    written = [
-        identity(("a.x", "y -> z")),
-        identity(("a.x -> y", "z")),
-        identity(("a.x", "y"), ("a.z", "w")),
-        identity(("a.x", "y\x1ea.z -> w")),
-        identity(("a.x", "y, a.z -> w")),
-        identity(("a.x", 'y","a.z":"w')),
-    ]
-    assert len(set(written)) == len(written)
-
-
-SOURCES = (
-    "programmatically",
-    "mapred-site.xml",
-    "Set by Spark from keys starting with 'spark.hive'",
-)
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_what_is_set_in_hadoop_s_configuration_counts(probe: Any, lines: str, source: str) -> None:
-    def whole(p: Any) -> Any:
-        return p.spark.read.text(lines)
-
-    key = "mapreduce.input.linerecordreader.line.maxlength"
-    configuration = probe.spark.sparkContext._jsc.hadoopConfiguration()
-    probe.keep(whole)
-    configuration.set(key, "3", source)
-    try:
-        few = probe.plain_rows(whole)
-        assert len(few) < 400
-        assert_same(probe.rows(probe.table(whole)), few)
-        assert VertexOutcome.READ not in probe.outcomes()
-        probe.assert_reads(whole)
-    finally:
-        configuration.unset(key)
-    probe.assert_reads(whole)
-
-
-RANDOM = (
-    "kll_sketch_agg_bigint(id)",
-    "kll_sketch_agg_double(CAST(id AS DOUBLE))",
-    "kll_merge_agg_bigint(s)",
-    "kll_sketch_merge_bigint(s, s)",
-)
-
-
-@pytest.mark.parametrize("expression", RANDOM)
-def test_sketches_that_draw_lots_match_only_themselves(probe: Any, expression: str) -> None:
-    below = "SELECT id, kll_sketch_agg_bigint(id) AS s FROM range(9) GROUP BY id"
-    query = f"SELECT {expression} AS x FROM (SELECT id FROM range(9))"
-    if "(s" in expression:
-        query = f"SELECT {expression} AS x FROM ({below})"
-    assert probe.identity(query) != probe.identity(query)
+    assert_differ(read_in("UTC"), read_in("Asia/Tokyo"))
 
 
 @pytest.mark.parametrize(
     "expression", ["histogram_numeric(id, 3)", "hll_sketch_agg(id)", "approx_top_k(id)"]
 )
-def test_aggregates_of_an_order_depend_on_how_rows_are_dealt(probe: Any, expression: str) -> None:
+def test_aggregates_of_an_order_have_several_right_answers(probe: Probe, expression: str) -> None:
     query = f"SELECT {expression} AS x FROM range(9)"
-    assert probe.identity(query) == probe.identity(query)
-    before = probe.identity(query)
-    with probe.settings({"spark.sql.shuffle.partitions": "3"}):
-        assert probe.identity(query) != before
+    assert_same(probe.table(query), probe.table(query))
+    (part,) = parts_of(probe.table(query).cache())
+    assert any(fact.startswith("one of several right answers") for fact in part.facts)
 
 
-def test_each_of_sparks_aggregate_functions_has_been_looked_at(probe: Any) -> None:
-    """A new one is doubted; whoever sees this fail decides what its value depends on."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    (catalyst,) = jars.glob("spark-catalyst_*.jar")
-    package = "org/apache/spark/sql/catalyst/expressions/aggregate/"
-    with zipfile.ZipFile(catalyst) as jar:
-        names = [
-            name.removeprefix(package).removesuffix(".class")
-            for name in jar.namelist()
-            if name.startswith(package) and name.endswith(".class") and "$" not in name
-        ]
-    unknown = {name for name in names if not is_known_aggregate(f"{EXPRESSIONS}aggregate.{name}")}
-    functions = {name for name in unknown if not re.search(NO_FUNCTIONS, name)}
-    assert functions == {"V2Aggregator", "Measure"}
+# -- values ----------------------------------------------------------------------------------------
 
 
-NO_FUNCTIONS = (
-    r"Aggregate(Function|Mode)|ativeAggregate$|Base$|Buffer$|Builder$|Sketch(State)?$|^(Binary|Byte|Int|Long|Short"
-    r"|BloomFilter)|Updater|^(Complete|Final|Partial|PartialMerge|NoOp|CombineInternal)$"
-    r"|TypedAggregate|Serializer|Normalizer|Heap$|MaxMinBy|^(Collect|CollectUnion|FirstLast|Covariance|BitAgg"
-    r"|CentralMomentAgg|MaxMinByK|BitAggregate|RegrReplacement|PandasAggregate)$|^Supports"
-)
+def test_texts_that_are_not_valid_utf8_are_told_apart(probe: Probe) -> None:
+    jvm = probe.spark._jvm.org.apache.spark  # type: ignore[union-attr]
+    catalyst = jvm.sql.catalyst
+    text_type = jvm.sql.types.StringType.apply("UTF8_BINARY")
+
+    def folded(text: str) -> Callable[[Probe], DataFrame]:
+        """As Spark's optimizer leaves the literal."""
+        value = jvm.unsafe.types.UTF8String.fromBytes(bytearray.fromhex(text))
+        literal = catalyst.expressions.Literal.create(value, text_type)
+        condition = catalyst.expressions.IsNotNull(literal)
+        below = probe.spark.range(3)._jdf.queryExecution().analyzed()
+        plan = catalyst.plans.logical.Filter(condition, below)
+        made = jvm.sql.classic.Dataset.ofRows(probe.spark._jsparkSession, plan)
+        return lambda p: ClassicDataFrame(made, p.spark)
+
+    texts = ("ff", "fe", "efbfbd", "c328", "", "61ff", "61fe", "edA080", "edb080")
+    tables = [f"VALUES (1, CAST(X'{each}' AS STRING))" for each in texts]
+    assert_apart(probe, tables)
+    assert_apart(probe, [f"SELECT CAST(X'{each}' AS STRING) AS s FROM trips" for each in texts])
+    assert_apart(probe, map(folded, texts))
+    probe.keep(tables[0])
+    probe.assert_reads(tables[0])
 
 
-# A function in SQL, a call of it, what takes its place, and whether the call is read then.
-FUNCTIONS_IN_SQL = {
-    "the same": ("f(x BIGINT) RETURNS BIGINT RETURN x + 1", "f(a)", "", True),
-    "other names": (
-        "f(x BIGINT) RETURNS BIGINT RETURN x + 1",
-        "f(a)",
-        "f(y BIGINT) RETURNS BIGINT RETURN y + 1",
-        True,
+# -- what a query names ----------------------------------------------------------------------------
+
+# A call of a function in SQL, what the function is, and what takes its place.
+SAME_IN_SQL = """
+f(a) ~ f(x BIGINT) RETURNS BIGINT RETURN x + 1 ~ f(y BIGINT) RETURNS BIGINT RETURN y + 1
+f(a) * 2 ~ f(x BIGINT) RETURNS BIGINT NOT DETERMINISTIC RETURN x + 1
+  ~ f(x BIGINT) RETURNS BIGINT NOT DETERMINISTIC RETURN x + 1
+"""
+OTHER_IN_SQL = """
+f(a) ~ f(x BIGINT) RETURNS BIGINT RETURN x + 1 ~ f(x BIGINT) RETURNS BIGINT RETURN x + 2
+f(a) ~ f(x BIGINT, y BIGINT DEFAULT 4) RETURNS BIGINT RETURN x * y
+  ~ f(x BIGINT, y BIGINT DEFAULT 5) RETURNS BIGINT RETURN x * y
+f(a) ~ f(x BIGINT) RETURNS STRING RETURN x ~ f(x DOUBLE) RETURNS STRING RETURN x
+f(a) ~ f(x BIGINT) RETURNS BIGINT RETURN x ~ f(x BIGINT) RETURNS STRING RETURN x
+f(a) ~ f(x BIGINT) RETURNS BIGINT RETURN SELECT max(e) FROM riders WHERE riders.a = x
+  ~ f(x BIGINT) RETURNS BIGINT RETURN SELECT min(e) FROM riders WHERE riders.a = x
+f(a) * 2 ~ f(x BIGINT) RETURNS DOUBLE DETERMINISTIC RETURN x + rand()
+  ~ f(x BIGINT) RETURNS DOUBLE DETERMINISTIC RETURN x + rand()
+f(ts) ~ f(x TIMESTAMP) RETURNS INT RETURN hour(x) ~ f(x TIMESTAMP) RETURNS INT RETURN hour(x)
+"""
+
+
+@pytest.mark.parametrize(("call", "one", "other"), families(SAME_IN_SQL) + families(OTHER_IN_SQL))
+def test_a_call_of_a_function_in_sql_counts_as_its_body(
+    asked: Probe, call: str, one: str, other: str
+) -> None:
+    # Functions are evaluated under the settings under which they were created.
+    zone = {"spark.sql.session.timeZone": "Asia/Tokyo"} if call == "f(ts)" else {}
+    asked_for = []
+    try:
+        for function, settings in ((one, zone), (other, {})):
+            with asked.settings(settings):
+                asked.spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
+            asked_for.append(asked.table(f"SELECT {call} AS r FROM trips"))
+        is_same = [call, one, other] in families(SAME_IN_SQL)
+        (assert_same if is_same else assert_differ)(*asked_for)
+    finally:
+        asked.spark.sql("DROP TEMPORARY FUNCTION IF EXISTS f")
+
+
+# What a query names, made twice, and what removes it.
+NAMED: dict[str, tuple[Callable[[Any, int], object], str, str]] = {
+    "a variable": (
+        lambda s, n: s.sql(f"DECLARE OR REPLACE VARIABLE named BIGINT DEFAULT {n}"),
+        "SELECT * FROM riders WHERE e > named",
+        "DROP TEMPORARY VARIABLE named",
     ),
-    "another body": (
-        "f(x BIGINT) RETURNS BIGINT RETURN x + 1",
-        "f(a)",
-        "f(x BIGINT) RETURNS BIGINT RETURN x + 2",
-        False,
+    "a view": (
+        lambda s, n: s.sql(
+            f"CREATE OR REPLACE TEMP VIEW named AS SELECT * FROM riders WHERE e > {n}"
+        ),
+        "SELECT * FROM named",
+        "DROP VIEW named",
     ),
-    "another default": (
-        "f(x BIGINT, y BIGINT DEFAULT 4) RETURNS BIGINT RETURN x * y",
-        "f(a)",
-        "f(x BIGINT, y BIGINT DEFAULT 5) RETURNS BIGINT RETURN x * y",
-        False,
-    ),
-    "another argument": (
-        "f(x BIGINT) RETURNS STRING RETURN x",
-        "f(a)",
-        "f(x DOUBLE) RETURNS STRING RETURN x",
-        False,
-    ),
-    "another result": (
-        "f(x BIGINT) RETURNS BIGINT RETURN x",
-        "f(a)",
-        "f(x BIGINT) RETURNS STRING RETURN x",
-        False,
-    ),
-    "another zone": (
-        "f(x TIMESTAMP) RETURNS INT RETURN hour(x)",
-        "f(ts)",
-        "f(x TIMESTAMP) RETURNS INT RETURN hour(x)",
-        False,
-    ),
-    "a query": (
-        "f(x BIGINT) RETURNS BIGINT RETURN SELECT max(e) FROM riders WHERE riders.a = x",
-        "f(a)",
-        "f(x BIGINT) RETURNS BIGINT RETURN SELECT min(e) FROM riders WHERE riders.a = x",
-        False,
-    ),
-    "said not to be deterministic": (
-        "f(x BIGINT) RETURNS BIGINT NOT DETERMINISTIC RETURN x + 1",
-        "f(a) * 2",
-        "",
-        True,
-    ),
-    "said to be deterministic": (
-        "f(x BIGINT) RETURNS DOUBLE DETERMINISTIC RETURN x + rand()",
-        "f(a) * 2",
-        "",
-        False,
+    "a function of Python": (
+        lambda s, n: s.udf.register("named", lambda x: x + n, "bigint"),
+        "SELECT named(e) AS x FROM riders",
+        "DROP TEMPORARY FUNCTION named",
     ),
 }
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS_IN_SQL)
-def test_a_call_of_a_function_in_sql_counts_as_its_body(probe: Any, kind: str) -> None:
-    function, call, other, is_read = FUNCTIONS_IN_SQL[kind]
-    query = f"SELECT {call} AS r FROM trips"
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_a_name_means_now_is_what_counts(probe: Probe, kind: str) -> None:
+    make, query, drop = NAMED[kind]
     try:
-        # Functions are evaluated under the settings under which they were created.
-        zone = {"spark.sql.session.timeZone": "Asia/Tokyo"} if kind == "another zone" else {}
-        with probe.settings(zone):
-            probe.spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
+        make(probe.spark, 1)
         probe.keep(query)
-        if other:
-            probe.spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {other}")
-        if is_read:
-            probe.assert_reads(query)
-        else:
-            probe.assert_computes(query, steady="rand" not in function)
+        assert_reads(probe.table(query))
+        make(probe.spark, 20)
+        probe.assert_computes(query)
     finally:
-        probe.spark.sql("DROP TEMPORARY FUNCTION IF EXISTS f")
+        probe.spark.sql(drop)
+
+
+def test_parameters_of_other_values_or_types(asked: Probe) -> None:
+    query, values = "SELECT * FROM riders WHERE e > :x", (10, 10.0, "10", 20)
+    assert_apart(asked, [lambda p, x=x: p.env.sql(query, {"x": x}) for x in values])
+
+
+def test_rows_by_way_of_pandas(asked: Probe) -> None:
+    frames = [
+        pd.DataFrame({"x": each}) for each in ([1, 2], [1, 3], [2, 1], ["1", "2"], [1.0, 2.0])
+    ]
+    assert_apart(asked, [lambda p, frame=frame: p.spark.createDataFrame(frame) for frame in frames])
