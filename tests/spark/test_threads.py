@@ -131,7 +131,10 @@ class Job(threading.Thread):
     def waits(self) -> bool:
         """Whether it is Holdfast that it waits in, rather than Spark."""
         frame = sys._current_frames().get(self.ident or 0)
-        if frame is None or frame.f_code is not threading.Condition.wait.__code__:
+        if frame is None or (frame.f_globals["__name__"], frame.f_code.co_name) != (
+            "threading",
+            "wait",
+        ):
             return False
         while frame is not None:
             if frame.f_globals.get("__name__", "").startswith("holdfast.runtime"):
