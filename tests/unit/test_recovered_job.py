@@ -17,7 +17,6 @@ from holdfast.eventstore.events import (
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
-from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from tests.unit.recovery_fakes import METRICS, Tracked, tracked
@@ -76,7 +75,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
     "finished and lost": ([begun(None), *done(0, 1, 2, 3)], tracked(FIRST, 1), {1: FIRST}),
     "there by another attempt": ([begun(None), *done(0, 1)], tracked(SECOND, 0, 1), {}),
     "there without an event": ([begun()], tracked(FIRST, 1, 3), {1: FIRST, 3: FIRST}),
-    "beyond the parallelism": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
     "events of no vertex": (
         [
             *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
@@ -96,11 +94,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1) + tracked(SECOND, 1),
         {1: SECOND},
     ),
-    "finished again after its reset": (
-        [begun(), *done(0), reset(0), *done(0)],
-        tracked(FIRST, 0),
-        {0: FIRST},
-    ),
     "of another split": (
         [begun(), *done(0, 1), begun(SECOND, split="other files")],
         tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
@@ -115,11 +108,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
         tracked(FIRST, 0, 1) + tracked(SECOND, 3),
         {0: FIRST, 1: FIRST, 3: SECOND},
-    ),
-    "of two outputs of the same split": (
-        [begun(), *done(0), begun(SECOND)],
-        tracked(FIRST, 0) + tracked(SECOND, 0),
-        {0: FIRST},
     ),
     "not split, and not all": ([begun(split=""), *done(0, 1, 2, 3)], tracked(FIRST, 0, 1), {}),
     "not split": (
@@ -148,11 +136,6 @@ def test_what_need_not_run_again(rule: str) -> None:
     vertex = only(job)
     assert (dict(vertex.finished), job.ended) == (expected, None)
     assert set(vertex.missing) == set(range(vertex.parallelism)) - set(expected)
-
-
-def test_nothing_is_known_of_what_was_not_initialized() -> None:
-    for log in ([], done(0)):
-        assert not recover(log, tracked(FIRST, 0), [FIRST]).vertices
 
 
 def test_a_job_that_ended_leaves_nothing() -> None:
@@ -200,13 +183,6 @@ def test_of_a_whole_output_some_subtasks_have_left_nothing() -> None:
 )
 def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
     assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot
-
-
-def test_one_output_is_completed() -> None:
-    log, there, _ = RULES["of the same split in another start"]
-    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), (2, 3))
-    log, there, _ = RULES["finished without rows"]
-    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), ())
 
 
 def test_the_log_is_made_to_hold_what_was_found() -> None:
