@@ -108,15 +108,6 @@ def test_what_becomes_of_the_rows_of_files(
     assert (effort.files_make_partitions, effort.partial_aggregation) == (shows, aggregates)
 
 
-def test_tasks_of_a_long_job_that_aggregate_what_they_read_are_fewer() -> None:
-    aggregating = PlanEffort(4 << 30, 8 << 30, False, partial_aggregation=True)
-    other = replace(aggregating, partial_aggregation=False)
-    assert task_sizes(aggregating, 1, 2).files == 2 * task_sizes(other, 1, 2).files
-    # In one that doesn't take long, a task takes no longer than it may.
-    short = replace(aggregating, read=64 * MIB, work=128 * MIB)
-    assert task_sizes(short, 1, 2) == task_sizes(replace(short, partial_aggregation=False), 1, 2)
-
-
 SORTED = node("Sort", FILES, ordered=True)
 SAMPLED = node("Sort", node("Sample", FILES, sensitive=True), ordered=True)
 
