@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,10 +34,6 @@ def room(newcomer: Valued[str], *kept: Valued[str], free: int = 0, **more: objec
     return make_room(newcomer, kept, free, 100.0, **more)  # type: ignore[arg-type]
 
 
-def test_nothing_goes_where_there_is_room() -> None:
-    assert room(valued("new"), valued("a"), free=10) == Room(True)
-
-
 @pytest.mark.parametrize(
     "worse",
     [{"seconds": 1.0}, {"bytes": 100}, {"references": (-900.0,)}],
@@ -50,12 +45,10 @@ def test_what_is_worth_least_goes(worse: dict[str, object]) -> None:
 
 
 def test_what_is_worth_more_stays_and_the_new_one_is_not_kept() -> None:
+    assert room(valued("new"), valued("a"), free=10) == Room(True)
+    assert room(valued("new", bytes=100, seconds=1e9), valued("a")) == Room(False)
     assert room(valued("new", seconds=1.0), valued("a")) == Room(False)
     assert room(valued("new", seconds=1.0), valued("a"), must_be_kept=True) == Room(True, ("a",))
-
-
-def test_what_is_larger_than_all_is_not_kept() -> None:
-    assert room(valued("new", bytes=100, seconds=1e9), valued("a")) == Room(False)
 
 
 def test_no_more_goes_than_is_needed() -> None:
@@ -78,12 +71,9 @@ def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
     assert room(whole, piece, other) == Room(True, ("piece",))
     # That it was made of it says what it costs to make again.
     assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
-    # It is of no more use once the other one is kept.
-    assert room(valued("new", seconds=0.1), piece, whole) == Room(True, ("piece",))
     large = valued("large", bytes=1_000, seconds=1e4)
-    part = valued("part", bytes=500, seconds=1.0, inputs=("large",))
-    assert room(part, large) == Room(True, ("large",))
-    assert room(replace(part, bytes=5), large, other) == Room(False)
+    part = valued("part", bytes=5, seconds=1.0, inputs=("large",))
+    assert room(part, large, other) == Room(False)
 
 
 KEPT = st.lists(
@@ -118,7 +108,7 @@ def test_there_is_room_afterwards(
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
 @pytest.mark.parametrize("trace", TRACES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9, 8)
 def test_it_saves_more_than_others(
     trace: str, share: float, record_property: Callable[[str, object], None]
 ) -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import StorageError
 from holdfast.storage.merged_partitions import put_in_place
 from holdfast.storage.partition_directory import found_partitions, partition_sizes
 from holdfast.storage.small_partitions import (
@@ -94,14 +92,3 @@ def test_merged_files_take_the_place_of_what_they_hold(tmp_path: Path) -> None:
     assert sorted(path.name for path in staged.iterdir()) == sorted(
         name for each in left for name in (each.file, f".{each.file}.crc")
     )
-
-
-def test_partitions_that_cannot_be_replaced_are_no_dataset(tmp_path: Path) -> None:
-    staged = _staged(tmp_path / "staged", [1, 1, 1])
-    (new,) = [
-        tmp_path / "new" / each.file for each in found_partitions(_staged(tmp_path / "new", [3]))
-    ]
-    found = found_partitions(staged)
-    (staged / found[1].file).unlink()
-    with pytest.raises(StorageError, match="can't replace its partitions"):
-        put_in_place([new], [found], staged)
