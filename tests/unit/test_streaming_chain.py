@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +19,7 @@ from holdfast.errors import (
 from holdfast.functions import (
     MapFunction,
     OutputTag,
-    ProcessFunction,
     RuntimeContext,
-    Types,
     ValueStateDescriptor,
 )
 from holdfast.graph.stream.operators import Filter, FlatMap, Identity, Map, Operator, Process
@@ -117,19 +114,6 @@ def test_a_chain_does_what_python_does(
     assert run(numbers, *(operator for operator, _ in steps)) == expected
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_passes_in_a_row_are_a_chain(sealed: bool) -> None:
-    seal = Seal("numbers", SealKey.new())
-    output = SealedOutput(seal) if sealed else BatchOutput()
-    first = source_pass(range(50), Map(lambda n: n + 1), output=output)
-    input_ = SealedInput(seal) if sealed else BatchInput()
-    second = Pass(input_, named(Filter(lambda n: n % 2)), BatchOutput())
-    frames = list(first(first_split()))
-    # Empty frames are nothing.
-    assert channels(second(iter([frames[0].slice(0, 0), *frames])))[0] == list(range(1, 51, 2))
-    assert list(second(iter([frames[0].slice(0, 0)]))) == []
-
-
 @pytest.mark.parametrize("raising", [None, "open", "map", "close"])
 def test_functions_are_opened_and_closed_once_wherever_one_raises(raising: str | None) -> None:
     noted: list[str] = []
@@ -187,6 +171,20 @@ def test_one_object_in_two_operators_is_two_objects() -> None:
     assert run([(), ()], Map(counter), Map(counter)) == [(1, 1), (2, 2)]
 
 
+def test_passes_in_a_row_are_a_chain_for_each_of_their_outputs() -> None:
+    seal = Seal("numbers", SealKey.new())
+    sorting = Process(lambda n, ctx: [n, (ODD, n)] if n % 2 else [n])
+    output = BatchOutput((ODD,))
+    frames = list(source_pass(range(50), sorting, output=output)(first_split()))
+    for channel, numbers in ((0, range(50)), (1, range(1, 50, 2))):
+        second = Pass(BatchInput(channel), named(Map(lambda n: n + 1)), SealedOutput(seal))
+        third = Pass(SealedInput(seal), named(Map(lambda n: n - 1)), BatchOutput())
+        # Empty frames are nothing.
+        passed = second(iter([frames[0].slice(0, 0), *frames]))
+        assert channels(third(passed)) == {0: list(numbers)}
+    assert list(third(iter([]))) == []
+
+
 def stopped(*_: Any) -> Any:
     return next(iter([]))
 
@@ -222,50 +220,3 @@ def test_what_fails_names_its_operator(
 ) -> None:
     with pytest.raises((OperatorFailedError, InvalidStreamArgumentError), match=message):
         run(items, operator)
-
-
-def test_records_for_side_outputs_go_to_their_channels() -> None:
-    class Sorted(ProcessFunction):
-        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any]:
-            if value % 2:
-                yield ODD, value
-            if value > 5:
-                yield BIG, value
-            yield value
-            yield OutputTag("not taken"), value
-
-    numbers = list(range(1000))
-    odd, big = [n for n in numbers if n % 2], [n for n in numbers if n > 5]
-
-    def frames(output: OutputFormat) -> list[pa.RecordBatch]:
-        return list(source_pass(numbers, Process(Sorted()), output=output)(first_split()))
-
-    both = frames(BatchOutput((ODD, BIG)))
-    assert channels(both) == {0: numbers, 1: odd, 2: big}
-    assert channels(frames(BatchOutput((ODD,), main=False))) == {1: odd}
-    # Tags of one name are one side output.
-    assert channels(frames(BatchOutput((OutputTag("odd", Types.INT()),)))) == {0: numbers, 1: odd}
-    assert list(BatchInput(1).read(iter(both))) == odd
-
-
-def test_a_function_knows_where_it_runs() -> None:
-    seen: list[tuple[str, int, int]] = []
-
-    class Asking(MapFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            index = runtime_context.get_index_of_this_subtask()
-            count = runtime_context.get_number_of_parallel_subtasks()
-            seen.append((runtime_context.get_task_name(), index, count))
-
-        def map(self, value: Any) -> Any:
-            return value
-
-    source = SourceInput("Items", Items(), ([1], [2], [3]))
-    frames = list(Pass(source, named(Map(Asking())), BatchOutput(), parallelism=3)(first_split(2)))
-    assert channels(frames) == {0: [3]}
-    # The next pass of the same subtask knows by what it gets, or else asks.
-    following = Pass(BatchInput(), named(Map(Asking())), BatchOutput(), "", 3, lambda: 1)
-    list(following(iter(frames)))
-    list(following(iter([])))
-    list(replace(following, input=BatchInput(same_subtask=False))(iter(frames)))
-    assert seen == [("Map 0", 2, 3), ("Map 0", 2, 3), ("Map 0", 1, 3), ("Map 0", 1, 3)]

@@ -184,39 +184,27 @@ def test_what_map_tasks_have_left_is_the_next_start_s(world: World) -> None:
     assert not found.exists()
 
 
-def test_files_that_are_not_whole_or_there_twice_are_not_recovered(world: World) -> None:
-    directory = world.begin(1).open(ONE)
-    write(directory, 0, 1, 2)
-    write(directory, 1, name="another")
-    torn = directory / "part-00002-x-c000.zstd.parquet"
-    torn.write_bytes(torn.read_bytes()[:-1])
-    write(directory / "_temporary" / "0" / "task", 3)
-    (directory / "part-00004-x-c000.zstd.parquet").symlink_to("/dev/null")
-    (directory / "part-00005-x-c000.zstd.parquet").mkdir()
-    (directory / "unknown").mkdir()
-    assert [each.index for each in world.begin(2).found()[ONE].partitions] == [0]
-    assert world.files() == ["part-00000"]
-
-
 # -- publishing what was recovered
 
 
-def test_a_part_that_was_interrupted_counts_by_the_places_in_the_whole(world: World) -> None:
-    write(world.begin(1).open(ONE), 0)
-    # The task in the fourth place was never to run.
+def test_a_part_counts_by_the_places_in_the_whole(world: World) -> None:
+    directory = world.begin(1).open(ONE)
+    write(directory, 0, 1)
+    # Neither whole nor there once.
+    torn = directory / "part-00001-x-c000.zstd.parquet"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    write(directory, 5)
+    write(directory, 5, name="another")
+    write(directory / "_temporary" / "0" / "task", 3)
     second = world.begin(2)
-    write(second.open(REST_OF_ONE, OutputPart.missing_of(ONE, [7, 5, 3], 8)), 0, 2, 3)
-    unnoted = second.open(TWO, OutputPart.missing_of(TWO, [1], 2))
-    write(unnoted, 0)
-    (unnoted / "_part.json").write_text("{}")
+    assert [each.index for each in second.found()[ONE].partitions] == [0]
     with pytest.raises(MalformedRequestError, match="another dataset"):
         second.open(THREE, OutputPart.missing_of(ONE, [0], 1))
-    found = world.begin(3).found()
-    assert found.keys() == {ONE, REST_OF_ONE}
-    rest = found[REST_OF_ONE]
+    # The task in the fourth place was never to run.
+    write(second.open(REST_OF_ONE, OutputPart.missing_of(ONE, [7, 5, 3], 8)), 0, 2, 3)
+    rest = world.begin(3).found()[REST_OF_ONE]
     assert [(each.index, each.file[:10]) for each in rest.partitions] == [
-        (3, "part-00002"),
-        (7, "part-00000"),
+        *((3, "part-00002"), (7, "part-00000"))
     ]
     assert (rest.part_of, rest.number_of_partitions) == (ONE, 8)
 
@@ -300,13 +288,3 @@ def test_a_job_that_has_ended_keeps_its_claim_for_a_while(world: World) -> None:
             world.begin(epoch)
     world.passes(LEASE)
     world.begin(1)
-
-
-def test_a_directory_that_somebody_removed_is_served_again(world: World) -> None:
-    first = world.begin(1)
-    first.keep(ONE, 0)
-    for path in world.root.iterdir():
-        path.rename(world.root.parent / path.name)
-    with pytest.raises(UnknownApplicationError):
-        world.executor.heartbeat(first.application, {})
-    assert world.begin(1).found() == {}

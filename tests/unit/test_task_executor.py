@@ -68,10 +68,13 @@ def test_an_output_is_written_finished_promoted_and_released(
     assert executor.report(None) == ()
     app.promote(ONE, kept)
     executor.end_job(app.application, app.job_id)
+    executor.heartbeat(app.application, {ONE: 3, TWO: 9})
     (report,) = executor.report(None)
     assert (report.output, report.partitions, report.number_of_partitions) == (ONE, kept, 4)
-    assert app.read_root == f"file:{Path(report.directory).parent}"
+    assert report.hits == 3 and app.read_root == f"file:{Path(report.directory).parent}"
     assert app.damage(ONE) is None
+    os.utime(Path(report.directory) / kept[1].file, ns=(1, 1))
+    assert app.damage(ONE) == "partition 1 was modified"
     executor.release_outputs(app.application, [ONE, TWO])
     assert (executor.report(None), parts(root)) == ((), [])
 
@@ -178,16 +181,6 @@ def test_an_application_can_not_touch_what_is_anothers(executor: TaskExecutor, a
     with pytest.raises(UnknownJobError):
         executor.finish_output(other.application, app.job_id, TWO, None, None)
     assert (other.outputs(), app.outputs(), len(app.finish(TWO))) == ([], [ONE], 1)
-
-
-def test_hits_are_counted_and_damage_is_found(executor: TaskExecutor, app: Caller) -> None:
-    app.keep(ONE)
-    executor.heartbeat(app.application, {ONE: 3, TWO: 9})
-    executor.heartbeat(app.application, {})
-    (report,) = executor.report(app.application)
-    assert report.hits == 3
-    os.utime(Path(report.directory) / report.partitions[1].file, ns=(1, 1))
-    assert app.damage(ONE) == "partition 1 was modified"
 
 
 def test_a_disk_is_not_filled_for_the_catalog(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
