@@ -16,7 +16,7 @@ from holdfast.graph.plan_cuts import (
     is_worth_retaining,
 )
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.reasons import Why
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.validity import Validity
 
 RANDOM = (Why.RANDOM.of("Uuid"),)
@@ -64,7 +64,6 @@ def plan() -> Plan:
 @pytest.mark.parametrize(
     ("size", "limits", "is_kept"),
     [
-        (2, None, True),
         (80, None, True),
         (200, None, False),
         # What is computed by a shuffle is kept beside its files, where it is small.
@@ -73,53 +72,35 @@ def plan() -> Plan:
         (80, FEW_SHUFFLES, True),
     ],
 )
-def test_a_small_result_of_much_work_is_kept(
+def test_a_small_result_of_much_work_is_kept_unless_little_is_left_after_it(
     plan: Plan, size: float, limits: CutLimits | None, is_kept: bool
 ) -> None:
-    assert plan.cuts(plan.finished(plan.heavy(size=size)), limits) == ["group"] * is_kept
-
-
-def test_the_narrowest_of_what_follows_is_kept(plan: Plan) -> None:
-    project = plan.node("project", plan.node("filter", plan.heavy(size=30), size=20), size=5)
-    assert plan.cuts(plan.finished(project)) == ["project"]
-
-
-def test_what_little_is_left_after_or_done_at_all_is_not_worth_a_cut(plan: Plan) -> None:
-    root = plan.node("sort", plan.heavy(), work=2, shuffles=True)
-    assert plan.cuts(plan.node("answer", root)) == []
-    scan = plan.node("files", size=20, work=20)
-    group = plan.node("group", scan, size=0.01, work=20, shuffles=True)
-    join = plan.node("join", group, plan.node("more"), work=20, shuffles=True)
-    assert plan.cuts(plan.node("answer", join)) == []
+    group = plan.heavy(size=size)
+    assert plan.cuts(plan.finished(group), limits) == ["group"] * is_kept
+    # The narrowest of what follows is.
+    project = plan.node("project", plan.node("filter", group, size=0.5), size=0.1)
+    assert plan.cuts(plan.finished(project), limits) == ["project"]
+    last = plan.node("sort", group, work=2, shuffles=True)
+    assert plan.cuts(plan.node("answer", last), limits) == []
 
 
 @pytest.mark.parametrize(
-    ("operator", "limits", "doubts", "is_kept"),
+    ("limits", "doubts", "is_kept"),
     [
-        ("join", None, (), True),
+        (None, (), True),
         # What the files of a kept shuffle hold is not kept beside them.
-        ("join", SHUFFLES, (), False),
-        ("join", SHUFFLES, RANDOM, True),
-        ("join", FEW_SHUFFLES, (), True),
-        ("Sort", SHUFFLES, (), True),
+        (SHUFFLES, (), False),
+        (SHUFFLES, RANDOM, True),
+        (FEW_SHUFFLES, (), True),
     ],
 )
 def test_what_leaves_little_of_its_files_is_kept(
-    plan: Plan, operator: str, limits: CutLimits | None, doubts: tuple[object, ...], is_kept: bool
+    plan: Plan, limits: CutLimits | None, doubts: tuple[Reason, ...], is_kept: bool
 ) -> None:
     some = plan.node("filter", plan.node("files", size=1000, work=1000), size=2)
-    shuffled = plan.node(operator, some, size=900, work=3000, shuffles=True)
-    root = replace(plan.node("answer", shuffled), doubts=doubts)  # type: ignore[arg-type]
+    shuffled = plan.node("join", some, size=900, work=3000, shuffles=True)
+    root = replace(plan.node("answer", shuffled), doubts=doubts)
     assert plan.cuts(root, limits) == ["filter"] * is_kept
-
-
-def test_lower_cuts_come_first_and_equal_ones_once(plan: Plan) -> None:
-    left, right = plan.heavy("left"), plan.heavy("right")
-    join = plan.node("both", left, right, size=3, work=4000, shuffles=True)
-    project = plan.node("project", join, size=2.5)
-    assert plan.cuts(plan.finished(project)) == ["left", "right", "project"]
-    again = plan.node("other use", replace(left, handle=77), shuffles=True, work=500)
-    assert plan.cuts(plan.finished(left, again)).count("left") == 1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from holdfast.advice.query_history import QueryHistory
 from holdfast.advice.query_records import read, written
 from holdfast.advice.question_records import has_literals, without_literals
 from holdfast.advice.ran_query import RanQuery
-from holdfast.advice.rollups import AskedRollups, Groups, Rollup
+from holdfast.advice.rollups import Groups, Rollup
 from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import Verdict
 from holdfast.catalog import queries as catalog_queries
@@ -176,20 +176,6 @@ questions = st.builds(Rollup, words, groups, words, st.booleans())
 @given(st.lists(questions, max_size=3).map(tuple))
 def test_questions_are_read_as_they_were_recorded(before: tuple[Rollup, ...]) -> None:
     assert recorded(*before) == before
-
-
-@pytest.mark.parametrize(
-    ("now", "kept"),
-    [("day = 7", "day"), (f"day = {SECRET}", f"day = {SECRET}"), ("size = 7", "size = 7")],
-)
-def test_conditions_come_back_in_other_programs_with_other_literals(now: str, kept: str) -> None:
-    rollups = AskedRollups()
-    before = asked("city", condition=f"day = {SECRET}")
-    for question in recorded(Rollup("join", before, "d0")):
-        rollups.noted(question)
-    rollups.noted(Rollup("join", asked("kind"), "d1"))
-    found = rollups.worth_keeping(Rollup("join", asked("kind", condition=now), "d2"), [])
-    assert found is not None and {*found.by.values()} == {"city", "kind", kept}
 
 
 def test_what_has_literals_is_left_out_and_the_rest_is_recorded() -> None:

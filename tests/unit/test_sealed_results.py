@@ -52,20 +52,16 @@ def test_programs_of_one_user_read_them_with_the_key_they_have_in_common(start: 
     assert finds(start())
 
 
-@pytest.mark.parametrize("audience", [Audience.GROUP, Audience.ALL])
-def test_they_are_for_no_other_user_whatever_else_is_shared(
-    start: Start, audience: Audience
-) -> None:
-    produce(start("ana", audience), [1, 400])
-    assert not finds(start("bob", audience)) and finds(start("ana", audience))
+def test_they_are_for_no_other_user_whatever_else_is_shared(start: Start) -> None:
+    produce(start("ana", Audience.ALL), [1, 400])
+    assert not finds(start("bob", Audience.ALL)) and finds(start("ana", Audience.ALL))
 
 
-@pytest.mark.parametrize("counts", [[1, OWN_CLASSES + 2], [OWN_CLASSES + 1]])
 def test_those_whose_records_bring_classes_along_are_for_their_program(
-    start: Start, counts: list[int], caplog: pytest.LogCaptureFixture
+    start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     program = start()
-    produce(program, counts)
+    produce(program, [1, OWN_CLASSES + 2])
     assert finds(program) and not finds(start())
     (result,) = program.catalog.search.all()
     assert result.audience is Audience.NOBODY and result.lifetime is None
