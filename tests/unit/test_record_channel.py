@@ -95,20 +95,6 @@ def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: An
     assert list(records) == ["first", "second", "third"]
 
 
-def test_subtasks_that_leave_no_core_to_an_earlier_one_are_taken_first(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    tasks.start(1, range(10, 20))
-
-    def when_the_core_is_free() -> None:
-        tasks.join()
-        tasks.start(0, range(10))
-
-    freed = threading.Thread(target=when_the_core_is_free)
-    freed.start()
-    records = receiver.records(lambda: not freed.is_alive() and tasks.are_over(), tasks.running)
-    assert list(records) == [*range(10, 20), *range(10)]
-
-
 def test_a_subtask_that_was_begun_early_may_start_again(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     begun, started = threading.Event(), threading.Event()

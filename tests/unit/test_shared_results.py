@@ -7,6 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from sqlalchemy import URL, update
 
@@ -14,9 +16,11 @@ from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.catalog.schema import MANIFESTS
 from holdfast.errors import CatalogError
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.plan.reasons import Why
 from holdfast.runtime.result_book import Claim
+from holdfast.storage.kept_dataset import DataSetDescription
+from holdfast.storage.sealed_batches import OWN_CLASSES
 from tests.catalog.conftest import postgresql as postgresql
 from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, pass_time
@@ -139,6 +143,60 @@ def test_what_can_t_be_checked_or_opened_is_its_user_s_and_says_so(start: Start)
     result = ana.book.commit(claim, written, wanted=True, facts=FACTS)
     assert [each.kind for each in result.reasons] == [Why.UNOPENED.name]
     ana.book.release([result])
+
+
+# -- sealed ones, which a key opens
+
+
+def seal(program: Program, counts: list[int]) -> None:
+    """A job that keeps sealed batches of so many records each."""
+    claim, job = program.claims(), JobID.random()
+    staged = program.storage.stage(job, DATASET)
+    table = pyarrow.table({"records": pyarrow.array(counts, pyarrow.int32())})
+    pyarrow.parquet.write_table(table, staged.directory / "part-00000-x-c000.parquet")
+    described = DataSetDescription(
+        dataset_id=DATASET.hex, computes="batches", columns=(), spark_version="", seal="label"
+    )
+    kept = program.storage.publish(staged, described)
+    program.storage.end_job(job)
+    program.book.release([program.book.commit(claim, kept, wanted=True, facts=FOR_LONG)])
+
+
+def finds(program: Program) -> bool:
+    """Whether a job finds it, and reads it."""
+    found = DATASET in program.book.find([DATASET])
+    with program.book.reading() as lease:
+        assert (lease.acquire(DATASET) is not None) == found
+    return found
+
+
+def test_programs_of_one_user_read_them_with_the_key_they_have_in_common(start: Start) -> None:
+    seal(start(), [1, 400])
+    other = start(has_key=False)
+    assert finds(start()) and not finds(other)
+    seal(other, [1, 400])
+    (offered, own) = other.catalog.search.all()
+    assert (offered.audience, own.audience) == (Audience.USER, Audience.NOBODY)
+    assert (offered.reasons, own.reasons) == ((), (Why.OWN_SEAL.of("no key"),))
+    # What it can't read is not damaged, and stays for those who can.
+    assert finds(start())
+
+
+def test_they_are_for_no_other_user_whatever_else_is_shared(start: Start) -> None:
+    seal(start("ana", Audience.ALL), [1, 400])
+    assert not finds(start("bob", Audience.ALL)) and finds(start("ana", Audience.ALL))
+
+
+def test_those_whose_records_bring_classes_along_are_for_their_program(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = start()
+    seal(program, [1, OWN_CLASSES + 2])
+    assert finds(program) and not finds(start())
+    (result,) = program.catalog.search.all()
+    assert result.audience is Audience.NOBODY and result.lifetime is None
+    assert result.reasons == (Why.OWN_CLASSES.of(),)
+    assert "Define them in a module" in caplog.text
 
 
 # -- damage
@@ -296,15 +354,9 @@ def test_what_was_asked_for_is_kept_whatever_it_is_worth(start: Start) -> None:
     ana.has_no_more_room()
     ana.produce(facts=replace(FOR_LONG, seconds=0.001))
     assert ana.read() == ROWS and ana.read(dear) is None
-    # Nor does it go for others while its program runs, as what is asked for later on.
+    # Nor does it go for others while its program runs.
     ana.has_no_more_room()
     assert ana.read(ana.produce_unasked("b", 1e9)) is None and ana.read() == ROWS
-    other = start()
-    first = other.produce_unasked("c", 1.0)
-    other.has_no_more_room()
-    other.unasked.clear()
-    assert other.read(other.produce_unasked("d", 1e6)) is None
-    assert other.read(first) == [0, 0, 0]
 
 
 def test_what_makes_room_while_it_is_being_read_is_there_until_the_end(start: Start) -> None:

@@ -193,6 +193,7 @@ Named = namedtuple("Named", ["shop", "amount"])
 @pytest.mark.parametrize(
     ("made", "field"),
     [
+        # The other fields are those of the first record.
         (lambda n: ("x", n), 1),
         (lambda n: ("x", n), -1),
         (lambda n: ["x", n], 1),
@@ -216,11 +217,6 @@ def test_fields_of_all_kinds_of_records_are_aggregated(
     assert parts[0][0] == made(3)
 
 
-def test_an_aggregate_leaves_the_other_fields_of_the_first_record() -> None:
-    parts = [[("a", 1, "x"), ("a", 2, "y")], [("a", 3, "z")]]
-    assert records(run_by_key(parts, Aggregate(first, AggregateKind.MAX, 1))) == [("a", 3, "x")]
-
-
 def stopped(*_: Any) -> Any:
     return next(iter([]))
 
@@ -233,12 +229,6 @@ class TooEarly(KeyedProcessFunction):
         return None
 
 
-class TwoKinds(TooEarly):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        runtime_context.get_state(ValueStateDescriptor("seen"))
-        runtime_context.get_list_state(ListStateDescriptor("seen"))
-
-
 @pytest.mark.parametrize(
     ("operator", "message"),
     [
@@ -247,7 +237,6 @@ class TwoKinds(TooEarly):
         (KeyedProcess(first, stopped), "raised StopIteration"),
         (Aggregate(first, AggregateKind.SUM, 5), "raised IndexError"),
         (KeyedProcess(first, TooEarly()), "'seen': there is no current key"),
-        (KeyedProcess(first, TwoKinds()), "'seen': it is already a ValueState"),
         *((Reduce(lambda _, key=key: key, max), "got the key") for key in ([1], float("nan"))),
     ],
 )

@@ -78,22 +78,18 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def is_refused(start: Caller) -> bool:
     """Whether a start can do nothing any more."""
-    app, gateway, one = start.application, start.gateway, Publication.of(1, 1)
+    app, gateway = start.application, start.gateway
     calls: list[Callable[[], object]] = [
         lambda: gateway.register_job(app, JobID.random()),
         lambda: start.open(output_of("e")),
-        lambda: start.finish(TWO),
-        lambda: start.promote(TWO, ()),
-        lambda: gateway.promote_recovered(app, JOB, ONE, manifest_of(ONE, ()), one),
+        lambda: start.keep(TWO),
         lambda: start.link(TWO, app, ids(TWO, 0)),
         lambda: gateway.release_outputs(app, [ONE]),
         lambda: gateway.fail_output(app, JOB, TWO),
         lambda: gateway.end_job(app, JOB),
         lambda: start.damage(ONE),
-        start.found,
         lambda: gateway.open_shuffles(app),
         start.outputs,
-        lambda: gateway.heartbeat(app, {}),
     ]
     for call in calls:
         with pytest.raises(UnknownApplicationError):
