@@ -170,11 +170,13 @@ def test_what_is_spilled_comes_back_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    many = [[(number % 2_000, 1) for number in range(6_000)]]
+    many = [[(number * 7 % 2_000, 1) for number in range(6_000)]]
     hot = [("hot", number) for number in range(6_000)]
     limit = memory_in_use() + (1 << 19)
-    reduced = run_by_key(many, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), 1, limit)
-    assert dict(records(reduced)) == dict.fromkeys(range(2_000), 3)
+    for count, bound in ((6_000, limit), (3_000, 0)):
+        parts = [many[0][:count]]
+        reduced = run_by_key(parts, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), 1, bound)
+        assert dict(records(reduced)) == Counter(key for key, _ in parts[0])
     process = KeyedProcess(first, lambda value, ctx: [value])
     got = records(run_by_key([[*hot, ("cold", 1)]], process, 1, limit))
     assert [pair for pair in got if pair[0] == "hot"] == hot and len(got) == 6_001

@@ -24,6 +24,10 @@ from holdfast.errors import (
 )
 from holdfast.ids import JobID
 from holdfast.taskexecutor.applications import held_partitions
+from holdfast.taskexecutor.outputs.output import Output
+from holdfast.taskexecutor.outputs.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 from tests.taskexecutor.callers import Caller, Clock, manifest_of, output_of, parts, write
@@ -126,7 +130,10 @@ def test_what_failed_goes_and_an_ended_job_leaves_only_what_was_promoted(
     app.keep(ONE, 0)
     for output in (TWO, THREE):
         write(app.open(output), 0)
-    app.finish(THREE)
+    kept = app.finish(THREE)
+    # Only what was promoted is released by its name.
+    executor.release_outputs(app.application, [TWO, THREE])
+    assert len(parts(root)) == 3 and len(kept) == 1
     for output in (ONE, TWO, THREE, THREE):
         executor.fail_output(app.application, app.job_id, output)
     assert (app.outputs(), len(parts(root))) == ([ONE], 1)
@@ -199,6 +206,15 @@ def test_a_disk_is_not_filled_for_the_catalog(root: Path, monkeypatch: pytest.Mo
     executor.hold_output(app.application, TWO, "a catalog", "{}")
     assert set(executor.held()) == {ONE, TWO}
     executor.close()
+
+
+def test_an_output_is_given_to_one_alone_to_remove() -> None:
+    tracker, job = TaskExecutorPartitionTracker(), JobID.random()
+    first, again = (Output(ONE, job, Path("staging")) for _ in range(2))
+    tracker.start_tracking(first)
+    assert tracker.stop_tracking(first) and not tracker.stop_tracking(first)
+    tracker.start_tracking(again)
+    assert not tracker.stop_tracking(first) and tracker.all() == [again]
 
 
 # -- losing the job master
