@@ -95,28 +95,6 @@ def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: An
     assert list(records) == ["first", "second", "third"]
 
 
-def test_a_subtask_that_was_begun_early_may_start_again(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    begun, started = threading.Event(), threading.Event()
-
-    def lost() -> Iterator[int]:
-        begun.wait(10)
-        raise OSError("its executor is lost")
-        yield
-
-    def again() -> None:
-        begun.set()
-        tasks.join()
-        tasks.start(1, [1], attempt=1)
-        tasks.start(0, [0])
-        started.set()
-
-    tasks.start(1, lost())
-    threading.Timer(LATE_S, again).start()
-    records = receiver.records(lambda: started.is_set() and tasks.are_over(), lambda: 1)
-    assert sorted(records) == [0, 1]
-
-
 def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     made = [0, 0]

@@ -202,10 +202,10 @@ def test_a_keyed_operator_takes_what_is_partitioned_by_its_key() -> None:
     for input in (source(), PartitionTransformation(source(), Rebalance()), other):
         with pytest.raises(InvalidTransformationError, match=r"expected a stream from key_by\(\)"):
             OneInputTransformation(input, Reduce(key, max))
-    with pytest.raises(InvalidTransformationError, match="'sink' is a sink"):
-        mapped(sink(source()))
-    with pytest.raises(InvalidTransformationError, match="at least one stream"):
-        union()
+    # A forward joins equal parallelisms.
+    forwarded = PartitionTransformation(source(parallelism=3), Forward())
+    with pytest.raises(InvalidTransformationError, match="has parallelism 2.*which has 3"):
+        stream_graph(sink(forwarded))
 
 
 def test_a_cache_has_its_input_s_parallelism_and_readers_that_of_what_is_kept() -> None:
@@ -216,9 +216,3 @@ def test_a_cache_has_its_input_s_parallelism_and_readers_that_of_what_is_kept() 
     assert [node.parallelism for node in stream_graph(both).nodes] == [3, 4, 2, 2]
     (vertex, _) = job_graph(sink(cached(source(), created=4))).vertices
     assert vertex.parallelism == 4 and vertex.descriptor is not None
-
-
-def test_a_forward_joins_equal_parallelisms() -> None:
-    forwarded = PartitionTransformation(source(parallelism=3), Forward())
-    with pytest.raises(InvalidTransformationError, match="has parallelism 2.*which has 3"):
-        stream_graph(sink(forwarded))

@@ -255,27 +255,6 @@ def test_a_lapsed_lease_releases_all_but_what_tasks_still_write(
     assert not list(root.iterdir())
 
 
-def test_a_lost_application_may_come_back_while_its_tasks_still_run(
-    executor: TaskExecutor, clock: Clock, root: Path
-) -> None:
-    app = Caller(executor).connect(lease_seconds=1)
-    zombie = app.open(ONE)
-    clock.now += 2
-    executor.tick()
-    app = Caller(executor, app.application).connect(lease_seconds=1000)
-    app.keep(TWO, 0)
-    (report,) = executor.report(None)
-    unknown = Path(report.directory).parent / THREE.name
-    write(unknown, 0)
-    write(zombie, 0)
-    executor.tick()
-    assert parts(zombie) == [] and parts(unknown)
-    clock.now += GRACE
-    executor.tick()
-    assert not zombie.exists() and not unknown.exists()
-    assert (app.outputs(), app.damage(TWO), len(parts(root))) == ([TWO], None, 1)
-
-
 # -- starting again
 
 

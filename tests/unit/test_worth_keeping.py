@@ -87,17 +87,6 @@ def test_of_parts_inside_each_other_the_one_is_kept_that_recurs() -> None:
     assert [each.key for each in found] == ["one"]
 
 
-def test_each_part_that_is_not_kept_has_a_reason() -> None:
-    large = PlanPart("large", "Join", 1.0, 10_000 * MIB, (), ("a",))
-    rare = PlanPart("rare", "Aggregate", 5.0, 10, (), ("a",))
-    now = query(1, large, rare)
-    verdicts = {each.key: each.why for each in worth_keeping(now, [query(0, large)], {})}
-    assert verdicts == {
-        "large": "takes 1.0 s to compute, and 312.5 s to read",
-        "rare": "asked for once",
-    }
-
-
 def day(number: int) -> PlanPart:
     """A part as it is on one day, over that day's files."""
     return replace(join(), key=f"day {number}", template="each day")
