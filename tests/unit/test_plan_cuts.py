@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.graph.plan_cuts import (
-    MIB,
-    CutLimits,
-    NodeFacts,
-    choose_cuts,
-    is_worth_retaining,
-)
+from holdfast.graph.plan_cuts import MIB, CutLimits, NodeFacts, choose_cuts, is_worth_retaining
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.validity import Validity

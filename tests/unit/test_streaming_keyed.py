@@ -102,10 +102,11 @@ def records(results: list[dict[int, list[Any]]], channel: int = 0) -> list[Any]:
     return [record for result in results for record in result.get(channel, [])]
 
 
-def grouped(parts: list[list[Any]], key_of: Callable[[Any], Any] = first) -> dict[Any, list[Any]]:
+def grouped(parts: list[list[Any]]) -> dict[Any, list[Any]]:
+    """The values of each key."""
     groups: dict[Any, list[Any]] = {}
-    for record in (record for part in parts for record in part):
-        groups.setdefault(key_of(record), []).append(record)
+    for key, value in itertools.chain(*parts):
+        groups.setdefault(key, []).append(value)
     return groups
 
 
@@ -116,7 +117,7 @@ def test_reduce_gives_one_record_a_key(
     results = run_by_key(
         parts, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), partitions, limit, combining
     )
-    expected = {key: sum(pair[1] for pair in group) for key, group in grouped(parts).items()}
+    expected = {key: sum(values) for key, values in grouped(parts).items()}
     assert dict(records(results)) == expected
     assert len(records(results)) == len(expected)
     for number, result in enumerate(results):
@@ -153,8 +154,8 @@ def test_a_keyed_process_sees_the_records_of_a_key_together_and_in_their_order(
         parts, KeyedProcess(first, Numbered()), partitions, limit, output=BatchOutput((LATE,))
     )
     expected = {}
-    for key, group in grouped(parts).items():
-        seen = [[value for _, value in group[:count]] for count in range(1, len(group) + 1)]
+    for key, values in grouped(parts).items():
+        seen = [values[:count] for count in range(1, len(values) + 1)]
         expected[key] = [(len(each), each, dict(Counter(each)), sum(each)) for each in seen]
     together = [
         (key, [record[1:] for record in group])
