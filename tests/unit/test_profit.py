@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.catalog.traces import (
-    Asked,
-    Gdsf,
-    Lru,
-    Watchman,
-    results,
-    saved,
-    scanning,
-    shifting,
-    skewed,
-)
 from holdfast.advice.proposal import StorageRates
 from holdfast.catalog.profit import Room, Valued, make_room
 from holdfast.runtime.saved_time import NeededPart, saved_seconds
-
-TRACES = {"skewed": skewed, "shifting": shifting, "scanning": scanning}
 
 
 def valued(key: str, **changed: object) -> Valued[str]:
@@ -128,16 +112,3 @@ def test_there_is_room_afterwards(
         assert all(freed - sizes[key] < size for key in found.evicted)
     elif must_be_kept:
         assert free + sum(sizes.values()) < size
-
-
-@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
-@pytest.mark.parametrize("trace", TRACES)
-@pytest.mark.sampled(9, 8)
-def test_it_saves_more_than_others(
-    trace: str, share: float, record_property: Callable[[str, object], None]
-) -> None:
-    play: Callable[[int], Iterator[Asked]] = TRACES[trace]
-    budget = int(share * sum(size for _, size in results(random.Random(1))))
-    ratios = {each.__name__: saved(each(budget), play(1)) for each in (Watchman, Lru, Gdsf)}
-    record_property("ratios", ratios)
-    assert ratios["Watchman"] > max(ratios["Lru"], ratios["Gdsf"]), ratios

@@ -180,9 +180,12 @@ def test_questions_are_read_as_they_were_recorded(before: tuple[Rollup, ...]) ->
 
 def test_what_has_literals_is_left_out_and_the_rest_is_recorded() -> None:
     measures = ("sum(a * (1 - b))", f"sum(a * {SECRET})")
-    coarse, fine = asked("city", measures=measures), asked("city", "day", measures=measures)
+    coarse = asked("city", measures=measures, condition=f"day = {SECRET}")
+    fine = asked("city", "day", measures=measures)
     (found,) = recorded(Rollup("join", coarse, "d", fine=fine, dataset="ff"))
-    assert [*found.asked.measures] == ["sum(a * (1 - b))"]
+    assert [*found.asked.measures] == ["sum(a * (1 - b))"] and [*found.asked.by] == ["city"]
+    # Of conditions what they compare.
+    assert [[*what] for what in found.asked.compares.values()] == [["day"]]
     assert found.fine is not None and [*found.fine.by] == ["city", "day"]
     assert found.is_read
     for grouped in (asked(f"(city = '{SECRET}')"), asked("a", condition=f"f(a, b) > {SECRET}")):

@@ -45,12 +45,6 @@ TOTAL = node("total", JOIN)
 INNER = node("inner", subqueries=(FILTER,))
 
 
-def test_equal_nodes_are_found_in_the_order_of_the_plan() -> None:
-    assert found(node("self-join", JOIN, node("sort", JOIN)), "join") == ["join"] * 2
-    plan = node("top", node("left", SOURCE), node("right"), subqueries=(node("x"), node("y")))
-    assert found(plan, "y", "x", "right", "source") == ["source", "right", "x", "y"]
-
-
 def test_a_plan_that_is_about_to_be_computed_is_not_read_instead() -> None:
     assert found(JOIN, "join", below_root=True) == []
     assert found(JOIN, "join", "filter", below_root=True) == ["filter"]
