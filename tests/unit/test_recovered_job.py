@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.eventstore.events import (
     ExecutionJobVertexInitialized,
@@ -66,7 +68,6 @@ def only(job: RecoveredJob) -> RecoveredVertex:
 ALL = tracked(FIRST, 0, 1, 2, 3)
 OF_ANOTHER = OutputID(COUNTED, "03" * 4)
 # The log, what is there, and by subtask the output that holds its partition: others run again.
-# Drivers die over splits, resets and losses of all kinds in test_job_recovery_random.py.
 RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
     "finished and there, or lost": (
         [begun(None), *done(0, 1, 2)],
@@ -87,28 +88,17 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1),
         {0: FIRST, 1: FIRST, 2: None, 3: None},
     ),
-    "reset, and another output": (
-        [begun(), *done(0), reset(0, 1, 2, 3), begun(SECOND)],
-        tracked(FIRST, 0, 1) + tracked(SECOND, 1),
-        {1: SECOND},
+    "finished again after its reset": (
+        [begun(), *done(0), reset(0), *done(0)],
+        tracked(FIRST, 0),
+        {0: FIRST},
     ),
-    "of another split": (
-        [begun(), *done(0, 1), begun(SECOND, split="other files")],
-        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
-        {2: SECOND},
-    ),
-    "of the same split in another start": (
+    "of two outputs of the same split": (
         [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
         tracked(FIRST, 0, 1) + tracked(SECOND, 0, 3),
         {0: FIRST, 1: FIRST, 3: SECOND},
     ),
-    "not split, and not all": ([begun(split=""), *done(0, 1, 2, 3)], tracked(FIRST, 0, 1), {}),
     "not split": ([begun(split=""), *done(0, 1, 2, 3)], ALL, dict.fromkeys(range(4), FIRST)),
-    "not split, and begun again": (
-        [begun(split=""), *done(0, 1, 2, 3), begun(None, split="")],
-        ALL,
-        {},
-    ),
     "after the job's end": (
         [begun(), *done(0), JobFinished(JobStatus.FAILED), begun(SECOND)],
         tracked(FIRST, 0) + tracked(SECOND, 1),
@@ -124,6 +114,44 @@ def test_what_need_not_run_again(rule: str) -> None:
     vertex = only(job)
     assert (dict(vertex.finished), job.ended) == (expected, None)
     assert set(vertex.missing) == set(range(vertex.parallelism)) - set(expected)
+
+
+SUBTASKS = st.sets(st.integers(0, 2))
+STARTS = st.tuples(st.sampled_from(["s", "s", "t", ""]), st.sampled_from([2, 2, 3]))
+
+
+@given(st.lists(st.tuples(STARTS, SUBTASKS, SUBTASKS, SUBTASKS), min_size=1, max_size=5))
+def test_only_partitions_that_hold_the_rows_that_are_wanted_are_trusted(
+    starts: list[tuple[tuple[str, int], set[int], set[int], set[int]]],
+) -> None:
+    """Of each start how it splits, and whose end is recorded, taken back, and there to be found."""
+    log: list[JobEvent] = []
+    written: dict[tuple[OutputID, int], tuple[str, int]] = {}
+    there, void = set[tuple[OutputID, int]](), set[tuple[OutputID, int]]()
+    for number, (how, ended, taken_back, found) in enumerate(starts):
+        output, vertex_id = OutputID(JOINED, f"{number:08x}"), JobVertexID(f"{number:02x}")
+        of_it = {each for each in range(how[1]) if each in ended}
+        log += [begun(output, *how, vertex_id), *done(*of_it, output=output, vertex_id=vertex_id)]
+        written |= {(output, subtask): how for subtask in range(how[1])}
+        there |= {(output, subtask) for subtask in found if subtask < how[1]}
+        if taken_back:
+            log.append(reset(*taken_back, vertex_id=vertex_id))
+            void |= {place for place in written if place[1] in taken_back}
+    split, parallelism = how
+    # Starts before one that split in another way count no more.
+    while starts and starts[-1][0] == how:
+        starts.pop()
+    outputs = {OutputID(JOINED, f"{each:08x}") for each in range(len(starts), number + 1)}
+    if split:
+        expected = {subtask for output, subtask in there - void if output in outputs}
+    else:
+        all_of_it = {subtask for subtask in of_it - taken_back if (output, subtask) in there}
+        expected = all_of_it if len(all_of_it) == parallelism else set()
+    partitions = [each for place in there for each in tracked(*place)]
+    finished = only(recover(log, partitions)).finished
+    assert set(finished) == expected
+    for subtask, trusted in finished.items():
+        assert trusted is not None and written[trusted, subtask] == how
 
 
 def test_a_job_that_ended_leaves_nothing() -> None:

@@ -59,7 +59,7 @@ def layout(*shares: Share) -> RowLayout:
     return RowLayout(by=HashedRows(columns=(0,), slots=9), shares=shares)
 
 
-def test_what_contradicts_itself_tells_nothing() -> None:
+def test_of_what_contradicts_itself_nothing_is_known() -> None:
     one = Share(partitions=(0,), slots=((0, 3),))
     assert layout(one, Share(partitions=(1,), slots=((2, 4),))).remainder([0, 1], [0]) is None
     assert layout(one, Share(partitions=(0, 1), slots=((3, 4),))).remainder([0, 1], [0]) is None

@@ -181,7 +181,7 @@ def test_programs_of_one_user_read_them_with_the_key_they_have_in_common(start: 
     assert finds(start())
 
 
-def test_they_are_for_no_other_user_whatever_else_is_shared(start: Start) -> None:
+def test_they_are_for_no_other_user_though_all_else_is_shared(start: Start) -> None:
     seal(start("ana", Audience.ALL), [1, 400])
     assert not finds(start("bob", Audience.ALL)) and finds(start("ana", Audience.ALL))
 
@@ -338,7 +338,7 @@ def test_what_no_program_asked_for_makes_room_for_what_is_worth_more(start: Star
     assert set(start().book.find([cheap, dear, new])) == {dear, new}
 
 
-def test_what_was_asked_for_is_kept_whatever_it_is_worth(start: Start) -> None:
+def test_what_was_asked_for_is_kept_though_it_is_worth_little(start: Start) -> None:
     ana = start()
     dear = ana.produce_unasked("a", 1e6, partitions=2)
     ana.has_no_more_room()

@@ -62,7 +62,7 @@ def test_what_is_kept(
     assert found == [KeptForm("join", frozenset(columns))] * bool(columns)
 
 
-def test_what_was_asked_for_long_ago_tells_less() -> None:
+def test_what_was_asked_for_long_ago_counts_less() -> None:
     def kept(*days_ago: int) -> bool:
         asked = [
             replace(query(n, slow), started=-days * 86_400.0) for n, days in enumerate(days_ago)
