@@ -93,6 +93,11 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0),
         {0: FIRST},
     ),
+    "of another split": (
+        [begun(), *done(0, 1), begun(SECOND, split="other files")],
+        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
+        {2: SECOND},
+    ),
     "of two outputs of the same split": (
         [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
         tracked(FIRST, 0, 1) + tracked(SECOND, 0, 3),
