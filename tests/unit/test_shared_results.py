@@ -332,9 +332,14 @@ def test_what_no_program_asked_for_makes_room_for_what_is_worth_more(start: Star
     ana = start()
     cheap, dear = ana.produce_unasked("a", 1.0), ana.produce_unasked("b", 9.0)
     ana.has_no_more_room()
-    new = ana.produce_unasked("c", 5.0)
-    assert ana.read(cheap) is None and ana.read(dear) == ana.read(new) == [0, 0, 0]
-    assert len(shared_names(ana)) == 2
+    with ana.book.reading() as lease:
+        result = lease.acquire(cheap)
+        assert result is not None
+        new = ana.produce_unasked("c", 5.0)
+        assert ana.read(cheap) is None and ana.read(dear) == ana.read(new) == [0, 0, 0]
+        # Under what reads it, it stays until the end.
+        assert rows(result.kept) == [0, 0, 0]
+    assert not result.kept.directory.exists() and len(shared_names(ana)) == 2
     assert set(start().book.find([cheap, dear, new])) == {dear, new}
 
 
@@ -347,18 +352,6 @@ def test_what_was_asked_for_is_kept_though_it_is_worth_little(start: Start) -> N
     # Nor does it go for others while its program runs.
     ana.has_no_more_room()
     assert ana.read(ana.produce_unasked("b", 1e9)) is None and ana.read() == ROWS
-
-
-def test_what_makes_room_while_it_is_being_read_is_there_until_the_end(start: Start) -> None:
-    ana = start()
-    first = ana.produce_unasked("a", 1.0)
-    ana.has_no_more_room()
-    with ana.book.reading() as lease:
-        result = lease.acquire(first)
-        assert result is not None
-        assert ana.read(ana.produce_unasked("b", 1e6)) == [0, 0, 0]
-        assert ana.read(first) is None and rows(result.kept) == [0, 0, 0]
-    assert not result.kept.directory.exists()
 
 
 def test_what_another_program_holds_does_not_make_room(start: Start) -> None:
