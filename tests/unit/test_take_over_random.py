@@ -99,20 +99,24 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(StaleEpochError):
                 Caller.start_of(self.executor(), epoch, lease_seconds=LEASE)
 
-    @rule(data=st.data())
-    def stage(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), indices=st.sets(st.integers(0, LARGEST)))
+    def stage(self, data: st.DataObject, indices: set[int]) -> None:
         start = data.draw(st.sampled_from(self.starts))
         output = OutputID(IntermediateDataSetID(f"{len(self.committed) + 1:064x}"), "0badcafe")
         directory = self.is_done(start, lambda: start.open(output))
         if directory is not None:
             self.open[output] = start, directory
             self.committed[output] = {}
+            for index in indices:
+                self.commit(output, index, 1)
 
     @rule(data=st.data(), index=st.integers(0, LARGEST), rows=st.integers(0, 3))
     @precondition(lambda self: self.open)
     def write(self, data: st.DataObject, index: int, rows: int) -> None:
+        self.commit(data.draw(st.sampled_from(sorted(self.open))), index, rows)
+
+    def commit(self, output: OutputID, index: int, rows: int) -> None:
         """A task commits; of a start that was taken over it counts for nothing."""
-        output = data.draw(st.sampled_from(sorted(self.open)))
         start, directory = self.open[output]
         # As Hadoop does: it makes the directory if need be.
         attempt = directory / "_temporary" / "0"
@@ -122,9 +126,9 @@ class Machine(RuleBasedStateMachine):
         if start is self.newest:
             self.committed[output][index] = rows
 
-    @rule(data=st.data())
+    @rule(data=st.data(), promotes=st.booleans())
     @precondition(lambda self: self.open)
-    def finish(self, data: st.DataObject) -> None:
+    def finish(self, data: st.DataObject, promotes: bool) -> None:
         output = data.draw(st.sampled_from(sorted(self.open)))
         start, _ = self.open[output]
         kept = self.is_done(start, lambda: start.finish(output, None, LARGEST + 1))
@@ -134,11 +138,15 @@ class Machine(RuleBasedStateMachine):
         del self.open[output]
         if kept:
             self.finished[output] = start, kept
+        if kept and promotes:
+            self.promote_finished(output)
 
     @rule(data=st.data())
     @precondition(lambda self: self.finished)
     def promote(self, data: st.DataObject) -> None:
-        output = data.draw(st.sampled_from(sorted(self.finished)))
+        self.promote_finished(data.draw(st.sampled_from(sorted(self.finished))))
+
+    def promote_finished(self, output: OutputID) -> None:
         start, kept = self.finished[output]
         if self.is_done(start, lambda: start.promote(output, kept, LARGEST + 1)):
             self.published[output] = self.committed[output]
