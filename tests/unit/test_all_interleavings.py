@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,12 @@ ALL_STEPS = [
     Step(CarriedFiles, "update"),
     *(Step(each, name) for each in (KernelRenames, TwoRenames) for name in ("put", "exchange")),
     *(Step(sys.modules[__name__], name) for name in ("_add", "_remove")),
+]
+# What it does to files, one after another.
+FILE_STEPS = [
+    *(Step(os, name) for name in ("link", "mkdir", "rename", "replace", "rmdir", "unlink")),
+    Step(KernelRenames, "_rename"),
+    Step(ProgramRun, "end"),
 ]
 
 
@@ -214,7 +222,8 @@ class Nightly:
         for number, mode in enumerate(self._modes):
             rows = _rows(number)
             if rows is None:
-                assert not self._exists and not self._over, "the directory is gone"
+                may_be_gone = not self._exists or isinstance(self._renames, TwoRenames)
+                assert may_be_gone and not self._over, "the directory is gone"
                 continue
             assert rows["d"] == rows["e"], rows
             allowed = {self._over, self._over + 1}
@@ -290,6 +299,7 @@ NIGHTLY = {
     "as-it-was-once": Nightly(APPEND, versions="21"),
 }
 DAILY = ("append", "changed")
+KILLED_DAILY = ("append", "partitions", "two-renames")
 soak = pytest.mark.soak
 each = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in DAILY else soak) for name in NIGHTLY]
@@ -301,6 +311,16 @@ def test_a_start_stands_still_or_is_killed_anywhere_while_another_does_its_work(
     home: Path, name: str
 ) -> None:
     assert explore(home, NIGHTLY[name], ALL_STEPS, switches=1).states > 1000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=() if each in KILLED_DAILY else soak) for each in NIGHTLY],
+)
+def test_a_start_is_killed_between_any_two_changes_of_files(home: Path, name: str) -> None:
+    alone = copy(NIGHTLY[name])
+    alone.names = ["alone"]
+    assert explore(home, alone, FILE_STEPS).files > 10
 
 
 @pytest.mark.parametrize(
