@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -131,7 +131,9 @@ class Nightly:
         versions: str = "",
         outsider: bool = False,
     ) -> None:
-        self.names = [f"start-{number}" for number in range(starts)] + ["outsider"] * outsider
+        self.names: Sequence[str] = [f"start-{number}" for number in range(starts)] + [
+            "outsider"
+        ] * outsider
         self.are_alike = not outsider
         self._outsider = outsider
         self._modes = modes
