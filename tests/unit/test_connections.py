@@ -9,13 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.errors import (
-    DuplicateRegistrationError,
-    TaskExecutorError,
-    UnknownApplicationError,
-    UnknownDataSetError,
-    UnknownJobError,
-)
+from holdfast.errors import TaskExecutorError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.taskexecutor.connections.connection_events import (
     ApplicationAdopted,
@@ -43,9 +37,9 @@ from holdfast.taskexecutor.connections.job_connections import JobConnections
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
-APPLICATION, OTHER_APPLICATION = APPLICATIONS
+APPLICATION = APPLICATIONS[0]
 JOBS = tuple(JobID(digit * 32) for digit in "12")
-JOB, OTHER_JOB = JOBS
+JOB = JOBS[0]
 OUTPUTS = tuple(OutputID(IntermediateDataSetID(digit * 64), "00000001") for digit in "45")
 OUTPUT, OTHER_OUTPUT = OUTPUTS
 LEASE = 10.0
@@ -96,29 +90,6 @@ def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releas
         ReleaseFinishedPartitions(JOB),
         ReleaseClusterPartitions(APPLICATION),
     )
-    assert not connections.is_registered(APPLICATION)
-
-
-def test_a_lapse_takes_one_application_and_no_other(connections: JobConnections) -> None:
-    happens(connections, ApplicationRegistered(OTHER_APPLICATION, 2 * LEASE, now=0.0))
-    connections.handle(JobRegistered(OTHER_APPLICATION, OTHER_JOB))
-    connections.handle(Tick(now=LEASE))
-    assert not connections.is_registered(APPLICATION)
-    assert connections.is_registered(OTHER_APPLICATION)
-    connections.require_active_job(OTHER_APPLICATION, OTHER_JOB)
-
-
-def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
-    connections = JobConnections()
-    happens(
-        connections,
-        ApplicationAdopted(APPLICATION, LEASE, now=0.0),
-        ApplicationAdopted(OTHER_APPLICATION, LEASE, now=0.0),
-        ApplicationRegistered(APPLICATION, LEASE, now=5.0),
-    )
-    assert connections.handle(Tick(now=LEASE)) == (ReleaseClusterPartitions(OTHER_APPLICATION),)
-    with pytest.raises(DuplicateRegistrationError):
-        connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=11.0))
 
 
 def state(connections: JobConnections) -> Any:
@@ -131,23 +102,11 @@ def state(connections: JobConnections) -> Any:
     ]
 
 
-def test_who_is_connected_can_be_required(connections: JobConnections) -> None:
-    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
-    connections.require_active_job(APPLICATION, JOB)
-    with pytest.raises(UnknownApplicationError):
-        connections.require_application(OTHER_APPLICATION)
-    with pytest.raises(UnknownJobError):
-        connections.require_active_job(APPLICATION, OTHER_JOB)
-    before = state(connections)
-    with pytest.raises(DuplicateRegistrationError):
-        connections.handle(ApplicationAdopted(APPLICATION, 99.0, now=1.0))
-    with pytest.raises(UnknownDataSetError):
-        connections.handle(SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
-    assert state(connections) == before
-    connections.handle(JobEnded(APPLICATION, JOB))
-    for event in (SlotOpened(APPLICATION, JOB, OTHER_OUTPUT), JobEnded(APPLICATION, JOB)):
-        with pytest.raises(UnknownJobError):
-            connections.handle(event)
+SLOT: Any = {
+    "application": st.sampled_from(APPLICATIONS),
+    "job_id": st.sampled_from(JOBS),
+    "output": st.sampled_from(OUTPUTS),
+}
 
 
 class Machine(RuleBasedStateMachine):
@@ -158,6 +117,7 @@ class Machine(RuleBasedStateMachine):
         self.connections = JobConnections()
         self.now = 0.0
         self.alive: dict[ApplicationID, float] = {}
+        self.adopted: set[ApplicationID] = set()
         self.owner: dict[JobID, ApplicationID] = {}
         self.active: set[JobID] = set()
         self.slots: dict[JobID, set[OutputID]] = {}
@@ -173,6 +133,7 @@ class Machine(RuleBasedStateMachine):
             return
         if isinstance(event, PartitionsChanged) and event.job_id in self.held:
             self.held[event.job_id] = event.held
+        cancelled = set()
         for instruction in self.connections.handle(event):
             match instruction:
                 case MarkJobActive(job_id):
@@ -181,13 +142,16 @@ class Machine(RuleBasedStateMachine):
                 case CancelTasks(job_id, outputs):
                     assert job_id in self.active, "tasks are cancelled first"
                     assert set(outputs) == self.slots[job_id]
+                    cancelled.add(job_id)
                 case MarkJobInactive(job_id):
+                    assert not self.slots[job_id] or job_id in cancelled
                     self.active.remove(job_id)
                 case ReleaseFinishedPartitions(job_id):
                     assert job_id not in self.active, "the flag is unset before the release"
                     self.only_in_progress(job_id)
                 case ReleaseClusterPartitions(application):
                     del self.alive[application]
+                    self.adopted.discard(application)
                 case EndConnection(job_id):
                     assert job_id not in self.active
                     assert not self.slots.pop(job_id)
@@ -204,10 +168,19 @@ class Machine(RuleBasedStateMachine):
 
     @rule(application=st.sampled_from(APPLICATIONS))
     def register(self, application: ApplicationID) -> None:
-        allowed = application not in self.alive
+        allowed = application not in self.alive or application in self.adopted
         self.send(ApplicationRegistered(application, LEASE, self.now), allowed)
         if allowed:
             self.alive[application] = self.now + LEASE
+            self.adopted.discard(application)
+
+    @rule(application=st.sampled_from(APPLICATIONS))
+    def adopt(self, application: ApplicationID) -> None:
+        allowed = application not in self.alive
+        self.send(ApplicationAdopted(application, LEASE, self.now), allowed)
+        if allowed:
+            self.alive[application] = self.now + LEASE
+            self.adopted.add(application)
 
     @rule(application=st.sampled_from(APPLICATIONS))
     def heartbeat(self, application: ApplicationID) -> None:
@@ -226,6 +199,7 @@ class Machine(RuleBasedStateMachine):
             self.slots[job_id].clear()
             self.held[job_id] = False
         self.alive.pop(application, None)
+        self.adopted.discard(application)
         self.send(ApplicationTakenOver(application), True)
         assert application not in self.owner.values()
 
@@ -249,33 +223,25 @@ class Machine(RuleBasedStateMachine):
             self.register(application)
             self.register_job(application, job_id)
 
-    @rule(output=st.sampled_from(OUTPUTS))
-    @precondition(lambda self: self.active)
-    def open_slots(self, output: OutputID) -> None:
-        for job_id in sorted(self.active):
-            self.open_slot(self.owner[job_id], job_id, output)
-
-    @rule(
-        application=st.sampled_from(APPLICATIONS),
-        job_id=st.sampled_from(JOBS),
-        output=st.sampled_from(OUTPUTS),
-    )
+    @rule(**SLOT)
     def open_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         allowed = self.runs(application, job_id) and output not in self.slots[job_id]
         self.send(SlotOpened(application, job_id, output), allowed)
         if allowed:
             self.slots[job_id].add(output)
 
+    @rule(output=st.sampled_from(OUTPUTS))
+    @precondition(lambda self: self.active)
+    def open_slots(self, output: OutputID) -> None:
+        for job_id in sorted(self.active):
+            self.open_slot(self.owner[job_id], job_id, output)
+
     @rule()
     def set_up(self) -> None:
         for job_id in sorted(job_id for job_id, slots in self.slots.items() if slots):
             self.send(PartitionsChanged(job_id, held=True), True)
 
-    @rule(
-        application=st.sampled_from(APPLICATIONS),
-        job_id=st.sampled_from(JOBS),
-        output=st.sampled_from(OUTPUTS),
-    )
+    @rule(**SLOT)
     def close_wrong_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
         if self.owner.get(job_id) != application or output not in self.slots[job_id]:
             self.send(SlotClosed(application, job_id, output), False)
@@ -299,14 +265,14 @@ class Machine(RuleBasedStateMachine):
         if job_id in self.owner:
             self.only_in_progress(job_id)
 
-    @rule(data=st.data())
+    @rule()
     @precondition(lambda self: self.active)
-    def end_job(self, data: st.DataObject) -> None:
-        job_id = data.draw(st.sampled_from(sorted(self.active)))
-        self.send(JobEnded(self.owner[job_id], job_id), True)
+    def end_jobs(self) -> None:
+        for job_id in sorted(self.active):
+            self.end_job(self.owner[job_id], job_id)
 
     @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
-    def end_any_job(self, application: ApplicationID, job_id: JobID) -> None:
+    def end_job(self, application: ApplicationID, job_id: JobID) -> None:
         self.send(JobEnded(application, job_id), self.runs(application, job_id))
 
     @invariant()
