@@ -44,133 +44,100 @@ class Round:
     """A job whose outputs are made in threads of their own, and all that may happen to it."""
 
     def __init__(self, root: Path, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.root = root
+        self.random, self.root = random.Random(seed), root
         application = ApplicationID.random()
         directory = ApplicationDirectory.create(root, application)
         self.partitions = ApplicationPartitions(ApplicationHolder(application, directory))
-        self.tracker = self.partitions.tracker
         self.job_id = JobID.random()
-        self.tracker.mark_job_active(self.job_id)
+        self.partitions.tracker.mark_job_active(self.job_id)
         self.outputs = [
             OutputID(IntermediateDataSetID(f"{number:064x}"), "00000001")
             for number in range(OUTPUTS)
         ]
-        self.kept: dict[OutputID, tuple[KeptPartition, ...]] = {}
+        self.finished = 0
+        for output in self.outputs:
+            made = self.partitions.open(self.job_id, output)
+            for index in range(2):
+                (made / f"part-{index:05}-x-c000.zstd.parquet").write_bytes(PARQUET)
 
-    def write(self, output: OutputID) -> None:
-        directory = self.partitions.open(self.job_id, output)
-        for index in range(2):
-            (directory / f"part-{index:05}-x-c000.zstd.parquet").write_bytes(PARQUET)
-
-    def finish(self, output: OutputID) -> None:
+    def finish(self, output: OutputID) -> tuple[KeptPartition, ...]:
         with suppress(UnknownJobError, UnknownDataSetError):
-            self.kept[output] = self.partitions.finish(self.job_id, output, None, 2)
+            kept = self.partitions.finish(self.job_id, output, None, 2)
+            self.finished += 1
+            return kept
+        return ()
 
-    def promote(self, output: OutputID) -> None:
+    def promote(self, output: OutputID, kept: tuple[KeptPartition, ...]) -> None:
         description = DataSetDescription(
             dataset_id=output.dataset_id.hex, computes="rows", columns=(), spark_version="4"
         )
-        manifest = Manifest(
-            created="now", dataset=description, partitions=self.kept.get(output, ())
-        )
+        manifest = Manifest(created="now", dataset=description, partitions=kept)
         # A release at this moment takes its directory away.
         with suppress(UnknownDataSetError, StorageError):
             self.partitions.promote(self.job_id, output, manifest)
 
-    def make(self, output: OutputID) -> Callable[[], None]:
-        ending = self.random.choice(["finished", "promoted", "failed"])
-
-        def run() -> None:
-            self.finish(output)
-            if ending == "promoted":
-                self.promote(output)
-            if ending == "failed":
-                self.partitions.fail(self.job_id, output)
-
-        return run
+    def make(self, output: OutputID, ending: str) -> None:
+        kept = self.finish(output)
+        if ending == "promoted":
+            self.promote(output, kept)
+        if ending == "failed":
+            self.partitions.fail(self.job_id, output)
 
     def lose_job(self) -> None:
         time.sleep(self.random.random() * SOME_SECONDS)
-        self.tracker.mark_job_inactive(self.job_id)
+        self.partitions.tracker.mark_job_inactive(self.job_id)
         self.partitions.release_finished_of(self.job_id)
 
-    def race(self, *racers: Callable[[], None]) -> None:
+    def race(self, *racers: Callable[[], object]) -> None:
         start = threading.Barrier(len(racers))
 
-        def run(racer: Callable[[], None]) -> None:
+        def run(racer: Callable[[], object]) -> None:
             start.wait()
             racer()
 
         with ThreadPoolExecutor(len(racers)) as threads:
-            for racing in [threads.submit(run, racer) for racer in racers]:
-                racing.result()
+            list(threads.map(run, racers))
 
     def files(self) -> set[OutputID]:
-        found = self.root.rglob("*.parquet")
-        return {OutputID.parse(file.parent.name) for file in found}
+        return {OutputID.parse(file.parent.name) for file in self.root.rglob("*.parquet")}
 
     def tracked(self, *states: OutputState) -> set[OutputID]:
-        return {each.output_id for state in states for each in self.tracker.all(state)}
+        return {each.output_id for state in states for each in self.partitions.tracker.all(state)}
 
 
 @pytest.fixture
 def rounds(tmp_path: Path) -> Iterator[Round]:
-    return (Round(tmp_path / str(seed), seed) for seed in range(ROUNDS))
+    def play() -> Iterator[Round]:
+        for seed in range(ROUNDS):
+            yield (one := Round(tmp_path / str(seed), seed))
+            one.partitions.holder.close()
+
+    return play()
 
 
-def test_only_what_was_promoted_outlives_a_lost_job(rounds: Iterator[Round]) -> None:
+@pytest.mark.parametrize("releases", [0, 2])
+def test_only_what_was_promoted_and_not_released_outlives_a_lost_job(
+    rounds: Iterator[Round], releases: int
+) -> None:
     outlived = 0
     for one in rounds:
-        for output in one.outputs:
-            one.write(output)
-        one.race(*map(one.make, one.outputs), one.lose_job)
+        endings = one.random.choices(["finished", "promoted", "failed"], k=OUTPUTS)
+        one.race(
+            *map(partial(partial, one.make), one.outputs, endings),
+            *[partial(one.partitions.release_outputs, one.outputs[1:])] * releases,
+            one.lose_job,
+        )
         promoted = one.tracked(OutputState.PROMOTED)
         assert one.files() == promoted == one.tracked(*OutputState)
-        assert not one.tracker.is_tracking_partitions_for(one.job_id)
+        assert not one.partitions.tracker.is_tracking_partitions_for(one.job_id)
         outlived += len(promoted)
         one.partitions.release_promoted()
         assert one.files() == set()
-        one.partitions.holder.close()
-    assert outlived
-
-
-def test_an_output_is_promoted_or_released_and_never_both(rounds: Iterator[Round]) -> None:
-    for one in rounds:
-        first, *others = one.outputs
-        for output in (first, *others):
-            one.write(output)
-            one.finish(output)
-        one.race(
-            *(partial(one.promote, output) for output in others),
-            partial(one.partitions.release_outputs, others),
-            partial(one.partitions.release_outputs, others),
-            partial(one.partitions.release_finished_of, one.job_id),
-        )
-        assert one.files() == one.tracked(*OutputState) == one.tracked(OutputState.PROMOTED)
-        one.partitions.holder.close()
+    assert outlived or releases
 
 
 def test_of_several_that_finish_one_output_exactly_one_does(rounds: Iterator[Round]) -> None:
     for one in rounds:
-        output, *_ = one.outputs
-        one.write(output)
-        done: list[int] = []
-
-        def attempt(one: Round = one, output: OutputID = output, done: list[int] = done) -> None:
-            with suppress(UnknownDataSetError):
-                done.append(len(one.partitions.finish(one.job_id, output, None, 2)))
-
-        one.race(*[attempt] * 4)
-        assert done == [2]
-        assert one.tracked(OutputState.FINISHED) == {output}
-        one.partitions.holder.close()
-
-
-def test_an_output_without_rows_leaves_no_directory(tmp_path: Path) -> None:
-    one = Round(tmp_path, 0)
-    directory = one.partitions.open(one.job_id, one.outputs[0])
-    one.finish(one.outputs[0])
-    assert not directory.exists()
-    assert not one.tracker.is_tracking_partitions_for(one.job_id)
-    one.partitions.holder.close()
+        one.race(*[partial(one.finish, one.outputs[0])] * 4)
+        assert one.finished == 1
+        assert one.tracked(OutputState.FINISHED) == {one.outputs[0]}
