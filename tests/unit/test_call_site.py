@@ -41,12 +41,7 @@ def test_a_parser_that_gives_up_costs_the_name_alone(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ast, "parse", gives_up)
     assert cached_name("hot = table.cache()", 1) is None
-
-
-def test_the_place_is_the_callers() -> None:
-    place = call_site().place
-    assert place is not None
-    assert place.startswith("test_call_site.py:")
+    assert str(call_site().place).startswith("test_call_site.py:")
 
 
 CELLS = ("/tmp/ipykernel_17/3405.py", "<ipython-input-5-f32>")

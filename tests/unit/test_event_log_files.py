@@ -14,15 +14,14 @@ LINES = [b'{"Event":"SparkListenerLogStart"}', b'{"Event":"SparkListenerApplicat
 
 
 def write(path: Path, lines: list[bytes] = LINES) -> Path:
+    """Compressed, where it is called so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    return path
-
-
-def write_compressed(path: Path, lines: list[bytes] = LINES) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
-        stream.write(b"\n".join(lines) + b"\n")
+    content = b"\n".join(lines) + b"\n"
+    if ".zstd" in path.name:
+        with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(content)
+    else:
+        path.write_bytes(content)
     return path
 
 
@@ -31,33 +30,26 @@ def lines_in(path: Path) -> list[list[bytes]]:
 
 
 def test_one_file(tmp_path: Path) -> None:
-    for write_it, name in (
-        *((write, "local-1"), (write, "local-3.inprogress")),
-        *((write_compressed, "local-2.zstd"), (write_compressed, "local-4.zstd.inprogress")),
-    ):
-        assert lines_in(write_it(tmp_path / name)) == [LINES]
+    for name in ("local-1", "local-2.inprogress", "local-3.zstd", "local-4.zstd.inprogress"):
+        assert lines_in(write(tmp_path / name)) == [LINES]
     # Lines longer than what is read at a time.
     long = [b"a" * 3_000_000, b"b", b"c" * 1_500_000]
-    assert lines_in(write_compressed(tmp_path / "local-5.zstd", long)) == [long]
+    assert lines_in(write(tmp_path / "local-5.zstd", long)) == [long]
 
 
-def test_a_rolled_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:
-    log = tmp_path / "eventlog_v2_local-1"
+def test_a_directory_of_logs_and_one_in_parts(tmp_path: Path) -> None:
+    parts = tmp_path / "eventlog_v2_local-2"
     for number in (10, 9, 2):
-        write_compressed(log / f"events_{number}_local-1.zstd", [b"%d" % number])
-    write(log / "appstatus_local-1", [])
-    assert lines_in(log) == lines_in(tmp_path) == [[b"2", b"9", b"10"]]
-
-
-def test_a_directory_of_logs(tmp_path: Path) -> None:
+        write(parts / f"events_{number}_local-2.zstd", [b"%d" % number])
+    write(parts / "appstatus_local-2", [])
+    assert lines_in(parts) == [[b"2", b"9", b"10"]]
     write(tmp_path / "local-1")
-    write_compressed(tmp_path / "eventlog_v2_local-2" / "events_1_local-2.zstd")
     write(tmp_path / "something" / "else")
     write(tmp_path / ".hidden")
-    (tmp_path / "eventlog_v2_local-3").mkdir()
+    for name in ("eventlog_v2_local-3", "empty"):
+        (tmp_path / name).mkdir()
     assert [log.path.name for log in event_logs(tmp_path)] == ["eventlog_v2_local-2", "local-1"]
-    assert lines_in(tmp_path) == [LINES, LINES]
-    (tmp_path / "empty").mkdir()
+    assert lines_in(tmp_path) == [[b"2", b"9", b"10"], LINES]
     assert event_logs(tmp_path / "empty") == []
 
 
@@ -66,7 +58,7 @@ def test_a_log_that_ends_in_the_middle_of_a_line_or_frame(tmp_path: Path) -> Non
     cut.write_bytes(LINES[0] + b"\n" + LINES[1][:10])
     assert lines_in(cut) == [[LINES[0], LINES[1][:10]]]
     many = [b'{"Event":"%d"}' % number for number in range(100_000)]
-    whole = write_compressed(tmp_path / "local-2.zstd", many)
+    whole = write(tmp_path / "local-2.zstd", many)
     whole.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
     [found] = lines_in(whole)
     assert 0 < len(found) < len(many)

@@ -127,7 +127,7 @@ def test_what_becomes_of_a_vertex(case: str) -> None:
     assert (vertex.dataset_id, vertex.name) == (ONE, f"keep {ONE}")
     assert (answering.dataset_id, answering.outcome.value) == (None, "created")
     meta = archived.persistent_result_partitions
-    found = "found" if ONE in meta.descriptors else "?" if ONE in meta.incomplete else ""
+    found = "found" * (ONE in meta.descriptors) + "?" * (ONE in meta.incomplete)
     assert where in (found, "any")
     assert execution.losses == [f"{ONE}: it is gone"] * events.count(LOST)
     # An archive doesn't change any more.
