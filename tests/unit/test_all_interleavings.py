@@ -415,8 +415,8 @@ EPOCH_STEPS = [Step(ha_storage, "take_epoch", is_whole=False), Step(epochs, "cla
         ("rows that don't say whose they are", STEPS, 1),
         ("a run that ends although it was taken over", STEPS, 1),
         ("epochs taken without exclusion", EPOCH_STEPS, 1),
-        ("a take-over that fences no sink", STEPS, None),
-        ("a take-over that fences no job", STEPS, None),
+        pytest.param("a take-over that fences no sink", STEPS, None, marks=soak),
+        pytest.param("a take-over that fences no job", STEPS, None, marks=soak),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -429,7 +429,7 @@ def test_a_fault_is_found(
         explore(home, Nightly(APPEND), steps, switches=switches)
 
 
-@pytest.mark.parametrize("faulty", [RecordsFirst, EndsInTwoSteps])
+@pytest.mark.parametrize("faulty", [RecordsFirst, pytest.param(EndsInTwoSteps, marks=soak)])
 def test_a_faulty_order_is_found(home: Path, faulty: type[Nightly]) -> None:
     with pytest.raises(AssertionError):
         explore(home, faulty(APPEND), STEPS, switches=2)

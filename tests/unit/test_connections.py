@@ -37,59 +37,9 @@ from holdfast.taskexecutor.connections.job_connections import JobConnections
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
-APPLICATION = APPLICATIONS[0]
 JOBS = tuple(JobID(digit * 32) for digit in "12")
-JOB = JOBS[0]
 OUTPUTS = tuple(OutputID(IntermediateDataSetID(digit * 64), "00000001") for digit in "45")
-OUTPUT, OTHER_OUTPUT = OUTPUTS
 LEASE = 10.0
-
-
-@pytest.fixture
-def connections() -> JobConnections:
-    """Of one application, registered at 0, and one job."""
-    connections = JobConnections()
-    assert connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=0.0)) == ()
-    assert connections.handle(JobRegistered(APPLICATION, JOB)) == (MarkJobActive(JOB),)
-    return connections
-
-
-def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
-    for event in events:
-        assert connections.handle(event) == ()
-
-
-def test_a_connection_ends_when_the_job_has_ended_and_holds_nothing(
-    connections: JobConnections,
-) -> None:
-    happens(
-        connections,
-        SlotOpened(APPLICATION, JOB, OUTPUT),
-        PartitionsChanged(JOB, held=True),
-        SlotClosed(APPLICATION, JOB, OUTPUT),
-        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
-    )
-    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
-        CancelTasks(JOB, (OTHER_OUTPUT,)),
-        MarkJobInactive(JOB),
-        ReleaseFinishedPartitions(JOB),
-    )
-    happens(connections, SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
-    assert connections.is_connected(JOB)
-    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
-    assert not connections.is_connected(JOB)
-
-
-def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
-    connections: JobConnections,
-) -> None:
-    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT), PartitionsChanged(JOB, held=True))
-    assert connections.handle(Tick(now=LEASE)) == (
-        CancelTasks(JOB, (OUTPUT,)),
-        MarkJobInactive(JOB),
-        ReleaseFinishedPartitions(JOB),
-        ReleaseClusterPartitions(APPLICATION),
-    )
 
 
 def state(connections: JobConnections) -> Any:
@@ -133,7 +83,7 @@ class Machine(RuleBasedStateMachine):
             return
         if isinstance(event, PartitionsChanged) and event.job_id in self.held:
             self.held[event.job_id] = event.held
-        cancelled = set()
+        cancelled, unreleased = set(), set[JobID]()
         for instruction in self.connections.handle(event):
             match instruction:
                 case MarkJobActive(job_id):
@@ -146,8 +96,10 @@ class Machine(RuleBasedStateMachine):
                 case MarkJobInactive(job_id):
                     assert not self.slots[job_id] or job_id in cancelled
                     self.active.remove(job_id)
+                    unreleased.add(job_id)
                 case ReleaseFinishedPartitions(job_id):
                     assert job_id not in self.active, "the flag is unset before the release"
+                    unreleased.remove(job_id)
                     self.only_in_progress(job_id)
                 case ReleaseClusterPartitions(application):
                     del self.alive[application]
@@ -157,6 +109,7 @@ class Machine(RuleBasedStateMachine):
                     assert not self.slots.pop(job_id)
                     assert not self.held.pop(job_id)
                     del self.owner[job_id]
+        assert not unreleased or isinstance(event, ApplicationTakenOver)
 
     def only_in_progress(self, job_id: JobID) -> None:
         self.send(PartitionsChanged(job_id, self.held[job_id] and bool(self.slots[job_id])), True)
