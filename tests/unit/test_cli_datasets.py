@@ -15,12 +15,9 @@ from typing import Any
 import pytest
 
 from holdfast.catalog.audience import Audience
-from holdfast.cli import amounts, terminal
-from holdfast.cli.datasets import as_table
 from holdfast.cli.datasets.listed_dataset import DataSetState, ListedDataSet, Sharing
 from holdfast.cli.datasets.order import in_order
 from holdfast.cli.datasets.short_ids import short_ids
-from holdfast.cli.datasets.type_text import type_text
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.partition_directory import HITS_NAME, noted_hits
@@ -239,20 +236,6 @@ def test_ids_are_shown_as_short_as_they_can_be() -> None:
 # -- how it is shown -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [("ls",), ("show", "1111"), ("rm", "1111")], ids=" ".join)
-def test_a_table_fits_into_80_columns(
-    storage: EmbeddedStorage,
-    holdfast: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-) -> None:
-    name, _ = keep(storage, A, computes=COMPUTES)
-    monkeypatch.setenv("COLUMNS", "80")
-    out = holdfast.shows(*arguments)
-    assert max(map(len, out.splitlines())) <= 80
-    assert "\x1b" not in out and name[:8] in "".join(out.split())
-
-
 def test_a_pipe_gets_a_line_for_each_dataset(storage: EmbeddedStorage, holdfast: Command) -> None:
     for digits in (A, B):
         keep(storage, digits, computes=f"{COMPUTES} {'x' * 300}")
@@ -276,24 +259,6 @@ def test_text_and_numbers_that_others_have_put_there_are_shown_as_such(
     assert shown["computes"] == "over \x1b[31m[bold]a\nb.parquet"
     for arguments in (("ls",), ("show", "1111")):
         assert "over ?[31m[bold]a?b.parquet" in holdfast.shows(*arguments)
-
-
-def test_amounts_and_types_are_short() -> None:
-    now = datetime.now(timezone.utc)
-    # The clocks of two machines differ.
-    ages = {-9: "0 s", 59: "59 s", 60: "1 min", 3599: "59 min", 7200: "2 h", 200_000: "2 d"}
-    for seconds, text in ages.items():
-        assert terminal.age(now - timedelta(seconds=seconds), now) == text
-    counts = {0: "0", 9999: "9,999", 10_000: "10k", 999_600: "1.0M", 123 * 10**12: "123T"}
-    assert {number: as_table._short_count(number) for number in counts} == counts
-    sizes = {12: "12 bytes", 1500: "2 kB", 999_600: "1 MB", 361e6: "361 MB", 2e15: "2000.0 TB"}
-    assert {size: amounts.size(size) for size in sizes} == sizes
-    element = {"type": "array", "elementType": "integer", "containsNull": True}
-    struct = {"type": "struct", "fields": [{"name": "a", "type": element, "nullable": True}]}
-    mapped: Any = {"type": "map", "keyType": "string", "valueType": struct}
-    assert type_text(mapped) == "map<string,struct<a:array<int>>>"
-    assert type_text({"type": "udt", "class": "x", "sqlType": "decimal(3,1)"}) == "decimal(3,1)"
-    assert type_text({"type": "new"}) == "{'type': 'new'}"
 
 
 @pytest.mark.soak
@@ -352,9 +317,7 @@ def test_a_directory_that_can_not_be_looked_at_is_named(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        *(("show", "usage"), ("rm", "usage"), ("ls 1111", "usage")),
-        ("ls --directory \0", "usage"),
-        ("ls --directory x --executors a:1", "usage"),
+        *(("show", "usage"), ("ls 1111", "usage"), ("ls --directory x --executors a:1", "usage")),
         ("ls --executors x", "a comma-separated list"),
         ("ls --executors a$b:1", "expected a task executor's address as HOST:PORT"),
         ("ls --executors a:1 --token-file /nowhere/token", "/nowhere/token"),

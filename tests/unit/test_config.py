@@ -119,16 +119,12 @@ def test_what_is_explicit_comes_before_what_spark_has_with_the_prefix() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("intermediate-result-storage.verify-fraction", "5%", "a number from 0 to 1"),
         (COMPRESSION, "gzip", "zstd, lz4_raw, snappy, uncompressed"),
-        (DIRECTORY, "  ", "the path of a directory"),
         (DIRECTORY, 7, "the path of a directory"),
         (f"{RECOVERY}.enabled", "yes", "true or false"),
-        (f"{RECOVERY}.previous-worker.recovery.timeout", "0 s", "above zero, such as 30 s"),
         (f"{RECOVERY}.operator-coordinator-snapshot.min-pause", "soon", "such as 3 min"),
         (f"{RECOVERY}.retention", 0, "above zero, such as 24 h"),
         (f"{BUFFER}.size", "0", "above zero, such as 1M or 512 kb"),
-        (f"{BUFFER}.flush-interval", "1 fortnight", "above zero, such as 1 s"),
         (STORAGE_DIR, "hdfs://name/ha", "a directory accessible from every machine"),
         ("pipeline.name", " ", "a name that is not empty"),
     ],

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -275,20 +273,3 @@ def test_what_cannot_be_published_says_why(tmp_path: Path, journal: FileJournal)
     assert why_unpublishable(tmp_path / "a" / "b" / "c") is None
     with pytest.raises(SinkError, match="it is not a directory"):
         append(file, journal, ONE)
-
-
-def test_jobs_that_append_at_the_same_time_lose_nothing(out: Path, tmp_path: Path) -> None:
-    put(out, {"part": "x"})
-
-    def append_some(writer: int) -> None:
-        for number in range(4):
-            journal = FileJournal(tmp_path / f"journal-{writer}-{number}")
-            start = SinkStart(JobID(f"{writer:06x}{number:06x}" + "0" * 20), 1, journal)
-            sink = DirectorySink(out, APPEND, how=str(writer), grace_seconds=0)
-            write = partial(put, files={f"part-{writer}-{number}": "x"})
-            assert write_once(sink, start, current, write)
-            sink.forget(start)
-
-    with ThreadPoolExecutor(3) as writers:
-        list(writers.map(append_some, range(3)))
-    assert len([name for name in contents(out) if not name.startswith(".")]) == 13
