@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from holdfast.catalog.audience import Audience
-from holdfast.cli.datasets.listed_dataset import DataSetState, ListedDataSet, Sharing
 from holdfast.cli.datasets.order import in_order
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.ids import ApplicationID, IntermediateDataSetID
@@ -83,21 +82,18 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
     assert all(each in text for each in (name, "4.3.0", shown["created"], *files))
 
 
-def listed(created: int | None = None, used: int | None = None, saved: float = 0) -> ListedDataSet:
-    """One that was created and used so many days after a moment."""
-    then = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    sharing = None
-    if used is not None:
-        last_used = then + timedelta(days=used)
-        who = ("ana", "node-1", Audience.USER, "staff")
-        sharing = Sharing(*who, 1.0, None, None, last_used, 1, saved)
-    at = None if created is None else then + timedelta(days=created)
-    output = OutputID(IntermediateDataSetID(A), "0badcafe")
-    return ListedDataSet(None, output, None, at, 0, 0, DataSetState.COMPLETE, 0, (), sharing)
-
-
 def test_they_are_listed_in_the_order_that_is_asked_for() -> None:
-    alone, much, late, unknown = listed(2), listed(0, 0, 9), listed(0, 1, 3), listed()
+    first = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    second, third = first + timedelta(days=1), first + timedelta(days=2)
+
+    def listed(
+        created: datetime | None, last_used: datetime | None = None, saved: float = 0
+    ) -> Any:
+        sharing = last_used and SimpleNamespace(last_used=last_used, saved_seconds=saved)
+        return SimpleNamespace(created=created, sharing=sharing)
+
+    alone, unknown = listed(third), listed(None)
+    much, late = listed(first, first, 9), listed(first, second, 3)
     datasets = [unknown, alone, late, much]
     assert in_order(datasets, None) == datasets
     assert in_order(datasets, "saved") == [much, late, unknown, alone]
