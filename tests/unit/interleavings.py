@@ -56,35 +56,32 @@ class Step:
 
 
 class Scenario(Protocol):
-    """What is run, in the current directory, and what has to hold: always, and in the end."""
+    """What is run, in the current directory, and what has to hold: always, and in the end.
+
+    Where all are killed `recover` ends the work, in a copy of the files. `observed` is what has
+    been observed of the steps by which the files are judged.
+    """
 
     names: Sequence[str]
     are_alike: bool
     """Whether it is all the same which of them begins."""
 
-    def prepare(self) -> None:
-        """Makes what is there before any start begins."""
+    def prepare(self) -> None: ...
 
-    def run(self, name: str) -> object:
-        """Runs one start of the program."""
+    def run(self, name: str) -> object: ...
 
     def killed(self, name: str) -> None:
         """Releases the locks of a start, as the operating system does."""
 
-    def observe(self, name: str, step: str, answer: object) -> None:
-        """A start has done a step."""
+    def observe(self, name: str, step: str, answer: object) -> None: ...
 
-    def observed(self) -> object:
-        """What has been observed by which the files are judged."""
+    def observed(self) -> object: ...
 
-    def check(self) -> None:
-        """Raises AssertionError where a state of the files may not be seen."""
+    def check(self) -> None: ...
 
-    def recover(self) -> None:
-        """All are killed in this state of the files, of which this is a copy: ends the work."""
+    def recover(self) -> None: ...
 
-    def check_ends(self, ends: Mapping[str, object]) -> None:
-        """All have ended, with what they returned or raised."""
+    def check_ends(self, ends: Mapping[str, object]) -> None: ...
 
 
 @dataclass

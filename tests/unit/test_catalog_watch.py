@@ -45,13 +45,6 @@ class Site:
         self.executor.adopt(60)
         self.watch = CatalogWatch(self.executor, self.url)
 
-    def restart(self) -> None:
-        """As after a kill; then as long passes as applications have that are found again."""
-        self.executor.leave()
-        self.start()
-        self.clock.now += 61
-        self.executor.tick()
-
     def catalog(self) -> Catalog:
         """As a program sees it that has just come."""
         program = this_program(ApplicationID.random())
@@ -77,15 +70,11 @@ class Site:
         with closing(sqlite3.connect(self.file)) as connection, connection:
             connection.execute(statement)
 
-    @property
-    def held(self) -> set[OutputID]:
-        return set(self.executor.held())
-
     def looks(self, times: int = 1) -> set[OutputID]:
         """What it holds after it has asked."""
         for _ in range(times):
             self.watch.look()
-        return self.held
+        return set(self.executor.held())
 
 
 @pytest.fixture
@@ -99,8 +88,11 @@ def test_what_the_catalog_holds_is_held_without_any_program(site: Site) -> None:
     first, _ = site.keep(ONE), site.keep(TWO)
     site.executor.unregister_application(site.app.application)
     assert len(parts(site.root)) == 4
-    # Nor has it a lease, as applications have that are found again.
-    site.restart()
+    # Nor has it a lease after a kill, as applications have that are found again.
+    site.executor.leave()
+    site.start()
+    site.clock.now += 61
+    site.executor.tick()
     assert site.looks(3) == {ONE, TWO}
     catalog = site.catalog()
     catalog.holders.withdraw("it was removed by hand", numbers=[first])
@@ -180,4 +172,4 @@ def test_a_program_can_not_act_as_the_catalog(site: Site) -> None:
         with pytest.raises(MalformedRequestError, match="is the catalog"):
             call()
     executor.heartbeat(CATALOG_APPLICATION, {})
-    assert site.held == {ONE}
+    assert site.looks() == {ONE}
