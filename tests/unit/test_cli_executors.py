@@ -9,12 +9,11 @@ import pytest
 
 from holdfast.cli.datasets import executor_source
 from holdfast.errors import TaskExecutorUnreachableError, UnknownDataSetError
-from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.storage.kept_dataset import Manifest
+from holdfast.ids import ApplicationID, JobID
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
-from holdfast.version import __version__
-from tests.unit.listed_results import COMPUTES, Command, described, write
+from tests.taskexecutor.callers import Caller, output_of
+from tests.unit.listed_results import Command
 
 ONE, TWO = "left:1", "right:2"
 
@@ -24,28 +23,21 @@ class Cluster:
 
     def __init__(self, home: Path) -> None:
         self.executors = {}
-        self.application, self.job = ApplicationID.random(), JobID.random()
+        self.application, job_id = ApplicationID.random(), JobID.random()
+        self.callers = []
         for address in (ONE, TWO):
             executor = TaskExecutor(home / address, executor_id=address, host=address)
-            executor.register_application(self.application, 600, __version__)
-            executor.register_job(self.application, self.job)
+            self.callers.append(Caller(executor, self.application, job_id).connect())
             # Asked over a network otherwise.
             executor.address = address  # type: ignore[attr-defined]
             self.executors[address] = executor
 
     def keep(self, digit: str, *indices: tuple[int, ...], number: int) -> OutputID:
         """Has each executor keep the partitions that are given for it."""
-        output = OutputID(IntermediateDataSetID(digit * 64), "0badcafe")
-        for executor, own in zip(self.executors.values(), indices, strict=True):
-            write(Path(executor.open_output(self.application, self.job, output)), *own)
-            kept = executor.finish_output(self.application, self.job, output, list(own), number)
-            if kept:
-                manifest = Manifest(
-                    created="2026-11-21T00:00:00+00:00",
-                    dataset=described(output.dataset_id.hex),
-                    partitions=kept,
-                )
-                executor.promote(self.application, self.job, output, manifest)
+        output = output_of(digit)
+        for caller, own in zip(self.callers, indices, strict=True):
+            if own:
+                caller.keep(output, *own, number=number)
         return output
 
 
@@ -80,7 +72,7 @@ def test_executors_are_put_together(cluster: Cluster, asked: Callable[..., Comma
     expected = {
         "id": output.name,
         "application": cluster.application.hex,
-        "computes": COMPUTES,
+        "computes": "rows",
         "state": "complete",
         "partitions_found": 3,
         "number_of_partitions": 3,

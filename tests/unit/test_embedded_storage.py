@@ -18,7 +18,6 @@ import pytest
 from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import (
     MANIFEST_NAME,
     DataSetDescription,
@@ -28,6 +27,7 @@ from holdfast.storage.kept_dataset import (
 )
 from holdfast.storage.merged_partitions import put_in_place
 from holdfast.storage.partition_directory import found_partitions
+from tests.taskexecutor.callers import write
 
 ONE = IntermediateDataSetID("1" * 64)
 JOB = JobID("2" * 32)
@@ -46,18 +46,10 @@ def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
     storage.close()
 
 
-def write(staged: StagedDataSet, *indexes: int) -> None:
-    """What Spark's writer leaves: partitions of 3 rows each, checksums and a marker."""
-    for index in indexes:
-        name = f"part-{index:05}-0b1c-c000.zstd.parquet"
-        pyarrow.parquet.write_table(pyarrow.table({"c0": [index, 1, 2]}), staged.directory / name)
-        (staged.directory / f".{name}.crc").write_bytes(b"crc")
-    (staged.directory / "_SUCCESS").touch()
-
-
 def keep(storage: EmbeddedStorage, *indexes: int) -> KeptDataSet:
     staged = storage.stage(JOB, ONE)
-    write(staged, *(indexes or (0, 1, 2)))
+    write(staged.directory, *(indexes or (0, 1, 2)))
+    (staged.directory / "_SUCCESS").touch()
     return storage.publish(staged, DESCRIPTION)
 
 
@@ -105,7 +97,7 @@ def test_what_is_no_dataset_or_can_not_be_written_is_not_published(
     storage: EmbeddedStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     before, staged = keep(storage), storage.stage(JOB, ONE)
-    write(staged, 0)
+    write(staged.directory, 0)
     with monkeypatch.context() as patched:
         REFUSED[message](staged.directory, patched)
         with pytest.raises(StorageError, match=message):
