@@ -395,35 +395,33 @@ def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
-FAULTS: dict[str, list[tuple[object, str, Callable[..., object]]]] = {
-    "no check for a newer start": [(JobStart, "check", _nothing)],
-    "rows that don't say whose they are": [(CommitMarker, "write", _nothing)],
-    "a run that ends although it was taken over": [(program_run, "_end_once", Path.exists)],
-    "a take-over that fences no job": [(JobDirectory, "fence", _nothing)],
-    "a take-over that fences no sink": [(Stages, "fence", _nothing)],
-    "epochs taken without exclusion": [
-        (module, "claim_epoch", _claims_what_is_taken) for module in (epochs, job_directory)
-    ],
-}
 EPOCH_STEPS = [Step(ha_storage, "take_epoch", is_whole=False), Step(epochs, "claim_epoch")]
+Fault = list[tuple[object, str, Callable[..., object]]]
+# Which steps, and how many switches, show it.
+FAULTS: dict[str, tuple[Fault, list[Step], int | None]] = {
+    "no check for a newer start": ([(JobStart, "check", _nothing)], STEPS, 1),
+    "rows that don't say whose they are": ([(CommitMarker, "write", _nothing)], STEPS, 1),
+    "a run that ends although it was taken over": (
+        [(program_run, "_end_once", Path.exists)],
+        STEPS,
+        1,
+    ),
+    "a take-over that fences no job": ([(JobDirectory, "fence", _nothing)], STEPS, None),
+    "a take-over that fences no sink": ([(Stages, "fence", _nothing)], STEPS, None),
+    "epochs taken without exclusion": (
+        [(module, "claim_epoch", _claims_what_is_taken) for module in (epochs, job_directory)],
+        EPOCH_STEPS,
+        1,
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "steps", "switches"),
-    [
-        ("no check for a newer start", STEPS, 1),
-        ("rows that don't say whose they are", STEPS, 1),
-        ("a run that ends although it was taken over", STEPS, 1),
-        ("epochs taken without exclusion", EPOCH_STEPS, 1),
-        pytest.param("a take-over that fences no sink", STEPS, None, marks=soak),
-        pytest.param("a take-over that fences no job", STEPS, None, marks=soak),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    "name", [pytest.param(each, marks=soak if "fences" in each else ()) for each in FAULTS]
 )
-def test_a_fault_is_found(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, steps: list[Step], switches: int | None
-) -> None:
-    for owner, function, faulty in FAULTS[name]:
+def test_a_fault_is_found(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fault, steps, switches = FAULTS[name]
+    for owner, function, faulty in fault:
         monkeypatch.setattr(owner, function, faulty)
     with pytest.raises(AssertionError):
         explore(home, Nightly(APPEND), steps, switches=switches)

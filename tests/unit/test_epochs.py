@@ -1,10 +1,8 @@
-"""Epochs are taken once each by processes, and never come back."""
+"""Epochs are taken once each, and never come back."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,15 +18,6 @@ from holdfast.highavailability.epochs import (
     newest_epoch,
     take_epoch,
 )
-
-_TAKER = """
-import sys
-from pathlib import Path
-from holdfast.highavailability.epochs import take_epoch
-sys.stdin.read(1)
-for _ in range(int(sys.argv[2])):
-    print(take_epoch(Path(sys.argv[1])), flush=True)
-"""
 
 
 @pytest.fixture
@@ -67,25 +56,6 @@ def test_who_pauses_before_it_takes_one_gets_no_old_one(
     # Only the newest files stay.
     assert not epoch_file(directory, 2).exists()
     assert len(os.listdir(directory)) <= KEPT_NUMBERS
-
-
-def test_processes_take_each_once(directory: Path) -> None:
-    directory.mkdir()
-    command = [sys.executable, "-c", _TAKER, str(directory), "60"]
-    takers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    for taker in takers:
-        assert taker.stdin is not None
-        taker.stdin.write("go\n")
-        taker.stdin.flush()
-    taken = [[int(line) for line in taker.communicate(timeout=60)[0].split()] for taker in takers]
-    assert [taker.returncode for taker in takers] == [0] * 4
-    numbers = [number for each in taken for number in each]
-    assert all(each == sorted(each) for each in taken)
-    assert len(set(numbers)) == len(numbers) == 4 * 60
-    assert newest_epoch(directory) == max(numbers)
 
 
 @given(st.lists(st.integers(0, 400), max_size=10))
