@@ -240,6 +240,9 @@ class Nightly:
     def recover(self) -> None:
         """Wherever all are killed, another start ends the work, and nothing hidden stays."""
         before = self._over
+        if before and SinkMode.ERROR in self._modes:
+            # Another run is refused, as the mode says.
+            return
         try:
             assert self.run("last") is True, "the last start could not end the work"
             self._over += 1
