@@ -194,11 +194,10 @@ def _lasting(text: str) -> str:
 
 @dataclass
 class Explored:
-    """How many states were reached, how many of files, and in how many runs."""
+    """How many states were reached, and how many of files."""
 
-    states: int = 0
-    files: int = 0
-    runs: int = 0
+    states: int
+    files: int
 
 
 def explore(
@@ -222,7 +221,7 @@ def explore(
     Raises:
         AssertionError: of the scenario, with the steps that led there.
     """
-    before, explored = os.getcwd(), Explored()
+    before = os.getcwd()
     seen: dict[object, float] = {}
     seen_files: set[object] = set()
     waiting: list[tuple[int, ...]] = [()]
@@ -231,7 +230,6 @@ def explore(
         try:
             while waiting:
                 schedule = waiting.pop()
-                explored.runs += 1
                 run = _Run(home / "run", scenario)
                 try:
                     left, current = limit, -1
@@ -274,8 +272,7 @@ def explore(
                     run.close()
         finally:
             os.chdir(before)
-    explored.states, explored.files = len(seen), len(seen_files)
-    return explored
+    return Explored(len(seen), len(seen_files))
 
 
 def _left_after(run: _Run, left: float, current: int, index: int) -> float:

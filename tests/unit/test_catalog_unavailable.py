@@ -88,15 +88,13 @@ def _fenced(catalog: Catalog) -> str:
 
 
 def test_a_later_version_is_not_asked_again(
-    programs: Programs, url: URL, caplog: pytest.LogCaptureFixture
+    programs: Programs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = programs()
-    with other.database.writing() as connection:
+    catalog = programs()
+    with catalog.database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    program = other.scope.program
-    guarded = guard(
-        Catalog(CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, program, 600.0)
-    )
+    catalog.database.close()
+    guarded = guard(catalog)
     assert [answer(guarded) for _ in range(3)] == ["away"] * 3
     guarded._paused_until = 0.0
     assert answer(guarded) == "away"

@@ -13,7 +13,6 @@ from holdfast.plan.document import LOGICAL
 # What stands above what, upper ones first; the steps that ran, as the JVM writes them (how many
 # joins, rows, columns); and the rows that are known. Operators' own columns are their places.
 CASES: dict[str, tuple[list[str], list[str], list[tuple[str, int]]]] = {
-    "an aggregate": (["Aggregate", "LogicalRelation"], ["0 1000 0"], [("Aggregate", 1000)]),
     "an aggregate of a join": (
         ["Aggregate", "Project", "Join"],
         ["0 40 0", "1 2000 2"],
@@ -39,7 +38,6 @@ CASES: dict[str, tuple[list[str], list[str], list[tuple[str, int]]]] = {
     ),
     "other joins": (["Aggregate", "Join"], ["0 40 0", "2 9 1"], [("Aggregate", 40)]),
     "other columns": (["Aggregate"], ["0 40 0 99"], []),
-    "nothing ran": (["Aggregate"], [], []),
 }
 
 
