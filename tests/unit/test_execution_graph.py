@@ -1,4 +1,4 @@
-"""The run-time side of a job remembers what became of each vertex."""
+"""The run-time side of a job remembers what became of each vertex; every listener hears of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import StaleEpochError
 from holdfast.eventstore.events import ExecutionJobVertexInitialized
 from holdfast.graph.job_graph import JobGraph, JobVertex, ResultPartitionType
 from holdfast.ids import IntermediateDataSetID, JobID, JobVertexID
@@ -25,11 +26,14 @@ from holdfast.runtime.execution_events import (
     VertexStarted,
 )
 from holdfast.runtime.execution_graph import ExecutionGraph
+from holdfast.runtime.execution_listeners import ExecutionListeners
 from holdfast.runtime.partitions import ResultPartitionDescriptor
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from tests.unit.recovery_fakes import kept as kept_output
+
+# -- the graph -------------------------------------------------------------------------------------
 
 JOB = JobID("ab" * 16)
 ONE, TWO, THREE, FOUR = (IntermediateDataSetID(digit * 64) for digit in "1234")
@@ -131,3 +135,39 @@ def test_what_was_kept_before_and_what_a_job_is_cut_into_are_vertices_too() -> N
     assert (answering.attempts, answering.vertex_id) == (2, again.vertices[-1].vertex_id)
     # A cut's partitions are none of the application's.
     assert set(execution.archive().persistent_result_partitions.descriptors) == {TWO}
+
+
+# -- listeners -------------------------------------------------------------------------------------
+
+STARTED = VertexStarted(None, "count")
+ENDED = VertexEnded(None, VertexOutcome.RUN)
+
+
+class Heard:
+    """Hears everything, and may fail over it."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.events: list[ExecutionEvent] = []
+        self._error = error
+
+    def notify(self, event: ExecutionEvent) -> None:
+        self.events.append(event)
+        if self._error is not None:
+            raise self._error
+
+
+def test_each_hears_each_event_for_as_long_as_it_listens_whatever_others_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listeners, one, two = ExecutionListeners(), Heard(), Heard()
+    listeners.add(Heard(OSError("no space")))
+    listeners.add(one)
+    with pytest.raises(ValueError, match="an attempt"), listeners.listening(two):
+        listeners.publish(STARTED)
+        raise ValueError("an attempt")
+    listeners.publish(ENDED)
+    assert (one.events, two.events) == ([STARTED, ENDED], [STARTED])
+    assert "no space" in caplog.text and "the job continues" in caplog.text
+    listeners.add(Heard(StaleEpochError("a job", 1, 2)))
+    with pytest.raises(StaleEpochError):
+        listeners.publish(STARTED)
