@@ -104,10 +104,6 @@ if how == "a forked child ends":
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
         assert all((each.path() / "datasets" / "file").exists() for each in directories)
         assert remove_garbage(root) == []
-elif how == "sys.exit":
-    sys.exit(3)
-elif how == "an exception":
-    raise ValueError("the program's own")
 elif how == "an interrupt":
     signal.raise_signal(signal.SIGINT)
 elif how == "SIGKILL":
@@ -115,18 +111,8 @@ elif how == "SIGKILL":
 """
 
 
-soak = pytest.mark.soak
-
-
 @pytest.mark.parametrize(
-    ("how", "status"),
-    [
-        ("a forked child ends", 0),
-        pytest.param("sys.exit", 3, marks=soak),
-        pytest.param("an exception", 1, marks=soak),
-        ("an interrupt", -2),
-        ("SIGKILL", -9),
-    ],
+    ("how", "status"), [("a forked child ends", 0), ("an interrupt", -2), ("SIGKILL", -9)]
 )
 def test_a_process_s_directories_go_with_it_and_a_living_one_s_stay(
     tmp_path: Path, how: str, status: int
