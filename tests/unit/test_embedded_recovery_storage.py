@@ -27,10 +27,11 @@ from holdfast.runtime.recovery.embedded_recovery_storage import (
 )
 from holdfast.runtime.recovery.recovery_storage import RecoveryStorage
 from holdfast.storage.intermediate_result_storage import WrittenPartition
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
+from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.claim_files import CLAIMS
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
+from tests.taskexecutor.callers import description
 
 JOB = JobID("ab" * 16)
 OTHER_JOB = JobID("cd" * 16)
@@ -38,7 +39,7 @@ RETENTION = 3600.0
 
 
 class Starts:
-    """Starts of one job on one directory; `crash` leaves them as a killed process does."""
+    """Starts of one job on one directory, each of which is killed by the next."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -85,16 +86,6 @@ def write(directory: Path, *tasks: int, size: int | None = None, attempt: str = 
         file = directory / f"part-{task:05}-{attempt}-c000.zstd.parquet"
         pq.write_table(pa.table({"a": range(task + 1 if size is None else size)}), file)
         file.with_name(f".{file.name}.crc").write_bytes(b"crc")
-
-
-def description(digit: str, *, ordered: bool = False) -> DataSetDescription:
-    return DataSetDescription(
-        dataset_id=digit * 64,
-        computes="rows",
-        columns=(),
-        spark_version="4.3.0",
-        ordered=ordered,
-    )
 
 
 def keep(storage: RecoveryStorage, digit: str, *tasks: int, number: int) -> KeptDataSet:
@@ -190,8 +181,9 @@ def test_tasks_that_write_other_partitions_than_were_missing_publish_nothing(
     written = [WrittenPartition(0, "anywhere", 1), WrittenPartition(1, "anywhere", 1)]
     with pytest.raises(StorageError, match="2 tasks wrote partitions, expected 1"):
         second.publish(missing, description("1"), written)
+    ordered = description("1").model_copy(update={"ordered": True})
     with pytest.raises(StorageError, match="order"):
-        second.publish(missing, description("1", ordered=True))
+        second.publish(missing, ordered)
     assert rows(second.publish(missing, description("1"), written[:1])) == [1, 1]
 
 
