@@ -22,6 +22,7 @@ from holdfast.sinks.unpublishable import why_unpublishable
 
 APPEND, OVERWRITE, ERROR, IGNORE = SinkMode
 Files = dict[str, str]
+JOB = JobID("ab12" * 8)
 
 
 class FileJournal:
@@ -65,7 +66,7 @@ def current() -> None:
 
 
 def start_of(journal: FileJournal, epoch: int = 1) -> SinkStart:
-    return SinkStart(JobID("ab12" * 8), epoch, journal)
+    return SinkStart(JOB, epoch, journal)
 
 
 def publish(
@@ -82,10 +83,13 @@ def append(out: Path, journal: FileJournal, files: Files, **how: Any) -> bool:
     return publish(DirectorySink(out, APPEND), journal, files, **how)
 
 
-def assert_holds(out: Path, files: Files) -> None:
-    """And there is nothing beside it."""
-    assert contents(out) == files
+def assert_tidy(out: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def assert_holds(out: Path, files: Files) -> None:
+    assert contents(out) == files
+    assert_tidy(out)
 
 
 # -- modes ----------------------------------------------------------------------------------------
