@@ -56,35 +56,32 @@ class Step:
 
 
 class Scenario(Protocol):
-    """What is run, in the current directory, and what has to hold: always, and in the end."""
+    """What is run, in the current directory, and what has to hold: always, and in the end.
+
+    Where all are killed `recover` ends the work, in a copy of the files. `observed` is what has
+    been observed of the steps by which the files are judged.
+    """
 
     names: Sequence[str]
     are_alike: bool
     """Whether it is all the same which of them begins."""
 
-    def prepare(self) -> None:
-        """Makes what is there before any start begins."""
+    def prepare(self) -> None: ...
 
-    def run(self, name: str) -> object:
-        """Runs one start of the program."""
+    def run(self, name: str) -> object: ...
 
     def killed(self, name: str) -> None:
         """Releases the locks of a start, as the operating system does."""
 
-    def observe(self, name: str, step: str, answer: object) -> None:
-        """A start has done a step."""
+    def observe(self, name: str, step: str, answer: object) -> None: ...
 
-    def observed(self) -> object:
-        """What has been observed by which the files are judged."""
+    def observed(self) -> object: ...
 
-    def check(self) -> None:
-        """Raises AssertionError where a state of the files may not be seen."""
+    def check(self) -> None: ...
 
-    def recover(self) -> None:
-        """All are killed in this state of the files, of which this is a copy: ends the work."""
+    def recover(self) -> None: ...
 
-    def check_ends(self, ends: Mapping[str, object]) -> None:
-        """All have ended, with what they returned or raised."""
+    def check_ends(self, ends: Mapping[str, object]) -> None: ...
 
 
 @dataclass
@@ -197,11 +194,10 @@ def _lasting(text: str) -> str:
 
 @dataclass
 class Explored:
-    """How many states were reached, how many of files, and in how many runs."""
+    """How many states were reached, and how many of files."""
 
-    states: int = 0
-    files: int = 0
-    runs: int = 0
+    states: int
+    files: int
 
 
 def explore(
@@ -225,7 +221,7 @@ def explore(
     Raises:
         AssertionError: of the scenario, with the steps that led there.
     """
-    before, explored = os.getcwd(), Explored()
+    before = os.getcwd()
     seen: dict[object, float] = {}
     seen_files: set[object] = set()
     waiting: list[tuple[int, ...]] = [()]
@@ -234,7 +230,6 @@ def explore(
         try:
             while waiting:
                 schedule = waiting.pop()
-                explored.runs += 1
                 run = _Run(home / "run", scenario)
                 try:
                     left, current = limit, -1
@@ -277,8 +272,7 @@ def explore(
                     run.close()
         finally:
             os.chdir(before)
-    explored.states, explored.files = len(seen), len(seen_files)
-    return explored
+    return Explored(len(seen), len(seen_files))
 
 
 def _left_after(run: _Run, left: float, current: int, index: int) -> float:

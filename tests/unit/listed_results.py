@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from holdfast.cli import main as cli
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.storage.kept_dataset import DataSetDescription, KeptColumn, KeptDataSet
+from tests.taskexecutor.callers import write
 
 COMPUTES = "Aggregate, Filter, Join over customer.parquet, orders and 2 more"
 COLUMNS = (
@@ -22,25 +20,16 @@ COLUMNS = (
 )
 
 
-def described(dataset_id: str, computes: str = COMPUTES) -> DataSetDescription:
-    return DataSetDescription(
-        dataset_id=dataset_id, computes=computes, columns=COLUMNS, spark_version="4.3.0"
-    )
-
-
-def write(directory: Path, *indices: int) -> None:
-    """Leaves partitions of three rows, as Spark's tasks do."""
-    for index in indices:
-        pq.write_table(pa.table({"a": [1, 2, 3]}), directory / f"part-{index:05}-x-c000.parquet")
-
-
 def keep(
     storage: EmbeddedStorage, dataset: str, *indices: int, computes: str = "C"
 ) -> tuple[str, KeptDataSet]:
-    """A dataset of a few partitions, after its name."""
+    """A dataset of a few partitions of three rows, after its name."""
     staged = storage.stage(JobID.random(), IntermediateDataSetID(dataset))
     write(staged.directory, *(indices or (0, 1)))
-    kept = storage.publish(staged, described(dataset, computes))
+    description = DataSetDescription(
+        dataset_id=dataset, computes=computes, columns=COLUMNS, spark_version="4.3.0"
+    )
+    kept = storage.publish(staged, description)
     assert kept.name is not None
     return kept.name, kept
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,15 +23,11 @@ def test_all_that_wait_for_an_answer_end_and_others_are_not_concerned() -> None:
         except TaskExecutorUnreachableError as error:
             raised.append(error)
 
-    waiting = [threading.Thread(target=wait) for _ in range(3)]
-    for thread in waiting:
-        thread.start()
-    end = time.monotonic() + 30
-    while len(raised) < len(waiting) and time.monotonic() < end:
-        calls.abandon(gone)
-        time.sleep(0.01)
-    for thread in waiting:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        waiting = [threads.submit(wait) for _ in range(3)]
+        while not all(each.done() for each in waiting):
+            calls.abandon(gone)
+            time.sleep(0.01)
     assert raised == [gone] * 3
     never.set()
     assert calls.make(lambda: 7) == 7

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.errors import HoldfastError, StaleEpochError
+from holdfast.errors import HoldfastError, SinkTargetExistsError, StaleEpochError
 from holdfast.eventstore.events import JobStatus
 from holdfast.highavailability import epochs, ha_storage, job_directory, program_run
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
@@ -80,6 +82,12 @@ ALL_STEPS = [
     *(Step(each, name) for each in (KernelRenames, TwoRenames) for name in ("put", "exchange")),
     *(Step(sys.modules[__name__], name) for name in ("_add", "_remove")),
 ]
+# What it does to files, one after another.
+FILE_STEPS = [
+    *(Step(os, name) for name in ("link", "mkdir", "rename", "replace", "rmdir", "unlink")),
+    Step(KernelRenames, "_rename"),
+    Step(ProgramRun, "end"),
+]
 
 
 @pytest.fixture
@@ -123,7 +131,9 @@ class Nightly:
         versions: str = "",
         outsider: bool = False,
     ) -> None:
-        self.names = [f"start-{number}" for number in range(starts)] + ["outsider"] * outsider
+        self.names: Sequence[str] = [f"start-{number}" for number in range(starts)] + [
+            "outsider"
+        ] * outsider
         self.are_alike = not outsider
         self._outsider = outsider
         self._modes = modes
@@ -214,7 +224,8 @@ class Nightly:
         for number, mode in enumerate(self._modes):
             rows = _rows(number)
             if rows is None:
-                assert not self._exists and not self._over, "the directory is gone"
+                may_be_gone = not self._exists or isinstance(self._renames, TwoRenames)
+                assert may_be_gone and not self._over, "the directory is gone"
                 continue
             assert rows["d"] == rows["e"], rows
             allowed = {self._over, self._over + 1}
@@ -229,6 +240,9 @@ class Nightly:
     def recover(self) -> None:
         """Wherever all are killed, another start ends the work, and nothing hidden stays."""
         before = self._over
+        if before and SinkMode.ERROR in self._modes:
+            # Another run is refused, as the mode says.
+            return
         try:
             assert self.run("last") is True, "the last start could not end the work"
             self._over += 1
@@ -249,8 +263,10 @@ class Nightly:
 
     def check_ends(self, ends: Mapping[str, object]) -> None:
         """A start has ended well, or says that another one has taken over."""
-        expected = [isinstance(end, bool | Killed) or end == STALE for end in ends.values()]
-        assert all(expected), ends
+        allowed: tuple[type, ...] = (bool, Killed)
+        if self._over and SinkMode.ERROR in self._modes:
+            allowed += (SinkTargetExistsError,)
+        assert all(end == STALE or isinstance(end, allowed) for end in ends.values()), ends
 
 
 def _add(row: str) -> bool:
@@ -290,6 +306,7 @@ NIGHTLY = {
     "as-it-was-once": Nightly(APPEND, versions="21"),
 }
 DAILY = ("append", "changed")
+KILLED_DAILY = ("append", "partitions", "two-renames")
 soak = pytest.mark.soak
 each = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in DAILY else soak) for name in NIGHTLY]
@@ -301,6 +318,16 @@ def test_a_start_stands_still_or_is_killed_anywhere_while_another_does_its_work(
     home: Path, name: str
 ) -> None:
     assert explore(home, NIGHTLY[name], ALL_STEPS, switches=1).states > 1000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=() if each in KILLED_DAILY else soak) for each in NIGHTLY],
+)
+def test_a_start_is_killed_between_any_two_changes_of_files(home: Path, name: str) -> None:
+    alone = copy(NIGHTLY[name])
+    alone.names = ["alone"]
+    assert explore(home, alone, FILE_STEPS).files > 10
 
 
 @pytest.mark.parametrize(
@@ -373,41 +400,39 @@ def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
-FAULTS: dict[str, list[tuple[object, str, Callable[..., object]]]] = {
-    "no check for a newer start": [(JobStart, "check", _nothing)],
-    "rows that don't say whose they are": [(CommitMarker, "write", _nothing)],
-    "a run that ends although it was taken over": [(program_run, "_end_once", Path.exists)],
-    "a take-over that fences no job": [(JobDirectory, "fence", _nothing)],
-    "a take-over that fences no sink": [(Stages, "fence", _nothing)],
-    "epochs taken without exclusion": [
-        (module, "claim_epoch", _claims_what_is_taken) for module in (epochs, job_directory)
-    ],
-}
 EPOCH_STEPS = [Step(ha_storage, "take_epoch", is_whole=False), Step(epochs, "claim_epoch")]
+Fault = list[tuple[object, str, Callable[..., object]]]
+# Which steps, and how many switches, show it.
+FAULTS: dict[str, tuple[Fault, list[Step], int | None]] = {
+    "no check for a newer start": ([(JobStart, "check", _nothing)], STEPS, 1),
+    "rows that don't say whose they are": ([(CommitMarker, "write", _nothing)], STEPS, 1),
+    "a run that ends although it was taken over": (
+        [(program_run, "_end_once", Path.exists)],
+        STEPS,
+        1,
+    ),
+    "a take-over that fences no job": ([(JobDirectory, "fence", _nothing)], STEPS, None),
+    "a take-over that fences no sink": ([(Stages, "fence", _nothing)], STEPS, None),
+    "epochs taken without exclusion": (
+        [(module, "claim_epoch", _claims_what_is_taken) for module in (epochs, job_directory)],
+        EPOCH_STEPS,
+        1,
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "steps", "switches"),
-    [
-        ("no check for a newer start", STEPS, 1),
-        ("rows that don't say whose they are", STEPS, 1),
-        ("a run that ends although it was taken over", STEPS, 1),
-        ("epochs taken without exclusion", EPOCH_STEPS, 1),
-        ("a take-over that fences no sink", STEPS, None),
-        ("a take-over that fences no job", STEPS, None),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    "name", [pytest.param(each, marks=soak if "fences" in each else ()) for each in FAULTS]
 )
-def test_a_fault_is_found(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, steps: list[Step], switches: int | None
-) -> None:
-    for owner, function, faulty in FAULTS[name]:
+def test_a_fault_is_found(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fault, steps, switches = FAULTS[name]
+    for owner, function, faulty in fault:
         monkeypatch.setattr(owner, function, faulty)
     with pytest.raises(AssertionError):
         explore(home, Nightly(APPEND), steps, switches=switches)
 
 
-@pytest.mark.parametrize("faulty", [RecordsFirst, EndsInTwoSteps])
+@pytest.mark.parametrize("faulty", [RecordsFirst, pytest.param(EndsInTwoSteps, marks=soak)])
 def test_a_faulty_order_is_found(home: Path, faulty: type[Nightly]) -> None:
     with pytest.raises(AssertionError):
         explore(home, faulty(APPEND), STEPS, switches=2)

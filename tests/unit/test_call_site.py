@@ -17,17 +17,13 @@ from holdfast.plan.result_label import result_label
         ("hot: object = table.persist()", 1, "hot"),
         ("a = b = table.cache()", 1, "a"),
         ("hot = (\n    table\n    .distinct()\n    .cache()\n)", 4, "hot"),
-        ("n = table.cache().count()", 1, "table"),
         ("table.cache()", 1, "table"),
         ("def f():\n    if True:\n        hot = spark.range(3).cache()\n", 3, "hot"),
-        ("x = 1; hot = spark.range(3).cache()", 1, "hot"),
         ("spark.range(3).cache().count()", 1, None),
         ("self.hot = spark.range(3).cache()", 1, None),
         ("hot[0] = spark.range(3).cache()", 1, None),
         ("spark.sql('CACHE TABLE hot')", 1, None),
         ("%matplotlib inline\nhot = table.cache()", 2, None),
-        ("hot = table.cache()", 7, None),
-        ("", 1, None),
         ("\0", 1, None),
     ],
 )
@@ -41,12 +37,7 @@ def test_a_parser_that_gives_up_costs_the_name_alone(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ast, "parse", gives_up)
     assert cached_name("hot = table.cache()", 1) is None
-
-
-def test_the_place_is_the_callers() -> None:
-    place = call_site().place
-    assert place is not None
-    assert place.startswith("test_call_site.py:")
+    assert str(call_site().place).startswith("test_call_site.py:")
 
 
 CELLS = ("/tmp/ipykernel_17/3405.py", "<ipython-input-5-f32>")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from itertools import count
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -23,7 +24,7 @@ from holdfast.catalog.cataloged_result import (
     ResultState,
 )
 from holdfast.catalog.schema import METADATA
-from holdfast.errors import CatalogError, CatalogVersionError, ClaimFencedError
+from holdfast.errors import CatalogVersionError, ClaimFencedError
 from holdfast.ids import IntermediateDataSetID
 from holdfast.plan.file_version import FileVersion
 from tests.catalog.conftest import empty_catalog
@@ -32,7 +33,7 @@ from tests.catalog.conftest import programs as programs
 from tests.catalog.results import DATASET, OTHER, pass_time, produced, publish, unlimited
 
 Programs = Callable[..., Catalog]
-KEPT = {"is_shared": True, "lifetime": 60.0}
+KEPT: dict[str, Any] = {"is_shared": True, "lifetime": 60.0}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -52,7 +53,7 @@ def claimed(catalog: Catalog, dataset_id: IntermediateDataSetID = DATASET) -> Ca
 
 def kept(catalog: Catalog, dataset_id: IntermediateDataSetID = DATASET, **facts: object) -> int:
     """Publishes what outlives its program; its number."""
-    number = publish(catalog, dataset_id, **{**KEPT, **facts}).number  # type: ignore[arg-type]
+    number = publish(catalog, dataset_id, **{**KEPT, **facts}).number
     assert number is not None
     return number
 
@@ -64,42 +65,22 @@ def numbers(results: object) -> list[int]:
 # -- the database
 
 
-def test_several_programs_make_the_tables_of_the_schema_at_once(url: URL) -> None:
-    databases = [CatalogDatabase(url) for _ in range(8)]
-    failures: list[Exception] = []
-
-    def use(database: CatalogDatabase) -> None:
-        try:
-            with database.writing() as connection:
-                connection.execute(text("SELECT count(*) FROM results"))
-        except CatalogError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=use, args=(each,)) for each in databases]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with databases[0].reading() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-    for database in databases:
-        database.close()
-
-
-def test_a_catalog_has_an_identity_and_a_later_version_of_it_is_refused(
+def test_programs_make_the_tables_of_the_schema_at_once_and_refuse_later_ones(
     url: URL, tmp_path: Path
 ) -> None:
-    urls = (url, url, f"sqlite:///{tmp_path}/other")
-    databases = [CatalogDatabase(each) for each in urls]
-    first, again, other = (each.identity() for each in databases)
-    assert first == again != other
+    databases = [CatalogDatabase(url) for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        (identity,) = set(threads.map(CatalogDatabase.identity, databases))
+    with databases[0].reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    databases += [CatalogDatabase(f"sqlite:///{tmp_path}/other"), CatalogDatabase(url)]
+    *_, other, late = databases
+    assert other.identity() != identity
     with databases[0].writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    late = CatalogDatabase(url)
     with pytest.raises(CatalogVersionError, match="9999.*Upgrade Holdfast"), late.reading():
         pass
-    for database in (*databases, late):
+    for database in databases:
         database.close()
 
 
@@ -125,45 +106,32 @@ def test_what_one_program_has_kept_another_finds(programs: Programs) -> None:
 
 
 def test_who_may_read_a_result(programs: Programs) -> None:
-    number = count(1)
-    for audience, user, groups, shares_with, finds in (
-        (Audience.NOBODY, "ana", ("staff",), Audience.ALL, False),
-        (Audience.USER, "ana", ("other",), Audience.USER, True),
-        (Audience.USER, "ana", ("other",), Audience.ALL, True),
-        (Audience.USER, "bo", ("staff",), Audience.ALL, False),
-        (Audience.GROUP, "bo", ("other", "staff"), Audience.GROUP, True),
-        (Audience.GROUP, "bo", ("staff",), Audience.ALL, True),
-        (Audience.GROUP, "bo", ("other",), Audience.ALL, False),
-        (Audience.GROUP, "bo", ("staff",), Audience.USER, False),
-        (Audience.GROUP, "ana", ("other",), Audience.USER, True),
-        (Audience.ALL, "bo", (), Audience.ALL, True),
-        (Audience.ALL, "bo", ("staff",), Audience.GROUP, False),
-        (Audience.ALL, "bo", ("staff",), Audience.USER, False),
+    program, publishes = cache(programs), programs()
+    for number, (audience, user, groups, shares_with, finds) in enumerate(
+        [
+            (Audience.NOBODY, "ana", ("staff",), Audience.ALL, False),
+            (Audience.USER, "ana", ("other",), Audience.USER, True),
+            (Audience.USER, "bo", ("staff",), Audience.ALL, False),
+            (Audience.GROUP, "bo", ("other", "staff"), Audience.GROUP, True),
+            (Audience.GROUP, "bo", ("staff",), Audience.ALL, True),
+            (Audience.GROUP, "bo", ("other",), Audience.ALL, False),
+            (Audience.GROUP, "bo", ("staff",), Audience.USER, False),
+            (Audience.GROUP, "ana", ("other",), Audience.USER, True),
+            (Audience.ALL, "bo", ("other",), Audience.ALL, True),
+            (Audience.ALL, "bo", ("staff",), Audience.GROUP, False),
+            (Audience.ALL, "bo", ("staff",), Audience.USER, False),
+        ]
     ):
-        asked = dataset(next(number))
-        publish(programs(), asked, audience=audience)
-        other = programs(user, groups=groups, shares_with=shares_with)
-        case = (audience, user, groups, shares_with)
+        asked, case = dataset(number), (audience, user, groups, shares_with)
+        publish(publishes, asked, audience=audience)
+        other = program(user, groups=groups, shares_with=shares_with)
         assert bool(other.search.find([asked])) is finds, case
         assert isinstance(other.claims.claim(asked), CatalogedResult) is finds, case
-
-
-def test_no_program_waits_for_what_is_not_for_it(programs: Programs) -> None:
-    """Two users who share claim a dataset once; of others each has its own claim."""
-    for number, shares_with in enumerate(Audience):
-        claimed(programs("ana", shares_with=shares_with), dataset(number))
-        second = programs("bo", shares_with=shares_with).claims.claim(dataset(number))
-        waits = isinstance(second, InProduction)
-        assert waits is shares_with.is_beyond_user, shares_with
-
-
-def test_only_what_a_user_may_remove_makes_room(programs: Programs) -> None:
-    ana, bo = programs(), programs("bo", shares_with=Audience.GROUP)
-    private, for_all = kept(ana), kept(ana, OTHER, audience=Audience.GROUP)
-    ana.holders.let_go([private, for_all])
-    ana.programs.leave()
-    published = publish(bo, dataset(3), limit=200, lifetime=100.0)
-    assert numbers(published.evicted) == numbers(bo.holders.sweep()) == [for_all]
+    # Two users who share claim a dataset once; of others each has its own claim.
+    for number, shares_with in enumerate(Audience, 100):
+        claimed(program("ana", shares_with=shares_with), dataset(number))
+        second = program("bo", shares_with=shares_with).claims.claim(dataset(number))
+        assert isinstance(second, InProduction) is shares_with.is_beyond_user, shares_with
 
 
 # -- one produces
@@ -193,6 +161,10 @@ def test_one_alone_produces(programs: Programs) -> None:
 def test_a_claim_ends_with_its_lease_and_a_late_publication_is_fenced(programs: Programs) -> None:
     paused, other = programs(), programs()
     claim, free = claimed(paused), claimed(paused, OTHER)
+    for _ in range(3):
+        pass_time(other, 20.0)
+        paused.programs.renew()
+        assert isinstance(other.claims.claim(DATASET), InProduction)
     pass_time(other, 40.0)
     taken = claimed(other)
     # It doesn't come alive again by a late sign of life.
@@ -203,15 +175,6 @@ def test_a_claim_ends_with_its_lease_and_a_late_publication_is_fenced(programs: 
     assert other.publications.publish(produced(), taken, unlimited).number is not None
     # One that no other program took is still good.
     assert paused.publications.publish(produced(OTHER), free, unlimited).number is not None
-
-
-def test_renewal_keeps_a_claim(programs: Programs) -> None:
-    slow, other = programs(), programs()
-    claimed(slow)
-    for _ in range(4):
-        pass_time(other, 20.0)
-        slow.programs.renew()
-        assert isinstance(other.claims.claim(DATASET), InProduction)
 
 
 def test_what_was_announced_is_published_under_its_number_or_garbage(programs: Programs) -> None:
@@ -266,20 +229,18 @@ def test_a_lifetime_begins_again_with_each_use_and_the_end_of_who_holds_it(
     assert numbers(bo.holders.sweep()) == [number]
     bo.holders.removed([number])
     assert bo.holders.sweep() == [] and not bo.holders.use(number, hold=True)
-
-
-def test_what_holds_a_result_keeps_it(programs: Programs) -> None:
-    ana, bo = programs(), programs()
-    number = kept(ana, lifetime=10.0)
-    assert bo.holders.use(number, hold=True)
-    ana.programs.leave()
+    # What holds a result keeps it; until then it was used.
+    cy = programs()
+    held = kept(cy, OTHER, lifetime=10.0)
+    assert bo.holders.use(held, hold=True)
+    cy.programs.leave()
+    bo.programs.renew()
     pass_time(bo, 20.0)
     assert bo.holders.sweep() == []
-    bo.holders.let_go([number])
-    # Until now it was used.
+    bo.holders.let_go([held])
     assert bo.holders.sweep() == []
     pass_time(bo, 20.0)
-    assert numbers(bo.holders.sweep()) == [number]
+    assert numbers(bo.holders.sweep()) == [held]
 
 
 def test_a_withdrawn_result_is_found_no_more(programs: Programs) -> None:
@@ -310,30 +271,29 @@ def test_who_asks_for_names_hears_which_are_announced_or_held_still(programs: Pr
 # -- room
 
 
-def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
-    ana = programs()
-    cheap, dear = kept(ana, size=60, seconds=1.0), kept(ana, OTHER, size=60, seconds=100.0)
-    # What a program holds that runs is not evicted.
-    assert publish(ana, dataset(4), size=60, limit=100).number is None
+def test_only_what_a_user_may_remove_makes_room(programs: Programs) -> None:
+    ana, bo = programs(), programs("bo", shares_with=Audience.GROUP)
+    private, for_all = kept(ana), kept(ana, OTHER, audience=Audience.GROUP)
+    ana.holders.let_go([private, for_all])
     ana.programs.leave()
-    bo = programs()
-    published = publish(bo, dataset(3), size=60, limit=150)
-    assert numbers(published.evicted) == numbers(bo.holders.sweep()) == [cheap]
-    assert set(numbers(bo.search.all())) == {dear, published.number}
-    # What is larger than all is not kept, and may be produced again.
-    assert publish(bo, dataset(5), size=200, limit=150).number is None
-    assert claimed(programs(), dataset(5))
+    published = publish(bo, dataset(3), limit=200, lifetime=100.0)
+    assert numbers(published.evicted) == numbers(bo.holders.sweep()) == [for_all]
 
 
-def test_what_is_made_of_something_gone_costs_more_to_compute_again(programs: Programs) -> None:
+def test_room_is_made_of_what_is_worth_least(programs: Programs) -> None:
     ana = programs()
     costly = kept(ana, seconds=500.0, size=60)
     of_it = kept(ana, OTHER, seconds=5.0, inputs=(DATASET,), size=60)
     alone = kept(ana, dataset(3), seconds=50.0, size=60)
+    # What a program holds that runs is not evicted.
+    assert publish(ana, dataset(4), size=60, limit=150).number is None
     ana.programs.leave()
     bo = programs()
     bo.holders.withdraw("gone", numbers=[costly])
     published = publish(bo, dataset(4), size=60, limit=150)
-    # It took five seconds out of what took five hundred, and isn't there any more.
+    # The other took five seconds out of what took five hundred, and isn't there any more.
     assert numbers(published.evicted) == [alone]
-    assert of_it in numbers(bo.search.all())
+    assert set(numbers(bo.search.all())) == {of_it, published.number}
+    # What is larger than all is not kept, and may be produced again.
+    assert publish(bo, dataset(5), size=200, limit=150).number is None
+    assert claimed(programs(), dataset(5))

@@ -23,40 +23,31 @@ from tests.catalog.conftest import url as url
 Programs = Callable[..., Catalog]
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "catalog.db"
-
-
-def test_a_file_that_is_no_database_or_locked_is_an_error(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_is_none_or_locked_or_away_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_database, "_PATIENCE_SECONDS", 0.2)
+    file, none = tmp_path / "catalog.db", tmp_path / "none.db"
     database = CatalogDatabase(URL.create("sqlite", database=str(file)))
     # It is not made for a question; an empty file is an empty database.
     assert not database.is_there()
     file.touch()
     with database.reading():
         assert database.is_there()
+    none.write_bytes(b"this is no database" * 100)
+    server = "postgresql+psycopg://ana:secret@127.0.0.1:9/catalog"
     with sqlite3.connect(file, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(CatalogError, match="locked"), database.writing():
-            pass
-        other.execute("ROLLBACK")
-    database.close()
-    other_file = file.with_name("other.db")
-    other_file.write_bytes(b"this is no database" * 100)
-    database = CatalogDatabase(URL.create("sqlite", database=str(other_file)))
-    with pytest.raises(CatalogError, match="not a database"), database.reading():
-        pass
-    database.close()
-
-
-def test_a_server_that_is_away_is_an_error_without_its_password() -> None:
-    database = CatalogDatabase("postgresql+psycopg://ana:secret@127.0.0.1:9/catalog")
-    with pytest.raises(CatalogError, match="127.0.0.1") as caught, database.reading():
-        pass
-    assert "secret" not in str(caught.value)
+        for url, why in (
+            (URL.create("sqlite", database=str(file)), "locked"),
+            (URL.create("sqlite", database=str(none)), "not a database"),
+            (server, "127.0.0.1"),
+        ):
+            database = CatalogDatabase(url)
+            with pytest.raises(CatalogError, match=why) as caught, database.writing():
+                pass
+            assert "secret" not in str(caught.value)
+            database.close()
 
 
 def answer(guarded: GuardedCatalog) -> str:
@@ -97,15 +88,13 @@ def _fenced(catalog: Catalog) -> str:
 
 
 def test_a_later_version_is_not_asked_again(
-    programs: Programs, url: URL, caplog: pytest.LogCaptureFixture
+    programs: Programs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = programs()
-    with other.database.writing() as connection:
+    catalog = programs()
+    with catalog.database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    program = other.scope.program
-    guarded = guard(
-        Catalog(CatalogDatabase(url), lambda: "5" * 32, lambda: "e" * 64, program, 600.0)
-    )
+    catalog.database.close()
+    guarded = guard(catalog)
     assert [answer(guarded) for _ in range(3)] == ["away"] * 3
     guarded._paused_until = 0.0
     assert answer(guarded) == "away"

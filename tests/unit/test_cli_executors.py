@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.datasets import executor_source
-from holdfast.errors import TaskExecutorUnreachableError, UnauthorizedError, UnknownDataSetError
-from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
-from holdfast.storage.kept_dataset import Manifest
+from holdfast.errors import TaskExecutorUnreachableError, UnknownDataSetError
+from holdfast.ids import ApplicationID, JobID
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.task_executor import TaskExecutor
-from holdfast.version import __version__
-from tests.unit.listed_results import COMPUTES, Command, described, write
+from tests.taskexecutor.callers import Caller, output_of
+from tests.unit.listed_results import Command
 
 ONE, TWO = "left:1", "right:2"
 
@@ -24,28 +23,21 @@ class Cluster:
 
     def __init__(self, home: Path) -> None:
         self.executors = {}
-        self.application, self.job = ApplicationID.random(), JobID.random()
+        self.application, job_id = ApplicationID.random(), JobID.random()
+        self.callers = []
         for address in (ONE, TWO):
             executor = TaskExecutor(home / address, executor_id=address, host=address)
-            executor.register_application(self.application, 600, __version__)
-            executor.register_job(self.application, self.job)
+            self.callers.append(Caller(executor, self.application, job_id).connect())
             # Asked over a network otherwise.
             executor.address = address  # type: ignore[attr-defined]
             self.executors[address] = executor
 
     def keep(self, digit: str, *indices: tuple[int, ...], number: int) -> OutputID:
         """Has each executor keep the partitions that are given for it."""
-        output = OutputID(IntermediateDataSetID(digit * 64), "0badcafe")
-        for executor, own in zip(self.executors.values(), indices, strict=True):
-            write(Path(executor.open_output(self.application, self.job, output)), *own)
-            kept = executor.finish_output(self.application, self.job, output, list(own), number)
-            if kept:
-                manifest = Manifest(
-                    created="2026-11-21T00:00:00+00:00",
-                    dataset=described(output.dataset_id.hex),
-                    partitions=kept,
-                )
-                executor.promote(self.application, self.job, output, manifest)
+        output = output_of(digit)
+        for caller, own in zip(self.callers, indices, strict=True):
+            if own:
+                caller.keep(output, *own, number=number)
         return output
 
 
@@ -80,7 +72,7 @@ def test_executors_are_put_together(cluster: Cluster, asked: Callable[..., Comma
     expected = {
         "id": output.name,
         "application": cluster.application.hex,
-        "computes": COMPUTES,
+        "computes": "rows",
         "state": "complete",
         "partitions_found": 3,
         "number_of_partitions": 3,
@@ -92,86 +84,55 @@ def test_executors_are_put_together(cluster: Cluster, asked: Callable[..., Comma
     places = [(place["executor"], place["partitions"]) for place in found["places"]]
     assert places == [(ONE, 2), (TWO, 1)]
     assert found["bytes"] == sum(place["bytes"] for place in found["places"])
-    (shown,) = asked().json("show", "1111")
-    assert [each["index"] for each in shown["partitions"]] == [0, 1, 2]
-    assert all(Path(each["location"]).is_file() for each in shown["partitions"])
-    assert " 3/3 " in asked().shows("ls")
     text = asked().shows("show", "1111")
     assert f"task executor {ONE}" in text and f"task executor {TWO}" in text
-
-
-def test_two_addresses_of_one_executor_count_once(
-    cluster: Cluster, asked: Callable[..., Command]
-) -> None:
-    cluster.keep("2", (0,), (), number=1)
-    cluster.executors["localhost:1"] = cluster.executors[ONE]
-    (found,) = asked(ONE, "localhost:1").json("show", "2222")
-    assert (found["rows"], len(found["places"])) == (3, 1)
-
-
-def test_what_the_asked_ones_do_not_have_is_marked(
-    cluster: Cluster, asked: Callable[..., Command]
-) -> None:
-    cluster.keep("3", (0,), (1,), number=2)
     # Of every partition but the first there may be no file, so the second may just have no rows.
+    cluster.keep("3", (0,), (1,), number=2)
     for address, state, mark in ((ONE, "unclear", "?"), (TWO, "incomplete", "!")):
-        (found,) = asked(address).json("ls")
-        assert (found["state"], found["partitions_found"]) == (state, 1)
+        (shown,) = asked(address).json("show", "3333")
+        assert (shown["state"], shown["partitions_found"]) == (state, 1)
         assert f" 1/2{mark}" in asked(address).shows("ls")
+    # Two addresses of one executor count once.
+    cluster.executors["localhost:1"] = cluster.executors[ONE]
+    (found,) = asked(ONE, "localhost:1").json("show", "1111")
+    assert (found["rows"], len(found["places"])) == (6, 1)
 
 
-def test_damage_is_seen_by_the_executor(cluster: Cluster, asked: Callable[..., Command]) -> None:
-    cluster.keep("4", (0,), (1,), number=2)
-    (shown,) = asked().json("show", "4444")
-    Path(shown["partitions"][1]["location"]).unlink()
-    (shown,) = asked().json("show", "4444")
-    assert (shown["state"], shown["damage"]) == ("damaged", "partition 1 is missing")
-    assert [place["damage"] for place in shown["places"]] == [None, "partition 1 is missing"]
-
-
-def test_a_dataset_is_removed_from_every_executor(
+def test_a_damaged_dataset_is_marked_and_removed_from_every_executor(
     cluster: Cluster, asked: Callable[..., Command]
 ) -> None:
     output, other = cluster.keep("5", (0, 2), (1,), number=3), cluster.keep("6", (0,), (), number=1)
     (shown,) = asked().json("show", "5555")
+    locations = [Path(each["location"]) for each in shown["partitions"]]
+    assert [each["index"] for each in shown["partitions"]] == [0, 1, 2]
+    assert all(each.is_file() for each in locations)
+    locations[1].unlink()
+    (shown,) = asked().json("show", "5555")
+    assert (shown["state"], shown["damage"]) == ("damaged", "partition 1 is missing")
+    assert [place["damage"] for place in shown["places"]] == [None, "partition 1 is missing"]
     (released,) = asked().json("rm", "5555")
     assert [place["executor"] for place in released["released"]] == [ONE, TWO]
-    assert not any(Path(each["location"]).exists() for each in shown["partitions"])
+    assert not any(each.exists() for each in locations)
     assert [each["id"] for each in asked().json("ls")] == [other.name]
     # This is what a job master asks before it has a job read something.
     for executor in cluster.executors.values():
         with pytest.raises(UnknownDataSetError):
             executor.damage(cluster.application, output)
     asked().refuses("show", "5555")
-    assert other.name in asked().shows("rm", "6666")
 
 
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (TaskExecutorUnreachableError(ONE, "timed out"), "is unreachable"),
-        (UnauthorizedError("describe"), "expected the task executor's token"),
-    ],
-    ids=["unreachable", "another token"],
-)
 def test_one_that_does_not_answer_is_named_and_the_others_are_shown(
-    cluster: Cluster,
-    asked: Callable[..., Command],
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    why: str,
+    cluster: Cluster, asked: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise error
+        raise TaskExecutorUnreachableError(ONE, "timed out")
 
     output = cluster.keep("1", (1,), (0, 2), number=3)
     for name in ("describe", "report", "release_outputs"):
         monkeypatch.setattr(cluster.executors[ONE], name, fail)
     code, out, err = asked()("ls")
     assert (code, len(err.splitlines())) == (1, 1)
-    assert why in err and ONE in err and " 2/3? " in out
-    (found,) = asked().json("show", output.name, code=1)
-    assert [place["executor"] for place in found["places"]] == [TWO]
+    assert "is unreachable" in err and ONE in err and " 2/3? " in out
     code, out, err = asked()("show", "2222")
     assert (code, out) == (2, "") and "that responded" in err and output.name in err
     (released,) = asked().json("rm", output.name, code=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from holdfast.storage.kept_dataset import (
     KeptPartition,
     Manifest,
 )
-from holdfast.storage.row_layout import HashedRows, RowLayout, Share, SplitFiles
+from holdfast.storage.row_layout import HashedRows, RowLayout, Share, Slots, SplitFiles
 
 DESCRIPTION = DataSetDescription(
     dataset_id="1" * 64, computes="rows", columns=(), spark_version="4.3.0"
@@ -34,87 +33,51 @@ def dataset(partitions: list[KeptPartition]) -> KeptDataSet:
     return KeptDataSet(directories=("kept",), manifest=manifest)
 
 
-@dataclass(frozen=True)
-class Lost:
-    """Slots with so many rows each, the task that wrote each slot, and the partitions lost."""
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.booleans(), st.data())
+def test_its_layout_says_which_rows_each_partition_holds(
+    rows: list[int], hashed: bool, data: st.DataObject
+) -> None:
+    def rows_of(slots: Slots) -> int:
+        return sum(sum(rows[start:end]) for start, end in slots)
 
-    rows: tuple[int, ...]
-    layout: RowLayout
-    kept: KeptDataSet
-    lost: frozenset[int]
-
-    def rows_of(self, share: Share) -> int:
-        return sum(sum(self.rows[start:end]) for start, end in share.slots)
-
-    def completed(self) -> CompletedDataSet | None:
-        files = [each.index for each in self.kept.manifest.partitions]
-        remainder = self.layout.remainder(files, set(files) - self.lost)
-        if remainder is None:
-            return None
-        made = 1 if isinstance(self.layout.by, HashedRows) else len(remainder.each_slot)
-        return CompletedDataSet(self.kept, self.layout, remainder, made)
-
-
-@st.composite
-def losses(draw: st.DrawFn) -> Lost:
-    """A task has neighbouring slots, and a file if it has rows."""
-    rows = draw(st.lists(st.integers(0, 3), min_size=1, max_size=12))
-    hashed = draw(st.booleans())
-    ends = sorted({len(rows), *draw(st.sets(st.integers(1, len(rows))))})
-    if not hashed:
-        ends = list(range(1, len(rows) + 1))
-    shares, partitions = [], []
-    for task, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        shares.append(Share(partitions=(task,), slots=((start, end),)))
-        if sum(rows[start:end]):
-            partitions.append(partition(task, sum(rows[start:end])))
-    by = (
-        HashedRows(columns=(0,), slots=len(rows))
-        if hashed
-        else SplitFiles(split="0" * 64, slots=len(rows), settings={})
-    )
+    # A task has neighbouring slots, and a file if it has rows.
+    ends = [*range(1, len(rows) + 1)]
+    by: HashedRows | SplitFiles = SplitFiles(split="0" * 64, slots=len(rows), settings={})
+    if hashed:
+        ends = sorted({len(rows), *data.draw(st.sets(st.sampled_from(ends)))})
+        by = HashedRows(columns=(0,), slots=len(rows))
+    ranges = [*zip([0, *ends], ends, strict=False)]
+    shares = [Share(partitions=(task,), slots=(each,)) for task, each in enumerate(ranges)]
     layout = RowLayout(by=by, shares=tuple(shares))
-    indices = [each.index for each in partitions]
-    lost = draw(st.sets(st.sampled_from(indices))) if indices else set()
-    return Lost(tuple(rows), layout, dataset(partitions), frozenset(lost))
-
-
-def produced(case: Lost, completed: CompletedDataSet) -> list[KeptPartition]:
-    """What its tasks leave behind: a file for each that has rows."""
-    if isinstance(case.layout.by, HashedRows):
-        counts = [case.rows_of(Share(partitions=(), slots=completed.remainder.slots))]
-    else:
-        counts = [case.rows[slot] for slot in completed.remainder.each_slot]
-    return [partition(task, rows) for task, rows in enumerate(counts) if rows]
-
-
-def whole(case: Lost, completed: CompletedDataSet) -> list[KeptPartition]:
-    linked = (each.model_copy(update={"index": number}) for number, each in completed.taken.items())
-    return [*produced(case, completed), *linked]
-
-
-@given(losses())
-def test_its_layout_says_which_rows_each_partition_holds(case: Lost) -> None:
-    completed = case.completed()
-    if completed is None:
-        assert not case.lost or len(case.lost) == len(case.kept.manifest.partitions)
+    counts = [rows_of((each,)) for each in ranges]
+    kept = dataset([partition(task, count) for task, count in enumerate(counts) if count])
+    files = {each.index for each in kept.manifest.partitions}
+    lost = data.draw(st.sets(st.sampled_from(sorted(files)))) if files else set()
+    remainder = layout.remainder(files, files - lost)
+    if remainder is None:
+        assert not lost or lost == files
         return
-    found = whole(case, completed)
+    each_slot = [rows[slot] for slot in remainder.each_slot]
+    made = [rows_of(remainder.slots)] if hashed else each_slot
+    completed = CompletedDataSet(kept, layout, remainder, len(made))
+    found = [partition(task, count) for task, count in enumerate(made) if count]
+    for number, linked in completed.taken.items():
+        found.append(linked.model_copy(update={"index": number}))
     assert completed.what_is_wrong(found) is None
-    assert sum(each.rows for each in found) == sum(case.rows)
-    assert all(each.index < completed.number_of_partitions for each in found)
-    layout = completed.new_layout([each.index for each in found])
-    rows = {each.index: each.rows for each in found}
-    slots = [slot for share in layout.shares for range_ in share.slots for slot in range(*range_)]
+    held = {each.index: each.rows for each in found}
+    assert sum(held.values()) == sum(rows)
+    assert all(index < completed.number_of_partitions for index in held)
+    new = completed.new_layout([*held])
+    slots = [slot for share in new.shares for range_ in share.slots for slot in range(*range_)]
     assert len(slots) == len(set(slots))
-    assert {slot for slot, count in enumerate(case.rows) if count} <= set(slots)
-    for share in layout.shares:
-        assert case.rows_of(share) == sum(rows.get(index, 0) for index in share.partitions)
+    assert {slot for slot, count in enumerate(rows) if count} <= set(slots)
+    for share in new.shares:
+        assert rows_of(share.slots) == sum(held.get(index, 0) for index in share.partitions)
     # So it does of what is lost of it next.
-    for index in rows:
-        again = layout.remainder(rows, set(rows) - {index})
+    for index in held:
+        again = new.remainder(held, set(held) - {index})
         assert again is None or index not in again.partitions
-        assert again is not None or len(rows) == 1
+        assert again is not None or len(held) == 1
 
 
 @pytest.fixture

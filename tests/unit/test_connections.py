@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.errors import (
-    DuplicateRegistrationError,
-    TaskExecutorError,
-    UnknownApplicationError,
-    UnknownDataSetError,
-    UnknownJobError,
-)
+from holdfast.errors import TaskExecutorError
 from holdfast.ids import ApplicationID, IntermediateDataSetID, JobID
 from holdfast.taskexecutor.connections.connection_events import (
     ApplicationAdopted,
@@ -43,282 +36,168 @@ from holdfast.taskexecutor.connections.job_connections import JobConnections
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 
 APPLICATIONS = (ApplicationID("a" * 32), ApplicationID("b" * 32))
-APPLICATION, OTHER_APPLICATION = APPLICATIONS
 JOBS = tuple(JobID(digit * 32) for digit in "12")
-JOB, OTHER_JOB = JOBS
 OUTPUTS = tuple(OutputID(IntermediateDataSetID(digit * 64), "00000001") for digit in "45")
-OUTPUT, OTHER_OUTPUT = OUTPUTS
 LEASE = 10.0
 
 
-@pytest.fixture
-def connections() -> JobConnections:
-    """Of one application, registered at 0, and one job."""
-    connections = JobConnections()
-    assert connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=0.0)) == ()
-    assert connections.handle(JobRegistered(APPLICATION, JOB)) == (MarkJobActive(JOB),)
-    return connections
+@dataclass
+class Job:
+    """A job as an executor knows it, which has a connection."""
+
+    application: ApplicationID
+    active: bool = False
+    slots: set[OutputID] = field(default_factory=set)
+    # As of the last event: a slot may be open before anything is set up in it.
+    held: bool = False
 
 
-def happens(connections: JobConnections, *events: ConnectionEvent) -> None:
-    for event in events:
-        assert connections.handle(event) == ()
-
-
-def test_a_connection_ends_when_the_job_has_ended_and_holds_nothing(
-    connections: JobConnections,
-) -> None:
-    happens(
-        connections,
-        SlotOpened(APPLICATION, JOB, OUTPUT),
-        PartitionsChanged(JOB, held=True),
-        SlotClosed(APPLICATION, JOB, OUTPUT),
-        SlotOpened(APPLICATION, JOB, OTHER_OUTPUT),
-    )
-    assert connections.handle(JobEnded(APPLICATION, JOB)) == (
-        CancelTasks(JOB, (OTHER_OUTPUT,)),
-        MarkJobInactive(JOB),
-        ReleaseFinishedPartitions(JOB),
-    )
-    happens(connections, SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
-    assert connections.is_connected(JOB)
-    assert connections.handle(PartitionsChanged(JOB, held=False)) == (EndConnection(JOB),)
-    assert not connections.is_connected(JOB)
-
-
-def test_losing_the_job_master_cancels_all_tasks_then_marks_inactive_then_releases(
-    connections: JobConnections,
-) -> None:
-    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT), PartitionsChanged(JOB, held=True))
-    assert connections.handle(Tick(now=LEASE)) == (
-        CancelTasks(JOB, (OUTPUT,)),
-        MarkJobInactive(JOB),
-        ReleaseFinishedPartitions(JOB),
-        ReleaseClusterPartitions(APPLICATION),
-    )
-    assert not connections.is_registered(APPLICATION)
-
-
-def test_a_lapse_takes_one_application_and_no_other(connections: JobConnections) -> None:
-    happens(connections, ApplicationRegistered(OTHER_APPLICATION, 2 * LEASE, now=0.0))
-    connections.handle(JobRegistered(OTHER_APPLICATION, OTHER_JOB))
-    connections.handle(Tick(now=LEASE))
-    assert not connections.is_registered(APPLICATION)
-    assert connections.is_registered(OTHER_APPLICATION)
-    connections.require_active_job(OTHER_APPLICATION, OTHER_JOB)
-
-
-def test_an_adopted_application_may_register_and_lapses_if_it_does_not() -> None:
-    connections = JobConnections()
-    happens(
-        connections,
-        ApplicationAdopted(APPLICATION, LEASE, now=0.0),
-        ApplicationAdopted(OTHER_APPLICATION, LEASE, now=0.0),
-        ApplicationRegistered(APPLICATION, LEASE, now=5.0),
-    )
-    assert connections.handle(Tick(now=LEASE)) == (ReleaseClusterPartitions(OTHER_APPLICATION),)
-    with pytest.raises(DuplicateRegistrationError):
-        connections.handle(ApplicationRegistered(APPLICATION, LEASE, now=11.0))
-
-
-def state(connections: JobConnections) -> Any:
-    """All that can be asked of the connections."""
-    applications = [
-        (connections.is_registered(each), connections.jobs(each)) for each in APPLICATIONS
-    ]
-    return applications, [
-        (connections.is_connected(each), connections.slots(each)) for each in JOBS
-    ]
-
-
-def test_who_is_connected_can_be_required(connections: JobConnections) -> None:
-    happens(connections, SlotOpened(APPLICATION, JOB, OUTPUT))
-    connections.require_active_job(APPLICATION, JOB)
-    with pytest.raises(UnknownApplicationError):
-        connections.require_application(OTHER_APPLICATION)
-    with pytest.raises(UnknownJobError):
-        connections.require_active_job(APPLICATION, OTHER_JOB)
-    before = state(connections)
-    with pytest.raises(DuplicateRegistrationError):
-        connections.handle(ApplicationAdopted(APPLICATION, 99.0, now=1.0))
-    with pytest.raises(UnknownDataSetError):
-        connections.handle(SlotClosed(APPLICATION, JOB, OTHER_OUTPUT))
-    assert state(connections) == before
-    connections.handle(JobEnded(APPLICATION, JOB))
-    for event in (SlotOpened(APPLICATION, JOB, OTHER_OUTPUT), JobEnded(APPLICATION, JOB)):
-        with pytest.raises(UnknownJobError):
-            connections.handle(event)
-
-
-class Machine(RuleBasedStateMachine):
+class Executor:
     """Carries out the instructions as an executor does, and sees to what it then has."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.connections = JobConnections()
         self.now = 0.0
         self.alive: dict[ApplicationID, float] = {}
-        self.owner: dict[JobID, ApplicationID] = {}
-        self.active: set[JobID] = set()
-        self.slots: dict[JobID, set[OutputID]] = {}
-        # As of the last event: a slot may be open before anything is set up in it.
-        self.held: dict[JobID, bool] = {}
+        self.adopted: set[ApplicationID] = set()
+        self.jobs: dict[JobID, Job] = {}
 
-    def send(self, event: ConnectionEvent, allowed: bool) -> None:
-        if not allowed:
-            before = state(self.connections)
+    def allows(self, event: ConnectionEvent) -> bool:
+        match event:
+            case ApplicationRegistered(application):
+                return application not in self.alive or application in self.adopted
+            case ApplicationAdopted(application):
+                return application not in self.alive
+            case HeartbeatReceived(application) | ApplicationUnregistered(application):
+                return application in self.alive
+            case JobRegistered(application, job_id):
+                return application in self.alive and job_id not in self.jobs
+            case SlotClosed(application, job_id, output):
+                job = self.jobs.get(job_id)
+                return bool(job and job.application == application and output in job.slots)
+            case JobEnded(application, job_id) | SlotOpened(application, job_id):
+                job = self.jobs.get(job_id)
+                if not job or application not in self.alive or job.application != application:
+                    return False
+                opened = isinstance(event, SlotOpened) and event.output in job.slots
+                return job.active and not opened
+        return True
+
+    def happens(self, event: ConnectionEvent) -> None:
+        """What changes by an event itself."""
+        match event:
+            case ApplicationRegistered(application) | ApplicationAdopted(application):
+                self.alive[application] = self.now + LEASE
+                self.adopted.discard(application)
+                if isinstance(event, ApplicationAdopted):
+                    self.adopted.add(application)
+            case HeartbeatReceived(application):
+                self.alive[application] = self.now + LEASE
+            case ApplicationTakenOver(application):
+                self.alive.pop(application, None)
+                for job in self.jobs.values():
+                    if job.application == application:
+                        job.slots, job.held = set(), False
+            case JobRegistered(application, job_id):
+                self.jobs[job_id] = Job(application)
+            case SlotOpened(_, job_id, output):
+                self.jobs[job_id].slots.add(output)
+            case SlotClosed(_, job_id, output):
+                self.jobs[job_id].slots.remove(output)
+            case PartitionsChanged(job_id, held) if job_id in self.jobs:
+                self.jobs[job_id].held = held
+
+    def send(self, event: ConnectionEvent) -> None:
+        if not self.allows(event):
+            before = self.state()
             with pytest.raises(TaskExecutorError):
                 self.connections.handle(event)
-            assert state(self.connections) == before
+            assert self.state() == before
             return
-        if isinstance(event, PartitionsChanged) and event.job_id in self.held:
-            self.held[event.job_id] = event.held
+        self.happens(event)
+        cancelled, unreleased = set[JobID](), set[JobID]()
         for instruction in self.connections.handle(event):
             match instruction:
                 case MarkJobActive(job_id):
-                    assert job_id not in self.active
-                    self.active.add(job_id)
+                    assert not self.jobs[job_id].active
+                    self.jobs[job_id].active = True
                 case CancelTasks(job_id, outputs):
-                    assert job_id in self.active, "tasks are cancelled first"
-                    assert set(outputs) == self.slots[job_id]
+                    assert self.jobs[job_id].active, "tasks are cancelled first"
+                    assert set(outputs) == self.jobs[job_id].slots
+                    cancelled.add(job_id)
                 case MarkJobInactive(job_id):
-                    self.active.remove(job_id)
+                    assert self.jobs[job_id].active
+                    assert not self.jobs[job_id].slots or job_id in cancelled
+                    self.jobs[job_id].active = False
+                    unreleased.add(job_id)
                 case ReleaseFinishedPartitions(job_id):
-                    assert job_id not in self.active, "the flag is unset before the release"
-                    self.only_in_progress(job_id)
+                    assert not self.jobs[job_id].active, "the flag is unset before the release"
+                    unreleased.remove(job_id)
                 case ReleaseClusterPartitions(application):
                     del self.alive[application]
                 case EndConnection(job_id):
-                    assert job_id not in self.active
-                    assert not self.slots.pop(job_id)
-                    assert not self.held.pop(job_id)
-                    del self.owner[job_id]
+                    ended = self.jobs.pop(job_id)
+                    assert not (ended.active or ended.slots or ended.held)
+        assert not unreleased or isinstance(event, ApplicationTakenOver)
+        self.check()
 
-    def only_in_progress(self, job_id: JobID) -> None:
-        self.send(PartitionsChanged(job_id, self.held[job_id] and bool(self.slots[job_id])), True)
-
-    def runs(self, application: ApplicationID, job_id: JobID) -> bool:
-        return application in self.alive and (
-            self.owner.get(job_id) == application and job_id in self.active
-        )
-
-    @rule(application=st.sampled_from(APPLICATIONS))
-    def register(self, application: ApplicationID) -> None:
-        allowed = application not in self.alive
-        self.send(ApplicationRegistered(application, LEASE, self.now), allowed)
-        if allowed:
-            self.alive[application] = self.now + LEASE
-
-    @rule(application=st.sampled_from(APPLICATIONS))
-    def heartbeat(self, application: ApplicationID) -> None:
-        allowed = application in self.alive
-        self.send(HeartbeatReceived(application, self.now), allowed)
-        if allowed:
-            self.alive[application] = self.now + LEASE
-
-    @rule(application=st.sampled_from(APPLICATIONS))
-    def unregister(self, application: ApplicationID) -> None:
-        self.send(ApplicationUnregistered(application), application in self.alive)
-
-    @rule(application=st.sampled_from(APPLICATIONS))
-    def take_over(self, application: ApplicationID) -> None:
-        for job_id in [job_id for job_id, owner in self.owner.items() if owner == application]:
-            self.slots[job_id].clear()
-            self.held[job_id] = False
-        self.alive.pop(application, None)
-        self.send(ApplicationTakenOver(application), True)
-        assert application not in self.owner.values()
-
-    @rule(seconds=st.floats(0.0, LEASE / 3))
-    def time_passes(self, seconds: float) -> None:
-        self.now += seconds
-        self.send(Tick(self.now), True)
-
-    @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
-    def register_job(self, application: ApplicationID, job_id: JobID) -> None:
-        allowed = application in self.alive and job_id not in self.owner
-        if allowed:
-            self.owner[job_id] = application
-            self.slots[job_id] = set()
-            self.held[job_id] = False
-        self.send(JobRegistered(application, job_id), allowed)
-
-    @initialize()
-    def start(self) -> None:
-        for application, job_id in zip(APPLICATIONS, JOBS, strict=True):
-            self.register(application)
-            self.register_job(application, job_id)
-
-    @rule(output=st.sampled_from(OUTPUTS))
-    @precondition(lambda self: self.active)
-    def open_slots(self, output: OutputID) -> None:
-        for job_id in sorted(self.active):
-            self.open_slot(self.owner[job_id], job_id, output)
-
-    @rule(
-        application=st.sampled_from(APPLICATIONS),
-        job_id=st.sampled_from(JOBS),
-        output=st.sampled_from(OUTPUTS),
-    )
-    def open_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
-        allowed = self.runs(application, job_id) and output not in self.slots[job_id]
-        self.send(SlotOpened(application, job_id, output), allowed)
-        if allowed:
-            self.slots[job_id].add(output)
-
-    @rule()
-    def set_up(self) -> None:
-        for job_id in sorted(job_id for job_id, slots in self.slots.items() if slots):
-            self.send(PartitionsChanged(job_id, held=True), True)
-
-    @rule(
-        application=st.sampled_from(APPLICATIONS),
-        job_id=st.sampled_from(JOBS),
-        output=st.sampled_from(OUTPUTS),
-    )
-    def close_wrong_slot(self, application: ApplicationID, job_id: JobID, output: OutputID) -> None:
-        if self.owner.get(job_id) != application or output not in self.slots[job_id]:
-            self.send(SlotClosed(application, job_id, output), False)
-
-    @rule(data=st.data(), finishes=st.booleans(), held_first=st.booleans())
-    @precondition(lambda self: any(self.slots.values()))
-    def close_slot(self, data: st.DataObject, finishes: bool, held_first: bool) -> None:
-        open_slots = [(job_id, output) for job_id in self.slots for output in self.slots[job_id]]
-        job_id, output = data.draw(st.sampled_from(sorted(open_slots)))
-        self.slots[job_id].remove(output)
-        # What finishes for a job that is not active is released at once.
-        keeps = job_id in self.active and (finishes or self.held[job_id])
-        in_progress = self.held[job_id] and bool(self.slots[job_id])
-        held = PartitionsChanged(job_id, keeps or in_progress)
-        closed = SlotClosed(self.owner[job_id], job_id, output)
-        for event in (held, closed) if held_first else (closed, held):
-            self.send(event, True)
-
-    @rule(job_id=st.sampled_from(JOBS))
-    def release_or_promote(self, job_id: JobID) -> None:
-        if job_id in self.owner:
-            self.only_in_progress(job_id)
-
-    @rule(data=st.data())
-    @precondition(lambda self: self.active)
-    def end_job(self, data: st.DataObject) -> None:
-        job_id = data.draw(st.sampled_from(sorted(self.active)))
-        self.send(JobEnded(self.owner[job_id], job_id), True)
-
-    @rule(application=st.sampled_from(APPLICATIONS), job_id=st.sampled_from(JOBS))
-    def end_any_job(self, application: ApplicationID, job_id: JobID) -> None:
-        self.send(JobEnded(application, job_id), self.runs(application, job_id))
-
-    @invariant()
-    def the_connected_are_those_that_live_or_hold_something(self) -> None:
+    def check(self) -> None:
+        """The connected are those that live or hold something."""
         for job_id in JOBS:
-            holds = self.slots.get(job_id) or self.held.get(job_id)
-            assert self.connections.is_connected(job_id) == bool(job_id in self.active or holds)
-            assert set(self.connections.slots(job_id)) == self.slots.get(job_id, set())
+            job = self.jobs.get(job_id)
+            assert self.connections.is_connected(job_id) == (job is not None)
+            assert job is None or job.active or job.slots or job.held
+            assert set(self.connections.slots(job_id)) == (job.slots if job else set())
         for application in APPLICATIONS:
-            alive = self.alive.get(application, self.now) > self.now
-            assert self.connections.is_registered(application) == alive
+            assert self.connections.is_registered(application) == (application in self.alive)
+        assert all(until > self.now for until in self.alive.values())
+
+    def state(self) -> object:
+        asked = self.connections
+        jobs = [(asked.is_connected(each), asked.slots(each)) for each in JOBS]
+        return jobs, [(asked.is_registered(each), asked.jobs(each)) for each in APPLICATIONS]
 
 
-TestConnectionsInAnyOrder: Any = Machine.TestCase
-TestConnectionsInAnyOrder.settings = settings(max_examples=2 * settings().max_examples)
+# The owner of each job first, which is drawn most often.
+OWNED = [(APPLICATIONS[each], JOBS[each]) for each in (0, 1, 0, 1)]
+OWNED += [(APPLICATIONS[0], JOBS[1]), (APPLICATIONS[1], JOBS[0])]
+KINDS = 12
+
+
+def event_of(
+    kind: int, of: tuple[ApplicationID, JobID], output: OutputID, held: bool, now: float
+) -> ConnectionEvent:
+    application, job_id = of
+    return (
+        Tick(now),
+        ApplicationRegistered(application, LEASE, now),
+        ApplicationAdopted(application, LEASE, now),
+        HeartbeatReceived(application, now),
+        ApplicationUnregistered(application),
+        ApplicationTakenOver(application),
+        JobRegistered(application, job_id),
+        JobEnded(application, job_id),
+        SlotOpened(application, job_id, output),
+        SlotClosed(application, job_id, output),
+        PartitionsChanged(job_id, held),
+        PartitionsChanged(job_id, held),
+    )[kind]
+
+
+DRAWN = st.tuples(
+    st.integers(0, KINDS - 1), st.sampled_from(OWNED), st.sampled_from(OUTPUTS), st.booleans()
+)
+
+
+@settings(max_examples=10 * settings().max_examples)
+@given(st.lists(st.tuples(DRAWN, st.sampled_from([0.0, 0.0, 1.0, 4.0])), max_size=40))
+def test_events_in_any_order(events: list[tuple[tuple[int, object, object, bool], float]]) -> None:
+    executor = Executor()
+    for of in OWNED[:2]:
+        for kind in (1, 6, 8):
+            executor.send(event_of(kind, of, OUTPUTS[0], False, 0.0))
+    for drawn, seconds in events:
+        if seconds:
+            executor.now += seconds
+            executor.send(Tick(executor.now))
+        executor.send(event_of(*drawn, executor.now))  # type: ignore[arg-type]

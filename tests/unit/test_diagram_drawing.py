@@ -53,16 +53,6 @@ def test_it_has_one_line_for_each_however_things_are_called(diagram: Diagram) ->
         assert re.fullmatch(r'\d+\["[^"&\[\]`{}()|\\<]*"\]:::\w+', line), line
 
 
-def test_a_diagram_of_nothing() -> None:
-    nothing = Diagram("Nothing", (), ())
-    assert diagram_text(nothing) == "Nothing"
-
-
-def test_long_texts_are_cut() -> None:
-    diagram = Diagram("Job", (Box(1, (Part("x" * 500, PartKind.SINK),), ()),), ())
-    assert f'1["{"x" * 47}…"]:::sink' in diagram_mermaid(diagram)
-
-
 # -- the vertices of a job -------------------------------------------------------------------------
 
 A, B = "a" * 64, "b" * 64
@@ -87,7 +77,5 @@ def test_what_reads_is_drawn_after_what_it_reads() -> None:
     drawn = job_drawing([row("Join <b>", A, B), row("Scan", B, done=4)])
     assert drawn.index("Scan") < drawn.index("Join #60;b#62;")
     assert "4 of 4 partitions" in drawn and "0 of 4 partitions" in drawn
-
-
-def test_what_goes_round_in_circles_is_drawn_all_the_same() -> None:
+    # What goes round in circles is drawn all the same.
     assert "Join" in job_drawing([row("Join", A, B), row("Scan", B, A)])

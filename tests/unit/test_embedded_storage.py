@@ -6,9 +6,8 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pytest
 from holdfast.errors import StorageError
 from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.storage.intermediate_result_storage import StagedDataSet
 from holdfast.storage.kept_dataset import (
     MANIFEST_NAME,
     DataSetDescription,
@@ -27,6 +25,9 @@ from holdfast.storage.kept_dataset import (
     KeptDataSet,
     Manifest,
 )
+from holdfast.storage.merged_partitions import put_in_place
+from holdfast.storage.partition_directory import found_partitions
+from tests.taskexecutor.callers import write
 
 ONE = IntermediateDataSetID("1" * 64)
 JOB = JobID("2" * 32)
@@ -45,18 +46,10 @@ def storage(tmp_path: Path) -> Iterator[EmbeddedStorage]:
     storage.close()
 
 
-def write(staged: StagedDataSet, *indexes: int) -> None:
-    """What Spark's writer leaves: partitions of 3 rows each, checksums and a marker."""
-    for index in indexes:
-        name = f"part-{index:05}-0b1c-c000.zstd.parquet"
-        pyarrow.parquet.write_table(pyarrow.table({"c0": [index, 1, 2]}), staged.directory / name)
-        (staged.directory / f".{name}.crc").write_bytes(b"crc")
-    (staged.directory / "_SUCCESS").touch()
-
-
 def keep(storage: EmbeddedStorage, *indexes: int) -> KeptDataSet:
     staged = storage.stage(JOB, ONE)
-    write(staged, *(indexes or (0, 1, 2)))
+    write(staged.directory, *(indexes or (0, 1, 2)))
+    (staged.directory / "_SUCCESS").touch()
     return storage.publish(staged, DESCRIPTION)
 
 
@@ -64,28 +57,19 @@ def everything(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file() and path.name != "lock")
 
 
-# -- publishing ------------------------------------------------------------------------------------
-
-
 def test_a_published_dataset_is_whole_and_explains_itself(storage: EmbeddedStorage) -> None:
-    kept = keep(storage, 0, 3)
+    kept, again = keep(storage, 0, 3), keep(storage, 0, 3)
     assert storage.damage(kept) is None
-    assert (kept.rows, len(kept.manifest.partitions)) == (6, 2)
-    assert [each.index for each in kept.manifest.partitions] == [0, 3]
+    assert (kept.rows, [each.index for each in kept.manifest.partitions]) == (6, [0, 3])
     assert kept.bytes == sum(path.stat().st_size for path in kept.directory.glob("*.parquet"))
     on_disk = (kept.directory / MANIFEST_NAME).read_text()
     assert Manifest.model_validate_json(on_disk) == kept.manifest
     assert json.loads(on_disk)["version"] == 6
     assert json.loads(on_disk)["dataset"]["columns"][0]["name"] == "a b"
-
-
-def test_the_same_dataset_made_again_lies_elsewhere(storage: EmbeddedStorage) -> None:
-    first, second = keep(storage), keep(storage)
-    assert first.directory != second.directory
-    storage.remove(first)
-    assert storage.damage(second) is None
-    storage.remove(first)
-    assert storage.damage(second) is None
+    # The same one made again lies elsewhere.
+    for _ in range(2):
+        storage.remove(kept)
+        assert storage.damage(again) is None
 
 
 def _copy(staged: Path) -> None:
@@ -93,131 +77,104 @@ def _copy(staged: Path) -> None:
     shutil.copy(written, staged / "part-00000-other-c000.zstd.parquet")
 
 
-REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "nothing": (lambda staged: next(staged.glob("part-*")).unlink(), "no task wrote a partition"),
-    "two attempts of a task": (_copy, "two attempts"),
-    "no Parquet": (
-        lambda staged: next(staged.glob("part-*")).write_text("no parquet"),
-        "can't determine its partitions",
-    ),
-}
-
-
-@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_dataset_is_not_published(
-    storage: EmbeddedStorage, change: Callable[[Path], object], message: str
-) -> None:
-    staged = storage.stage(JOB, ONE)
-    write(staged, 0)
-    change(staged.directory)
-    with pytest.raises(StorageError, match=message):
-        storage.publish(staged, DESCRIPTION)
-    for _ in range(2):
-        storage.discard(staged)
-    assert not staged.directory.exists()
-
-
 def failing(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "rename")])
-def test_a_step_that_fails_publishes_nothing(
-    storage: EmbeddedStorage,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    owner: Any,
-    name: str,
+REFUSED: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
+    "no task wrote a partition": lambda staged, _: next(staged.glob("part-*")).unlink(),
+    "two attempts": lambda staged, _: _copy(staged),
+    "can't determine its partitions": (
+        lambda staged, _: next(staged.glob("part-*")).write_text("no parquet")
+    ),
+    "No space": lambda _, patch: patch.setattr(os, "fsync", failing),
+    "No space left": lambda _, patch: patch.setattr(Path, "rename", failing),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_no_dataset_or_can_not_be_written_is_not_published(
+    storage: EmbeddedStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
-    before = keep(storage)
-    staged = storage.stage(JOB, ONE)
-    write(staged, 0)
+    before, staged = keep(storage), storage.stage(JOB, ONE)
+    write(staged.directory, 0)
     with monkeypatch.context() as patched:
-        patched.setattr(owner, name, failing)
-        with pytest.raises(StorageError):
+        REFUSED[message](staged.directory, patched)
+        with pytest.raises(StorageError, match=message):
             storage.publish(staged, DESCRIPTION)
     assert list(before.directory.parent.iterdir()) == [before.directory]
-    storage.discard(staged)
+    for _ in range(2):
+        storage.discard(staged)
     assert all(before.directory in path.parents for path in everything(tmp_path))
-    # The next one works.
-    assert storage.damage(keep(storage)) is None
 
 
-_CRASH = """
-import os, shutil, sys
-from pathlib import Path
-from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.storage.kept_dataset import DataSetDescription
-from holdfast.runtime.embedded_storage import EmbeddedStorage
-from holdfast.storage.merged_partitions import put_in_place
-from holdfast.storage.partition_directory import found_partitions
-import pyarrow.parquet
+class Killed(BaseException):
+    """No step is done from then on."""
 
-home, parquet, stride = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-description = DataSetDescription(
-    dataset_id="1" * 64, computes="rows", columns=(), spark_version="4.3.0"
-)
-counted = ("open", "os.", "shutil.", "fcntl.", "pathlib.")
-pyarrow.parquet.read_metadata(parquet)
 
-def story(root):
+CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink")
+
+
+def story(root: Path, parquet: Path) -> None:
     storage = EmbeddedStorage(root)
     for merges in (True, False):
-        staged = storage.stage(JobID("2" * 32), IntermediateDataSetID("1" * 64))
+        staged = storage.stage(JOB, ONE)
         for index in range(2):
             shutil.copyfile(parquet, staged.directory / f"part-0000{index}-x.parquet")
         if merges:
             merged = staged.directory / "_merged" / "part-00000-y.parquet"
             merged.parent.mkdir()
-            rows = [pyarrow.parquet.read_table(parquet)] * 2
-            pyarrow.parquet.write_table(pyarrow.concat_tables(rows), merged)
+            shutil.copyfile(parquet.with_name("two.parquet"), merged)
             put_in_place([merged], [found_partitions(staged.directory)], staged.directory)
             merged.parent.rmdir()
-        kept = storage.publish(staged, description)
+        kept = storage.publish(staged, DESCRIPTION)
         pinned = storage.pin(kept)
+    assert pinned is not None
     storage.unpin(pinned)
     storage.remove(kept)
     storage.close()
 
-def crash_at(last):
-    left = last
-    def count(event, arguments):
-        nonlocal left
-        if event.startswith(counted):
-            left -= 1
-            if left == 0:
-                os._exit(9)
-    sys.addaudithook(count)
 
-story(home / "first")
-steps = 1
-while True:
-    steps += stride
-    child = os.fork()
-    if child == 0:
-        crash_at(steps)
-        story(home / str(steps))
-        os._exit(0)
-    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
-        break
-print(steps)
-"""
+def killed_before(step: int, root: Path, parquet: Path) -> Path | None:
+    """What is left, in a copy, of a process that is killed before it changes the next file."""
+    done = 0
+
+    def stepping(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done > step:
+                raise Killed
+            return real(*args, **kwargs)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CHANGES:
+            patch.setattr(os, name, stepping(getattr(os, name)))
+        try:
+            story(root, parquet)
+        except Killed:
+            patch.undo()
+            root.mkdir(exist_ok=True)
+            # It holds no lock there, nor removes what is its own when it is collected.
+            return shutil.copytree(root, root.with_suffix(".left"))
+    return None
 
 
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_crash_at_any_step_leaves_whole_datasets_and_garbage(
     storage: EmbeddedStorage, tmp_path: Path, stride: int
 ) -> None:
-    parquet = tmp_path / "some.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2, 3]}), parquet)
-    home = tmp_path / "home"
-    home.mkdir()
-    arguments = [str(home), str(parquet), str(stride)]
-    subprocess.run([sys.executable, "-c", _CRASH, *arguments], check=True, timeout=600)
-    crashed = [path for path in home.iterdir() if path.name != "first"]
-    assert len(crashed) > 60 / stride
-    most = 0
-    for root in crashed:
+    parquet, most = tmp_path / "one.parquet", 0
+    table = pyarrow.table({"c0": [1, 2, 3]})
+    pyarrow.parquet.write_table(table, parquet)
+    pyarrow.parquet.write_table(pyarrow.concat_tables([table] * 2), tmp_path / "two.parquet")
+    for step in count(0, stride):
+        root = killed_before(step, tmp_path / f"killed-{step}", parquet)
+        if root is None:
+            break
         datasets = list(root.glob("application-*/datasets/[!.]*"))
         most = max(most, len(datasets))
         for directory in datasets:
@@ -233,63 +190,32 @@ def test_a_crash_at_any_step_leaves_whole_datasets_and_garbage(
             os.utime(path, (1, 1))
         EmbeddedStorage(root).close()
         assert list(root.iterdir()) == []
-    assert most == 2
+    assert most == 2 and step > 50
 
 
-# -- damage ----------------------------------------------------------------------------------------
-
-
-def _rewrite(directory: Path) -> None:
-    path = sorted(directory.glob("part-*"))[1]
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a partition removed": (
-        lambda d: sorted(d.glob("part-*"))[1].unlink(),
-        "partition 1 is missing",
-    ),
-    "a partition cut": (
-        lambda d: os.truncate(sorted(d.glob("part-*"))[2], 7),
-        "partition 2 has 7 of",
-    ),
-    "a partition rewritten": (_rewrite, "partition 1 was modified"),
-    "a partition touched": (
-        lambda d: os.utime(sorted(d.glob("part-*"))[0], (1, 1)),
-        "partition 0 was modified",
-    ),
-    "a file more": (lambda d: (d / "part-9.parquet").touch(), "1 unknown files"),
-    "a directory more": (lambda d: (d / "more").mkdir(), "1 unknown files"),
-    "hidden files": (lambda d: (d / ".part-00000.crc").touch(), ""),
-    "a marker": (lambda d: (d / "_SUCCESS.2").touch(), ""),
-    "no manifest": (lambda d: (d / MANIFEST_NAME).unlink(), "manifest is missing"),
-    "no directory": (shutil.rmtree, "can't be listed"),
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "partition 1 is missing": lambda _, part: part.unlink(),
+    "partition 1 has 7 of": lambda _, part: os.truncate(part, 7),
+    "partition 1 was modified": lambda _, part: part.write_bytes(bytes(part.stat().st_size)),
+    "partition 1 was": lambda _, part: os.utime(part, (1, 1)),
+    "1 unknown files": lambda directory, _: (directory / "part-9.parquet").touch(),
+    "1 unknown": lambda directory, _: (directory / "more").mkdir(),
+    "manifest is missing": lambda directory, _: (directory / MANIFEST_NAME).unlink(),
+    "can't be listed": lambda directory, _: shutil.rmtree(directory),
 }
 
 
-@pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES.keys())
-def test_damage_is_found(
-    storage: EmbeddedStorage, damage: Callable[[Path], None], message: str
-) -> None:
+@pytest.mark.parametrize("message", DAMAGES)
+def test_damage_is_found(storage: EmbeddedStorage, message: str) -> None:
     kept = keep(storage)
-    damage(kept.directory)
-    found = storage.damage(kept)
-    assert found is None if not message else message in (found or "")
-
-
-def test_only_what_holds_other_rows_counts_as_rewritten(storage: EmbeddedStorage) -> None:
-    kept = keep(storage)
-    assert storage.rewritten(kept) is None
-    (kept.directory / kept.manifest.partitions[0].file).unlink()
-    (kept.directory / MANIFEST_NAME).unlink()
-    assert storage.rewritten(kept) is None
-    os.utime(kept.directory / kept.manifest.partitions[2].file, (1, 1))
-    assert storage.rewritten(kept) == "partition 2 was modified"
-    shutil.rmtree(kept.directory)
-    assert storage.rewritten(kept) is None
-
-
-# -- pins ------------------------------------------------------------------------------------------
+    for hidden in (".part-00000.crc", "_SUCCESS.2"):
+        (kept.directory / hidden).touch()
+    assert storage.damage(kept) is None and storage.rewritten(kept) is None
+    DAMAGES[message](kept.directory, kept.directory / kept.manifest.partitions[1].file)
+    assert message in (storage.damage(kept) or "")
+    # Only what holds other rows counts as rewritten.
+    rewritten = "partition 1 was modified" if message.startswith("partition 1 was") else None
+    assert message.startswith("partition 1 has") or storage.rewritten(kept) == rewritten
 
 
 def test_a_pinned_dataset_outlives_the_original_and_the_original_a_pin(
@@ -321,18 +247,16 @@ def test_what_is_gone_or_cannot_be_linked_is_not_pinned_and_leaves_nothing(
     assert all(kept.directory in path.parents for path in everything(tmp_path))
 
 
-# -- the end ---------------------------------------------------------------------------------------
-
-
 def test_closing_removes_everything_and_nothing_can_be_staged_after(tmp_path: Path) -> None:
     storage = EmbeddedStorage(tmp_path / "root")
+    keep(storage)
+    # A root that was removed is made again.
+    shutil.rmtree(tmp_path / "root")
     kept, staged = keep(storage), storage.stage(JOB, ONE)
-    assert storage.pin(kept) is not None
-    storage.close()
-    storage.close()
-    assert list((tmp_path / "root").iterdir()) == []
-    write_back = staged.directory / "part-00000-x.parquet"
-    assert not write_back.exists()
+    assert storage.damage(kept) is None and storage.pin(kept) is not None
+    for _ in range(2):
+        storage.close()
+        assert list((tmp_path / "root").iterdir()) == []
     with pytest.raises(StorageError):
         storage.stage(JOB, ONE)
     with pytest.raises(StorageError):
@@ -341,9 +265,3 @@ def test_closing_removes_everything_and_nothing_can_be_staged_after(tmp_path: Pa
     storage.discard(staged)
     storage.remove(kept)
     assert list((tmp_path / "root").iterdir()) == []
-
-
-def test_a_root_that_was_removed_is_made_again(storage: EmbeddedStorage, tmp_path: Path) -> None:
-    keep(storage)
-    shutil.rmtree(tmp_path / "root")
-    assert storage.damage(keep(storage)) is None

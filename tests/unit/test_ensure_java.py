@@ -12,23 +12,26 @@ import pytest
 
 def make_java(home: Path, version: str) -> Path:
     """A directory with a `java` that says it is of a version."""
-    executable = home / "bin" / "java"
-    executable.parent.mkdir(parents=True)
     major = version.split(".")[0]
-    executable.write_text(
-        "#!/bin/sh\n"
-        f"echo '    java.home = {home}' >&2\n"
-        f"echo '    java.specification.version = {version if major == '1' else major}' >&2\n"
-        f"echo 'openjdk version \"{version}\"' >&2\n"
+    said = (
+        f"    java.home = {home}",
+        f"    java.specification.version = {version if major == '1' else major}",
+        f'openjdk version "{version}"',
     )
-    executable.chmod(0o755)
+    make_tool(home / "bin" / "java", "\n".join(f"echo '{line}' >&2" for line in said))
     return home
+
+
+def make_tool(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
 
 
 @pytest.fixture
 def jvms(tmp_path: Path) -> Path:
     """Where Javas are looked for."""
-    (tmp_path / "the jvms").mkdir()
+    (tmp_path / "the jvms" / "not one").mkdir(parents=True)
     return tmp_path / "the jvms"
 
 
@@ -50,37 +53,30 @@ def script(jvms: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleTy
     return module
 
 
-def test_java_home_comes_first_where_it_is_new_enough(
+def test_java_home_comes_first_then_the_path_s_then_the_oldest_that_is_new_enough(
     jvms: Path,
+    tools: Path,
     script: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    recent, named = make_java(jvms / "17", "17.0.1"), make_java(tmp_path / "my own", "21")
-    monkeypatch.setenv("JAVA_HOME", str(named))
+    for name, version in (("a", "25"), ("b", "11.0.2"), ("c", "17.0.9"), ("d", "1.8")):
+        make_java(jvms / name, version)
     assert not script.main()
-    assert capfd.readouterr() == (f"{named}\n", "")
+    assert capfd.readouterr() == (f"{jvms / 'c'}\n", "")
+    home = make_java(tmp_path / "elsewhere", "21.0.2")
+    # One that stands in for another is asked for its home.
+    make_tool(tools / "java", f'exec "{home}/bin/java" "$@"')
+    assert not script.main()
+    assert capfd.readouterr() == (f"{home}\n", "")
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "my own", "21")))
+    assert not script.main()
+    assert capfd.readouterr() == (f"{tmp_path / 'my own'}\n", "")
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "old", "1.8")))
     assert not script.main()
     out, err = capfd.readouterr()
-    assert out == f"{recent}\n" and f"export JAVA_HOME='{recent}'" in err
-
-
-def test_then_the_path_s_and_then_the_oldest_that_is_new_enough(
-    jvms: Path, tools: Path, script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for name, version in (("a", "25"), ("b", "11.0.2"), ("c", "17.0.9"), ("d", "1.8")):
-        make_java(jvms / name, version)
-    (jvms / "not one").mkdir()
-    assert not script.main()
-    assert capfd.readouterr().out == f"{jvms / 'c'}\n"
-    home = make_java(tmp_path / "elsewhere", "21.0.2")
-    # One that stands in for another is asked for its home.
-    (tools / "java").write_text(f'#!/bin/sh\nexec "{home}/bin/java" "$@"\n')
-    (tools / "java").chmod(0o755)
-    assert not script.main()
-    assert capfd.readouterr().out == f"{home}\n"
+    assert out == f"{home}\n" and f"export JAVA_HOME='{home}'" in err
 
 
 def test_without_any_it_says_what_to_install(
@@ -88,9 +84,8 @@ def test_without_any_it_says_what_to_install(
 ) -> None:
     make_java(jvms / "old", "11.0.2")
     # Where sudo wants a password nothing is installed, either.
-    for tool, body in (("sudo", "exit 1"), ("apt-get", f'touch "{tools}/asked"')):
-        (tools / tool).write_text(f"#!/bin/sh\n{body}\n")
-        (tools / tool).chmod(0o755)
+    make_tool(tools / "sudo", "exit 1")
+    make_tool(tools / "apt-get", f'touch "{tools}/asked"')
     assert script.main() == 1
     assert not (tools / "asked").exists()
     out, err = capfd.readouterr()
@@ -116,16 +111,14 @@ def test_without_any_it_installs_the_first_package_that_there_is(
 ) -> None:
     fresh = make_java(tmp_path / "fresh", there.split("-")[1])
     # Has one package, and installing it puts a Java in place.
-    (tools / "apt-get").write_text(
-        "#!/bin/sh\n"
+    make_tool(
+        tools / "apt-get",
         "PATH=/usr/bin:/bin\n"
         f'echo "$DEBIAN_FRONTEND $*" | tee -a "{tools}/asked"\n'
         f'case "$*" in *{there}) mv "{fresh}" "{jvms}/java"; '
-        f"sed -i 's|{fresh}|{jvms}/java|' \"{jvms}/java/bin/java\";; *install*) exit 100;; esac\n"
+        f"sed -i 's|{fresh}|{jvms}/java|' \"{jvms}/java/bin/java\";; *install*) exit 100;; esac",
     )
-    (tools / "sudo").write_text('#!/bin/sh\nshift\nexec /usr/bin/env -i PATH="$PATH" "$@"\n')
-    for tool in ("apt-get", "sudo"):
-        (tools / tool).chmod(0o755)
+    make_tool(tools / "sudo", 'shift\nexec /usr/bin/env -i PATH="$PATH" "$@"')
     (tools / "env").symlink_to("/usr/bin/env")
     (tools / "true").symlink_to("/bin/true")
     monkeypatch.setattr(os, "geteuid", lambda: user)

@@ -1,10 +1,9 @@
-"""Epochs are taken once each by processes, and never come back."""
+"""Epochs are taken once each, and never come back."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,50 +19,23 @@ from holdfast.highavailability.epochs import (
     take_epoch,
 )
 
-_TAKER = """
-import sys
-from pathlib import Path
-from holdfast.highavailability.epochs import take_epoch
-sys.stdin.read(1)
-for _ in range(int(sys.argv[2])):
-    print(take_epoch(Path(sys.argv[1])), flush=True)
-"""
-
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "epochs"
 
 
-def test_they_count_from_one(directory: Path) -> None:
-    assert newest_epoch(directory) == 0
-    assert [take_epoch(directory) for _ in range(3)] == [1, 2, 3]
-    assert newest_epoch(directory) == 3
-    assert directory.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_directory_whose_parent_is_gone_gives_none(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        take_epoch(tmp_path / "gone" / "epochs")
-    with pytest.raises(FileNotFoundError):
-        claim_epoch(tmp_path / "gone", 1)
-    assert not (tmp_path / "gone").exists()
-
-
-def test_a_certain_one_is_claimed_once(directory: Path) -> None:
-    directory.mkdir()
-    assert claim_epoch(directory, 7)
-    assert not claim_epoch(directory, 7)
-    assert claim_epoch(directory, 3)
-    assert newest_epoch(directory) == 7
-
-
-def test_other_files_are_no_epochs(directory: Path) -> None:
+def test_other_files_are_no_epochs_and_a_certain_one_is_claimed_once(directory: Path) -> None:
+    for act in (take_epoch, partial(claim_epoch, epoch=1)):
+        with pytest.raises(FileNotFoundError):
+            act(directory.parent / "gone" / "epochs")
     directory.mkdir()
     for name in ("12", "00000000x1", ".0000000009", "0" * 20, "-000000001"):
         (directory / name).touch()
     assert newest_epoch(directory) == 0
     assert take_epoch(directory) == 1
+    assert [claim_epoch(directory, each) for each in (7, 7, 3)] == [True, False, True]
+    assert newest_epoch(directory) == 7
 
 
 def test_who_pauses_before_it_takes_one_gets_no_old_one(
@@ -86,30 +58,13 @@ def test_who_pauses_before_it_takes_one_gets_no_old_one(
     assert len(os.listdir(directory)) <= KEPT_NUMBERS
 
 
-def test_processes_take_each_once(directory: Path) -> None:
-    directory.mkdir()
-    command = [sys.executable, "-c", _TAKER, str(directory), "60"]
-    takers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    for taker in takers:
-        assert taker.stdin is not None
-        taker.stdin.write("go\n")
-        taker.stdin.flush()
-    taken = [[int(line) for line in taker.communicate(timeout=60)[0].split()] for taker in takers]
-    assert [taker.returncode for taker in takers] == [0] * 4
-    numbers = [number for each in taken for number in each]
-    assert all(each == sorted(each) for each in taken)
-    assert len(set(numbers)) == len(numbers) == 4 * 60
-    assert newest_epoch(directory) == max(numbers)
-
-
 @given(st.lists(st.integers(0, 400), max_size=10))
 def test_each_is_above_all_before_it_and_above_what_is_asked_for(above: list[int]) -> None:
     with TemporaryDirectory() as parent:
         directory, newest = Path(parent, "epochs"), 0
+        assert newest_epoch(directory) == 0
         for least in above:
             taken = take_epoch(directory, above=least)
             assert taken == max(newest, least) + 1 == newest_epoch(directory)
             newest = taken
+            assert directory.stat().st_mode & 0o777 == 0o700
