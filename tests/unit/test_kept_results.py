@@ -1,241 +1,355 @@
-"""The book of what is cached and kept, under every order of events, over real files."""
+"""What is kept and who reads it, by many threads at once; real files show whether it is right."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    invariant,
-    multiple,
-    precondition,
-    rule,
-)
+import pytest
 
 from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.kept_results import KeptResults
-from holdfast.runtime.result_book import Claim, KeptResult
-from holdfast.runtime.wanted import CachedComputation
+from holdfast.runtime.result_book import Claim, KeptResult, ResultBook
+from holdfast.runtime.wanted import CachedComputation, Wanted
+from holdfast.storage.kept_dataset import KeptDataSet
 from tests.unit.kept_datasets import DATASETS, DIGESTS, Handle, keep
 
-datasets = st.sampled_from(list(DATASETS))
-digests = st.sampled_from(DIGESTS)
+THREADS = 8
+STEPS = 25
+PATIENCE = 60.0
+ONE, TWO, OTHER = list(DATASETS)[:3]
 
 
-def numbers(results: Iterable[KeptResult]) -> list[int]:
-    return [each.number for each in results]
+class CountingStorage(EmbeddedStorage):
+    """Counts what it removes."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.removed: Counter[Path] = Counter()
+        self._counting = threading.Lock()
+
+    def remove(self, kept: KeptDataSet) -> None:
+        with self._counting:
+            self.removed[kept.directory] += 1
+        super().remove(kept)
 
 
-@dataclass(eq=False)
-class Kept:
-    """What the model knows of a kept dataset."""
-
-    dataset_id: IntermediateDataSetID
-    entry: KeptResult
-    readers: int
-    hits: int
-    dropped: bool
-
-
-@dataclass
-class Claimed:
-    claim: Claim
-    stale: bool = False
-
-
-@dataclass
-class Model:
-    # In order, and not by their addresses: what Hypothesis draws from must come back as it was.
-    handles: dict[str, dict[Handle, None]] = field(default_factory=dict)
-    kept: list[Kept] = field(default_factory=list)
-    claims: dict[IntermediateDataSetID, Claimed] = field(default_factory=dict)
-
-    def readable(self, dataset_id: IntermediateDataSetID) -> Kept | None:
-        found = [each for each in self.kept if each.dataset_id == dataset_id and not each.dropped]
-        assert len(found) <= 1
-        return found[0] if found else None
-
-
-class ManagerMachine(RuleBasedStateMachine):
-    """One thread does what many would, in any order."""
-
-    leases = Bundle("leases")
+class Keepers:
+    """How many threads are producing each dataset."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.home = Path(tempfile.mkdtemp())
-        self.storage = EmbeddedStorage(self.home / "root")
-        self.manager: CacheServiceManager[str] = CacheServiceManager(
-            lambda _: KeptResults(self.storage.remove)
-        )
-        self.model = Model()
+        self._lock = threading.Lock()
+        self._now: Counter[IntermediateDataSetID] = Counter()
+        self.most = 0
+        self.times = 0
 
-    def teardown(self) -> None:
-        self.storage.close()
-        shutil.rmtree(self.home)
-
-    @rule(digest=digests)
-    def cache(self, digest: str) -> None:
-        handle = Handle()
-        self.manager.wanted.register(CachedComputation(digest, f"query {digest}", "name"), handle)
-        self.model.handles.setdefault(digest, {})[handle] = None
-
-    @rule(digest=digests, data=st.data())
-    def follow(self, digest: str, data: st.DataObject) -> None:
-        """A handle comes to stand for another computation, if it stood for one before."""
-        known = [each for handles in self.model.handles.values() for each in handles]
-        handle = data.draw(st.sampled_from([*known, Handle()]))
-        dropped = self.manager.follow(CachedComputation(digest, f"query {digest}", "name"), handle)
-        if handle in known:
-            self.model.handles.setdefault(digest, {})[handle] = None
-        left = [
-            each
-            for each, handles in self.model.handles.items()
-            if each != digest and handles.pop(handle, True) is None and not handles
-        ]
-        for each in left:
-            del self.model.handles[each]
-        self._invalidated(
-            [each for each in self.model.kept if DATASETS[each.dataset_id] in left], dropped
-        )
-        for claim in self.model.claims.values():
-            claim.stale |= claim.claim.digest in left
-
-    @rule(dataset_id=datasets)
-    def claim(self, dataset_id: IntermediateDataSetID) -> None:
-        if dataset_id in self.model.claims:
-            return  # It would wait for itself.
-        found = self.manager.results.claim(dataset_id, DATASETS[dataset_id])
-        expected = self.model.readable(dataset_id)
-        if expected:
-            assert isinstance(found, KeptResult)
-            assert found.number == expected.entry.number
-        else:
-            assert isinstance(found, Claim)
-            self.model.claims[dataset_id] = Claimed(found)
-
-    @rule(dataset_id=datasets)
-    def claim_in_vain(self, dataset_id: IntermediateDataSetID) -> None:
-        if dataset_id in self.model.claims:
-            assert self.manager.results.claim(dataset_id, DATASETS[dataset_id], 0) is None
-
-    @precondition(lambda self: self.model.claims)
-    @rule(target=leases, data=st.data())
-    def publish(self, data: st.DataObject) -> Kept:
-        dataset_id = data.draw(st.sampled_from(list(self.model.claims)))
-        claim = self.model.claims.pop(dataset_id)
-        kept = keep(self.storage, dataset_id)
-        wanted = self.manager.wanted.find(DATASETS[dataset_id]) is not None
-        entry = self.manager.results.commit(claim.claim, kept, wanted=wanted)
-        assert entry.kept == kept
-        hidden = claim.stale or DATASETS[dataset_id] not in self.model.handles
-        known = Kept(dataset_id, entry, readers=1, hits=1, dropped=hidden)
-        self.model.kept.append(known)
-        return known
-
-    @precondition(lambda self: self.model.claims)
-    @rule(data=st.data())
-    def abandon(self, data: st.DataObject) -> None:
-        dataset_id = data.draw(st.sampled_from(list(self.model.claims)))
-        claim = self.model.claims.pop(dataset_id).claim
-        for _ in range(2):
-            self.manager.results.abandon(claim)
-
-    @rule(target=leases, dataset_id=datasets)
-    def acquire(self, dataset_id: IntermediateDataSetID):  # type: ignore[no-untyped-def]
-        found = self.manager.results.lease([dataset_id]).get(dataset_id)
-        expected = self.model.readable(dataset_id)
-        if expected is None:
-            assert found is None
-            return multiple()
-        assert found is not None
-        assert found.number == expected.entry.number
-        expected.readers += 1
-        expected.hits += 1
-        return expected
-
-    @rule(lease=consumes(leases))
-    def release(self, lease: Kept) -> None:
-        self.manager.results.release([lease.entry])
-        lease.readers -= 1
-
-    @rule(lease=consumes(leases))
-    def find_damage(self, lease: Kept) -> None:
-        """A reader finds that what it reads is lost; what has replaced it stays."""
-        dropped = self.manager.results.evict([lease.entry, lease.entry])
-        assert numbers(dropped) == ([] if lease.dropped else [lease.entry.number])
-        self.manager.results.release([lease.entry])
-        lease.dropped = True
-        lease.readers -= 1
-
-    @rule(digest=digests, close=st.booleans(), data=st.data())
-    def invalidate(self, digest: str, close: bool, data: st.DataObject) -> None:
-        handles = self.model.handles.get(digest, {})
-        closing = None
-        if close and handles:
-            closing = data.draw(st.sampled_from(list(handles)))
-            del handles[closing]
-        dropped = self.manager.invalidate(digest, closing=closing)
-        gone = [each for each in self.model.kept if DATASETS[each.dataset_id] == digest]
-        self._invalidated(gone, dropped)
-        for claim in self.model.claims.values():
-            claim.stale |= claim.claim.digest == digest
-        if not handles:
-            self.model.handles.pop(digest, None)
-
-    @rule()
-    def invalidate_all(self) -> None:
-        dropped = self.manager.invalidate_all()
-        self._invalidated(self.model.kept, dropped)
-        for claim in self.model.claims.values():
-            claim.stale = True
-        self.model.handles.clear()
-
-    def _invalidated(self, gone: list[Kept], dropped: list[KeptResult]) -> None:
-        expected = [each for each in gone if not each.dropped]
-        assert {each.entry.number for each in expected} == set(numbers(dropped))
-        for each in expected:
-            each.dropped = True
-
-    @invariant()
-    def the_book_is_right(self) -> None:
-        readable = {
-            each.dataset_id: (each.entry.number, each.readers, each.hits)
-            for each in self.model.kept
-            if not each.dropped
-        }
-        for asked in (None, list(DATASETS)):
-            found = self.manager.results.find(asked)
-            found_now = {key: (each.number, each.readers, each.hits) for key, each in found.items()}
-            assert found_now == readable
-        assert {each.digest for each in self.manager.wanted.all()} == set(self.model.handles)
-        assert bool(self.manager.wanted) == bool(self.model.handles)
-        for digest in DIGESTS:
-            known = self.manager.wanted.find(digest)
-            assert (known is not None) == (digest in self.model.handles)
-
-    @invariant()
-    def files_are_there_exactly_as_long_as_somebody_can_read_them(self) -> None:
-        needed = {
-            each.entry.kept.directory
-            for each in self.model.kept
-            if each.readers or not each.dropped
-        }
-        assert set((self.home / "root").glob("application-*/datasets/*")) == needed
-        for each in self.model.kept:
-            damage = self.storage.damage(each.entry.kept)
-            assert (damage is None) == (each.entry.kept.directory in needed)
+    @contextmanager
+    def one(self, dataset_id: IntermediateDataSetID) -> Iterator[None]:
+        with self._lock:
+            self._now[dataset_id] += 1
+            self.times += 1
+            self.most = max(self.most, self._now[dataset_id])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._now[dataset_id] -= 1
 
 
-TestManagerMachine = ManagerMachine.TestCase
-TestManagerMachine.settings = settings(stateful_step_count=40)
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[CountingStorage]:
+    storage = CountingStorage(tmp_path / "root")
+    yield storage
+    storage.close()
+
+
+@pytest.fixture
+def manager(storage: CountingStorage) -> CacheServiceManager[str]:
+    return CacheServiceManager(lambda _: KeptResults(storage.remove))
+
+
+@pytest.fixture
+def book(storage: CountingStorage) -> KeptResults:
+    return KeptResults(storage.remove)
+
+
+def computation(digest: str, is_unasked: bool = False) -> CachedComputation[str]:
+    return CachedComputation(digest, "query", "name", is_unasked=is_unasked)
+
+
+def claimed(book: ResultBook, dataset_id: IntermediateDataSetID = ONE) -> Claim:
+    claim = book.claim(dataset_id, DATASETS[dataset_id], PATIENCE)
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def at_once(*tasks: Callable[[], None]) -> None:
+    """Runs each in a thread; the first error of any of them is raised."""
+    start = threading.Barrier(len(tasks))
+
+    def run(task: Callable[[], None]) -> None:
+        start.wait(PATIENCE)
+        task()
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        for future in [pool.submit(run, task) for task in tasks]:
+            future.result(PATIENCE)
+
+
+def test_files_are_there_as_long_as_any_of_many_threads_reads_them(
+    manager: CacheServiceManager[str], storage: CountingStorage, tmp_path: Path
+) -> None:
+    handles = {digest: Handle() for digest in DATASETS.values()}
+    keepers = Keepers()
+
+    def job(chance: random.Random, dataset_id: IntermediateDataSetID) -> None:
+        digest = DATASETS[dataset_id]
+        manager.wanted.register(computation(digest), handles[digest])
+        with manager.results.reading() as lease:
+            claim = manager.results.claim(dataset_id, digest)
+            if isinstance(claim, Claim):
+                with keepers.one(dataset_id):
+                    kept = keep(storage, dataset_id) if chance.random() < 0.8 else None
+                if kept is None:
+                    manager.results.abandon(claim)
+                    return
+                wanted = manager.wanted.find(digest) is not None
+                entry: KeptResult | None = lease.commit(claim, kept, wanted=wanted)
+            else:
+                entry = lease.acquire(dataset_id)
+            if entry is None:
+                return  # It has been invalidated between the two.
+            for _ in range(3):
+                assert storage.damage(entry.kept) is None
+            if chance.random() < 0.1:
+                lease.drop([dataset_id])
+
+    def many_jobs(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(STEPS):
+            dataset_id = chance.choice(list(DATASETS))
+            what = chance.random()
+            if what < 0.8:
+                job(chance, dataset_id)
+            elif what < 0.97:
+                manager.invalidate(DATASETS[dataset_id])
+            else:
+                manager.invalidate_all()
+
+    at_once(*(lambda seed=seed: many_jobs(seed) for seed in range(THREADS)))  # type: ignore[misc]
+
+    assert keepers.most == 1
+    assert keepers.times > 10
+    entries = manager.results.find()
+    assert all(entry.readers == 0 for entry in entries.values())
+    left = set((tmp_path / "root").glob("application-*/datasets/*"))
+    assert left == {entry.kept.directory for entry in entries.values()}
+    assert all(storage.damage(entry.kept) is None for entry in entries.values())
+    manager.invalidate_all()
+    assert list((tmp_path / "root").glob("application-*/*/*")) == []
+    assert set(storage.removed.values()) == {1}
+
+
+# -- who produces
+
+
+def test_of_all_who_waited_in_vain_one_at_a_time_takes_over(book: KeptResults) -> None:
+    keepers = Keepers()
+
+    def try_it() -> None:
+        claim = claimed(book)
+        with keepers.one(ONE):
+            threading.Event().wait(0.005)
+        book.abandon(claim)
+
+    at_once(*[try_it] * THREADS)
+    assert (keepers.most, keepers.times) == (1, THREADS)
+
+
+@pytest.mark.parametrize("is_invalidated", [False, True])
+def test_who_needs_what_another_produces_waits_and_reads_it_unless_it_is_invalidated(
+    book: KeptResults, storage: CountingStorage, is_invalidated: bool
+) -> None:
+    claim = claimed(book)
+    found: list[Claim | KeptResult | None] = []
+    thread = threading.Thread(target=lambda: found.append(book.claim(ONE, DATASETS[ONE])))
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    assert book.claim(ONE, DATASETS[ONE], 0.01) is None
+    if is_invalidated:
+        book.invalidate(DATASETS[ONE])
+    result = book.commit(claim, keep(storage, ONE), wanted=True)
+    thread.join()
+    assert isinstance(found[0], Claim) if is_invalidated else found == [result]
+    # Its producer reads it to the end.
+    assert result.kept.directory.exists()
+    book.release([result])
+    assert result.kept.directory.exists() is not is_invalidated
+
+
+def test_a_claim_that_was_given_up_counts_no_more(
+    book: KeptResults, storage: CountingStorage
+) -> None:
+    """Committed late, it disturbs neither its new holder nor readers."""
+    late = claimed(book)
+    book.abandon(late)
+    now = claimed(book)
+    book.abandon(late)
+    hidden = book.commit(late, keep(storage, ONE), wanted=True)
+    assert book.find() == {}
+    result = book.commit(now, keep(storage, ONE), wanted=True)
+    assert book.find()[ONE].number == result.number
+    book.release([hidden])
+    assert not hidden.kept.directory.exists()
+    assert result.kept.directory.exists()
+
+
+# -- who reads
+
+
+def test_what_proves_damaged_is_replaced_and_stays_for_its_readers(
+    book: KeptResults, storage: CountingStorage
+) -> None:
+    damaged = book.commit(claimed(book), keep(storage, ONE), wanted=True)
+    assert book.find([TWO]) == book.lease([TWO]) == {}
+    book.lease([ONE])
+    assert (book.find()[ONE].readers, book.find()[ONE].hits) == (2, 2)
+    assert [each.number for each in book.evict([damaged, damaged])] == [damaged.number]
+    assert book.find() == {}
+    instead = book.commit(claimed(book), keep(storage, ONE), wanted=True)
+    assert book.evict([damaged]) == []
+    for is_there in (True, False):
+        book.release([damaged])
+        assert damaged.kept.directory.exists() is is_there
+    assert book.find()[ONE].number == instead.number
+    assert storage.damage(instead.kept) is None
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_lease_ends_once(
+    book: KeptResults, storage: CountingStorage, is_interrupted: bool
+) -> None:
+    claim = claimed(book)
+    try:
+        with book.reading() as lease:
+            result = lease.commit(claim, keep(storage, ONE), wanted=True)
+            assert lease.acquire(ONE) is result
+            assert book.find()[ONE].readers == 1
+            # Others would wait for it for a day.
+            assert isinstance(lease.claim(TWO, DATASETS[TWO], alone=True), Claim)
+            if is_interrupted:
+                raise KeyboardInterrupt
+            lease.release()
+            assert book.find()[ONE].readers == 0
+    except KeyboardInterrupt:
+        assert is_interrupted
+    assert book.find()[ONE].readers == 0
+    assert isinstance(book.claim(TWO, DATASETS[TWO], patience_seconds=0), Claim)
+    book.invalidate()
+    assert not result.kept.directory.exists()
+
+
+# -- what is wanted
+
+
+def test_what_is_invalidated_is_kept_again_as_long_as_somebody_holds_it(
+    manager: CacheServiceManager[str], storage: CountingStorage
+) -> None:
+    digest, book = DATASETS[ONE], manager.results
+    handles = [Handle(), Handle()]
+    for each in handles:
+        manager.wanted.register(computation(digest), each)
+
+    def produce(dataset_id: IntermediateDataSetID = ONE) -> KeptResult:
+        with book.reading() as lease:
+            wanted = manager.wanted.find(DATASETS[dataset_id]) is not None
+            claim = claimed(book, dataset_id)
+            return lease.commit(claim, keep(storage, dataset_id), wanted=wanted)
+
+    for handle in handles:
+        others = produce(), produce(TWO), produce(OTHER)
+        assert book.find().keys() == {ONE, TWO}
+        assert not others[2].kept.directory.exists()
+        dropped = manager.invalidate(digest, closing=handle)
+        assert {each.number for each in dropped} == {each.number for each in others[:2]}
+        assert book.find() == {}
+    assert manager.wanted.find(digest) is None and not manager.wanted
+    produce()
+    assert book.find() == {}
+
+
+def test_a_handle_that_comes_to_stand_for_another_computation_leaves_the_first(
+    manager: CacheServiceManager[str], storage: CountingStorage
+) -> None:
+    first, second = DIGESTS
+    held, alone = Handle(), Handle()
+    # One that stood for nothing stands for nothing now.
+    assert manager.follow(computation(first), alone) == [] == manager.wanted.all()
+    for each in (held, alone):
+        manager.wanted.register(computation(first), each)
+    with manager.results.reading() as lease:
+        claim = claimed(manager.results, ONE)
+        result = lease.commit(claim, keep(storage, ONE), wanted=True)
+    assert manager.follow(computation(second), alone) == []
+    assert [each.digest for each in manager.wanted.all()] == [first, second]
+    assert [each.number for each in manager.follow(computation(second), held)] == [result.number]
+    assert [each.digest for each in manager.wanted.all()] == [second]
+
+
+def test_a_handle_that_was_collected_keeps_nothing_cached() -> None:
+    wanted: Wanted[str] = Wanted()
+    digest = DIGESTS[1]
+    handle = Handle()
+    wanted.register(computation(digest), handle)
+    wanted.release(digest)
+    assert wanted.find(digest) is not None
+    del handle
+    wanted.release(digest)
+    assert wanted.find(digest) is None
+
+
+def test_what_was_asked_for_is_not_implicit_any_more() -> None:
+    wanted: Wanted[str] = Wanted()
+    digest, implicit, asked = DIGESTS[1], Handle(), Handle()
+    assert not wanted.is_unasked(digest)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert wanted.is_unasked(digest)
+    # What is kept of it stays, although it isn't wanted any more.
+    wanted.release(digest, implicit)
+    assert wanted.is_unasked(digest)
+    wanted.register(computation(digest), asked)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert not wanted.is_unasked(digest)
+
+
+def test_what_is_distrusted_is_gone_and_not_kept_again(
+    manager: CacheServiceManager[str], storage: CountingStorage
+) -> None:
+    wanted, book = manager.wanted, manager.results
+    assert DATASETS[ONE] == DATASETS[TWO] == DIGESTS[0]
+    handle = Handle()
+    for digest in DIGESTS:
+        wanted.register(computation(digest), handle)
+    with book.reading() as lease:
+        kept = lease.commit(claimed(book, ONE), keep(storage, ONE), wanted=True).kept
+        claim = claimed(book, TWO)
+        manager.distrust(DIGESTS[0])
+        # Its readers and its producer aren't disturbed, and no other job gets it.
+        assert kept.directory.exists()
+        made_meanwhile = lease.commit(claim, keep(storage, TWO), wanted=True).kept
+        assert book.find() == {}
+    assert not kept.directory.exists()
+    assert not made_meanwhile.directory.exists()
+    again = computation(DIGESTS[0])
+    wanted.register(again, handle)
+    wanted.follow(again, handle)
+    assert wanted.find(DIGESTS[0]) is None
+    assert wanted.all() == []
