@@ -17,9 +17,7 @@ from holdfast.errors import (
     UnknownTaskExecutorError,
 )
 from holdfast.ids import IntermediateDataSetID, JobID
-from holdfast.runtime.job_master_partition_tracker import (
-    JobMasterPartitionTracker,
-)
+from holdfast.runtime.job_master_partition_tracker import JobMasterPartitionTracker
 from holdfast.taskexecutor.partitions.partition_info import (
     OutputID,
     PartitionMetrics,
@@ -120,9 +118,7 @@ def test_what_was_promoted_outlives_its_job_until_it_is_released(tracker: Tracke
     assert tracker.state() == NOTHING
 
 
-def test_of_an_output_that_was_promoted_in_part_the_job_s_stays_with_the_job(
-    tracker: Tracker,
-) -> None:
+def test_what_was_not_promoted_stays_with_the_job(tracker: Tracker) -> None:
     tracker.finish(ONE, LEFT, RIGHT, LEFT)
     tracker.promote_job_partitions(JOB, ids(ONE, 0, 2))
     assert tracker.stop_tracking_and_release_cluster_outputs([ONE]) == {LEFT: [ONE]}
@@ -134,15 +130,14 @@ def test_of_an_output_that_was_promoted_in_part_the_job_s_stays_with_the_job(
 
 def test_a_job_s_partitions_are_released_one_by_one(tracker: Tracker) -> None:
     tracker.finish(ONE, LEFT, RIGHT, LEFT)
-    tracker.finish(TWO, LEFT)
+    tracker.finish(TWO, LEFT, RIGHT)
     tracker.promote_job_partitions(JOB, ids(ONE, 0))
-    named = [*ids(ONE, 0, 1), *ids(TWO, 0, 1), *ids(THREE, 0)]
+    named = [*ids(ONE, 0, 1), *ids(TWO, 0, 2), *ids(THREE, 0)]
     released = tracker.stop_tracking_and_release_job_partitions(named)
     assert released == {RIGHT: ids(ONE, 1), LEFT: ids(TWO, 0)}
-    assert tracker.locations(ONE) == {0: LEFT, 2: LEFT}
-    assert [tracker.datasets_on(each) for each in EXECUTORS] == [{ONE}, set()]
-    with pytest.raises(UnknownDataSetError):
-        tracker.locations(TWO)
+    assert (tracker.locations(ONE), tracker.locations(TWO)) == ({0: LEFT, 2: LEFT}, {1: RIGHT})
+    assert [tracker.datasets_on(each) for each in EXECUTORS] == [{ONE}, {TWO}]
+    tracker.stop_tracking_and_release_job_partitions(ids(TWO, 1))
     # It may be produced again, whoever does.
     tracker.finish(TWO, RIGHT, job_id=OTHER_JOB)
 
@@ -160,13 +155,11 @@ def test_what_an_executor_has_lost_leaves_the_rest(tracker: Tracker) -> None:
     assert tracker.stop_tracking_and_release_cluster_outputs([ONE]) == {RIGHT: [ONE]}
 
 
-REFUSED: dict[str, tuple[type[HoldfastError], Callable[[Tracker], object]]] = {
+Refused = tuple[type[HoldfastError], Callable[[Tracker], object]]
+REFUSED: dict[str, Refused] = {
     "an executor twice": (DuplicateRegistrationError, lambda it: it.executor_registered(LEFT)),
     "an unknown executor": (UnknownTaskExecutorError, lambda it: it.finish(THREE, "nowhere")),
-    "lost by an unknown executor": (
-        UnknownTaskExecutorError,
-        lambda it: it.cluster_partitions_lost("nowhere", [ONE]),
-    ),
+    "its losses": (UnknownTaskExecutorError, lambda it: it.cluster_partitions_lost("no", [ONE])),
     "a partition twice": (DuplicateRegistrationError, lambda it: it.finish(TWO, RIGHT)),
     "a promoted partition twice": (DuplicateRegistrationError, lambda it: it.finish(ONE, RIGHT)),
     "an output of another job": (
@@ -177,22 +170,18 @@ REFUSED: dict[str, tuple[type[HoldfastError], Callable[[Tracker], object]]] = {
         MalformedRequestError,
         lambda it: it.finish(TWO, LEFT, number=NUMBER + 1, first=1),
     ),
-    "to promote what isn't there": (
-        UnknownPartitionError,
-        lambda it: it.promote_job_partitions(JOB, ids(TWO, 0, 1)),
-    ),
-    "to promote an unknown output": (
-        UnknownPartitionError,
-        lambda it: it.promote_job_partitions(JOB, [*ids(TWO, 0), *ids(THREE, 0)]),
-    ),
-    "to promote what was": (
-        UnknownPartitionError,
-        lambda it: it.promote_job_partitions(JOB, ids(ONE, 1, 0)),
-    ),
-    "to promote another job's": (
-        UnknownPartitionError,
-        lambda it: it.promote_job_partitions(OTHER_JOB, ids(TWO, 0)),
-    ),
+    **{
+        f"to promote {what}": (
+            UnknownPartitionError,
+            lambda it, job_id=job_id, named=named: it.promote_job_partitions(job_id, named),
+        )
+        for what, job_id, named in (
+            ("what isn't there", JOB, ids(TWO, 0, 1)),
+            ("an unknown output", JOB, [*ids(TWO, 0), *ids(THREE, 0)]),
+            ("what was", JOB, ids(ONE, 1, 0)),
+            ("another job's", OTHER_JOB, ids(TWO, 0)),
+        )
+    },
 }
 
 
