@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from holdfast.graph.job_graph import JobGraph, ResultPartitionType
 from holdfast.graph.job_graph_generator import JobGraphGenerator
@@ -55,6 +53,8 @@ def produced(graph: JobGraph) -> str:
 
 def edges(graph: JobGraph) -> list[str]:
     names = {vertex.vertex_id: vertex.plan.operator for vertex in graph.vertices}
+    made = {vertex.vertex_id: vertex.produces for vertex in graph.vertices}
+    assert all(made[edge.source] == edge.dataset_id for edge in graph.edges)
     return sorted(f"{names[edge.source]}->{names[edge.target]}" for edge in graph.edges)
 
 
@@ -118,44 +118,3 @@ def test_where_a_plan_is_cut(what: str) -> None:
     assert (produced(graph), edges(graph)) == (made, between.split())
     assert graph.reads == tuple(map(dataset, kept))
     assert generate(plan, cached, kept) == graph
-
-
-@st.composite
-def plans(draw: st.DrawFn) -> list[CanonicalNode]:
-    """Nodes in an order in which inputs come first; the last one is the root."""
-    nodes = [node("leaf 0")]
-    for number in range(1, draw(st.integers(1, 9))):
-        inputs = draw(st.lists(st.sampled_from(nodes), max_size=3))
-        below = draw(st.lists(st.sampled_from(nodes), max_size=1))
-        nodes.append(node(f"node {number}", *inputs, subqueries=tuple(below)))
-    return nodes
-
-
-@given(nodes=plans(), data=st.data())
-def test_every_dataset_is_there_before_anybody_reads_it(
-    nodes: list[CanonicalNode], data: st.DataObject
-) -> None:
-    cached = data.draw(st.lists(st.sampled_from(nodes), unique_by=lambda each: each.digest))
-    kept = data.draw(st.lists(st.sampled_from(cached), unique=True)) if cached else []
-    graph = generate(nodes[-1], cached, kept)
-    there = set(graph.reads)
-    assert there <= {dataset(each) for each in kept}
-    made = {vertex.vertex_id: vertex.produces for vertex in graph.vertices}
-    for vertex in graph.vertices:
-        incoming = {edge.dataset_id for edge in graph.edges if edge.target == vertex.vertex_id}
-        assert incoming <= there
-        # Everything cached at the top of its plan arrives by an edge or lies there already.
-        needed = _topmost(vertex.plan, {dataset(each) for each in cached} - {vertex.produces})
-        assert needed <= there and needed <= incoming | {*graph.reads}
-        if vertex.produces is not None:
-            assert vertex.produces not in there
-            there.add(vertex.produces)
-    assert all(made[edge.source] == edge.dataset_id for edge in graph.edges)
-    assert len(set(graph.edges)) == len(graph.edges)
-
-
-def _topmost(plan: CanonicalNode, cached: set[IntermediateDataSetID]) -> set[IntermediateDataSetID]:
-    if dataset(plan) in cached:
-        return {dataset(plan)}
-    inputs = (*plan.children, *plan.subqueries)
-    return {found for each in inputs for found in _topmost(each, cached)}
