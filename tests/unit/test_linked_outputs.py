@@ -71,7 +71,6 @@ def test_each_side_outlives_the_other(world: World) -> None:
     # Each with its checksums.
     assert len(list(world.staged.glob(".part-*.crc"))) >= 3
     assert world.promote(0, 3, 5, 7) == [(0, 1), (3, 3), (5, 3), (7, 3)]
-    world.app.open(ELSEWHERE)
     other = output_of("1", "0badf00d")
     world.app.open(other)
     world.app.link(other, first.application, ids(ONE, 0))
@@ -144,7 +143,6 @@ def test_only_published_partitions_of_a_start_are_linked_once_into_open_outputs(
 
 
 SPOILS: dict[str, Callable[[Path], object]] = {
-    "removed": Path.unlink,
     "written to": lambda file: os.utime(file, ns=(1, 1)),
     "a link": lambda file: file.symlink_to(file.rename(file.with_name("moved"))),
 }
@@ -158,16 +156,3 @@ def test_what_is_not_as_it_was_published_is_linked_not_at_all(world: World, spoi
     with pytest.raises(StorageError):
         world.app.link(KEPT, start.application, ids(ONE, 0, 1, 2))
     assert world.linked() == []
-
-
-def test_a_start_that_was_taken_over_gives_nothing_away(world: World) -> None:
-    first = world.begin(1)
-    first.keep(ONE, 0)
-    second = world.begin(2)
-    with pytest.raises(UnknownDataSetError):
-        world.app.link(KEPT, first.application, ids(ONE, 0))
-    assert world.linked() == []
-    world.app.link(KEPT, second.application, ids(ONE, 0))
-    world.promote(0)
-    third = world.begin(3)
-    assert world.app.damage(KEPT) is None and third.damage(ONE) is None
