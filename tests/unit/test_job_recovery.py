@@ -42,27 +42,25 @@ SETTINGS = {"cores": "2"}
 class Left:
     """What earlier starts have left at the task executors."""
 
-    committed: dict[OutputID, set[int]] = field(default_factory=dict)
-    published: dict[OutputID, KeptDataSet] = field(default_factory=dict)
+    outputs: dict[OutputID, Found] = field(default_factory=dict)
     broken: Exception | None = None
 
     def get_all_partition_with_metrics(self) -> list[Tracked]:
-        return [
-            each for output, found in self.committed.items() for each in tracked(output, *found)
-        ]
+        found = self.outputs.items()
+        return [each for output, left in found for each in tracked(output, *left.present)]
 
     def recovered_outputs(self) -> Mapping[OutputID, Found]:
         if self.broken is not None:
             raise self.broken
-        return {
-            output: Found(self.published.get(output), frozenset(indices))
-            for output, indices in self.committed.items()
-        }
+        return self.outputs
+
+    def commit(self, output: OutputID, *indices: int) -> None:
+        self.outputs[output] = Found(None, frozenset(indices))
 
     def publish(self, output: OutputID, *indices: int) -> KeptDataSet:
-        self.committed[output] = set(indices)
-        self.published[output] = kept(output, *indices)
-        return self.published[output]
+        published = kept(output, *indices)
+        self.outputs[output] = Found(published, frozenset(indices))
+        return published
 
 
 class Program:
@@ -78,15 +76,16 @@ class Program:
         self.programs.append(HighAvailabilityStorage(self.root))
         return self.programs[-1].begin(IDENTITY)
 
-    def start(self, begun: JobStart | None = None, **settings: timedelta) -> JobRecovery:
-        """Begins after all before have died, whose events get to the disk."""
-        self.die()
-        return self.start_beside(begun or self.begin(), **settings)
-
-    def start_beside(self, begun: JobStart, **settings: timedelta) -> JobRecovery:
-        self.recoveries.append(JobRecovery(begun, self.left, **settings))  # type: ignore[arg-type]
-        self.recoveries[-1].recover()
-        return self.recoveries[-1]
+    def start(
+        self, begun: JobStart | None = None, beside: bool = False, **settings: timedelta
+    ) -> JobRecovery:
+        """Begins after all before have died, or beside them."""
+        if not beside:
+            self.die()
+        recovery = JobRecovery(begun or self.begin(), self.left, **settings)  # type: ignore[arg-type]
+        self.recoveries.append(recovery)
+        recovery.recover()
+        return recovery
 
     def start_on(
         self, *committed: int, source: FileSplitCoordinator | None = None, split: str = SPLIT
@@ -98,10 +97,17 @@ class Program:
         assert recovery.initialized(JOIN, JOINED, 4, split, FIRST)
         # It is on disk before it runs.
         assert JOINED in JobHistory(self.on_disk()).vertices
-        self.left.committed[FIRST] = set(committed)
+        self.left.commit(FIRST, *committed)
         return recovery
 
+    def finish(self) -> tuple[JobRecovery, KeptDataSet]:
+        """Runs a vertex to its end."""
+        recovery, published = self.start_on(), self.left.publish(FIRST, *ALL)
+        recovery.finished(JOIN, JOINED, published)
+        return recovery, published
+
     def die(self) -> None:
+        """All events get to the disk."""
         for recovery in self.recoveries:
             recovery.close()
 
@@ -122,22 +128,12 @@ def program(tmp_path: Path) -> Iterator[Program]:
         each.close()
 
 
-@pytest.fixture
-def published(program: Program) -> KeptDataSet:
-    """What a first start has left that is killed once its vertex has finished."""
-    first = program.start_on()
-    published = program.left.publish(FIRST, *ALL)
-    first.finished(JOIN, JOINED, published)
-    return published
-
-
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
 
 
-def test_what_a_killed_start_had_finished_is_whole_until_it_is_lost(
-    program: Program, published: KeptDataSet
-) -> None:
+def test_what_a_killed_start_had_finished_is_whole_until_it_is_lost(program: Program) -> None:
+    _, published = program.finish()
     second = program.start()
     assert not second.anew
     assert second.whole(JOINED) == published
@@ -152,7 +148,12 @@ def test_what_a_killed_start_had_finished_is_whole_until_it_is_lost(
     third.initialized(JOIN, JOINED, 4, SPLIT, SECOND)
     again = program.left.publish(SECOND, *ALL)
     third.finished(JOIN, JOINED, again)
-    assert program.start().whole(JOINED) == again
+    fourth = program.start()
+    assert fourth.whole(JOINED) == again
+    fourth.end(JobStatus.FINISHED)
+    assert program.on_disk() == []
+    fifth = program.start()
+    assert fifth.anew and fifth.whole(JOINED) is None
 
 
 def test_what_was_published_before_its_event_is_whole_and_can_be_lost(program: Program) -> None:
@@ -202,9 +203,9 @@ def test_salvaged_parts_that_lie_in_another_output_now_count_there(program: Prog
     program.start_on(0, 3)
     second = program.start()
     second.initialized(JOIN, JOINED, 4, SPLIT)
-    program.left.committed.pop(FIRST)
+    program.left.outputs.clear()
     second.finished(JOIN, JOINED, program.left.publish(SECOND, *ALL), (1, 2))
-    program.left.published.clear()
+    program.left.commit(SECOND, *ALL)
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, ALL, ())
 
 
@@ -219,19 +220,12 @@ def test_a_vertex_has_the_parallelism_that_it_turns_out_to_have(
     assert program.start().progress[JOINED] == PartitionProgress(JOINED, 6, 6, 6)
 
 
-def test_a_job_that_ended_leaves_nothing(program: Program, published: KeptDataSet) -> None:
-    program.recoveries[-1].end(JobStatus.FINISHED)
-    assert program.on_disk() == []
-    second = program.start()
-    assert second.anew and second.whole(JOINED) is None
-
-
 def test_an_older_start_is_refused(program: Program) -> None:
     overtaken = program.begin()
     first = program.start_on()
     with pytest.raises(StaleEpochError):
-        program.start_beside(overtaken)
-    second = program.start_beside(program.begin())
+        program.start(overtaken, beside=True)
+    second = program.start(beside=True)
     for refused in (
         lambda: first.initialized(JOIN, JOINED, 4, SPLIT, FIRST),
         lambda: first.finished(JOIN, JOINED, kept(FIRST, 0)),
@@ -249,8 +243,9 @@ def test_an_older_start_is_refused(program: Program) -> None:
 
 
 def test_a_recovery_that_fails_begins_from_scratch_and_says_so(
-    program: Program, published: KeptDataSet, caplog: pytest.LogCaptureFixture
+    program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
+    program.finish()
     program.left.broken = StorageError("/kept", "it can't be read")
     begun = program.begin()
     epoch = begun.epoch
@@ -262,15 +257,9 @@ def test_a_recovery_that_fails_begins_from_scratch_and_says_so(
     second.initialized(JOIN, JOINED, 4, SPLIT, SECOND)
     # What the first start left is no part of the job any more, unless it is whole.
     program.left.broken = None
-    program.left.published.clear()
-    program.left.committed[SECOND] = {2}
+    program.left.commit(FIRST, *ALL)
+    program.left.commit(SECOND, 2)
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, (2,), (0, 1, 3))
-
-
-def _break(directory: Path) -> None:
-    if directory.exists():
-        shutil.rmtree(directory)
-    directory.write_text("no directory")
 
 
 DISKS: dict[str, tuple[Callable[[JobStart], Path], str]] = {
@@ -288,7 +277,8 @@ def test_a_job_continues_without_its_log_or_epochs_with_one_warning(
     recovery = program.start(begun, flush_interval=timedelta(milliseconds=1))
     assert recovery.anew and recovery.progress == {}
     recovery.initialized(JOIN, JOINED, 4, SPLIT, FIRST)
-    _break(place(begun))
+    shutil.rmtree(place(begun))
+    place(begun).write_text("no directory")
     recovery.initialized(JOIN, COUNTED, 4, SPLIT)
     published = program.left.publish(FIRST, *ALL)
     recovery.finished(JOIN, JOINED, published)
