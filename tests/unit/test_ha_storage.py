@@ -9,7 +9,6 @@ import shutil
 import signal
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -165,25 +164,6 @@ def test_what_was_written_is_not_written_again_unless_its_program_has_ended(
     assert not second.begin(WRITE).already_done
     first.close()
     second.close()
-
-
-def test_threads_may_record_at_once(program: Program) -> None:
-    start = program().begin(WRITE)
-
-    def record(number: int) -> None:
-        for _ in range(10):
-            assert start.update(task_executors=[str(number)])
-            start.journal.write(str(number))
-            start.update(vertices={B: VertexProgress(name=str(number))}, sources=[number])
-            start.check()
-
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(record, range(6)))
-    is_killed(start)
-    again = program().begin(WRITE)
-    assert again.previous is not None
-    for each in ("vertices", "task_executors", "sources"):
-        assert getattr(again.previous, each) == getattr(start.record, each)
 
 
 # -- two starts of one job
@@ -356,8 +336,7 @@ def test_what_is_damaged_beside_the_record_is_made_again(
     is_killed(first)
     path.write_bytes(b"[")
     start = program().begin(QUERY)
-    assert start.previous is not None
-    assert start.previous.sources is None
+    assert start.previous is not None and start.previous.sources is None
     assert ["relisting the sources" in each for each in warnings(caplog)] == [True]
     key = program().seal_key()
     assert program().seal_key() == key
@@ -438,11 +417,9 @@ def test_an_abandoned_job_is_forgotten(program: Program, ended: bool) -> None:
         changes: dict[str, object] = {"started": moment}
         if ended:
             changes |= {"status": RecordStatus.ENDED, "job_status": FINISHED, "ended": moment}
-        record = start.record.model_copy(update=changes)
-        JobDirectory(start.directory).write_record(record)
+        JobDirectory(start.directory).write_record(start.record.model_copy(update=changes))
     is_killed(forgotten, younger)
-    listed = {job.job_id for job in program().jobs()}
-    assert listed == {younger.job_id, living.job_id}
+    assert {job.job_id for job in program().jobs()} == {younger.job_id, living.job_id}
 
 
 def test_a_program_holds_no_files_of_jobs_that_it_has_ended(program: Program) -> None:
