@@ -71,8 +71,12 @@ def test_two_job_ids_are_the_same_only_for_the_same_job(
 
 # What a job is cut into doesn't count.
 CHANGES: list[dict[str, object]] = [
-    *({"digest": OTHER}, {"name": "n"}, {"occurrence": 1}, {"action": "count"}),
-    *({"sink": "/out"}, {"vertices": (OTHER,)}),
+    {"digest": OTHER},
+    {"name": "n"},
+    {"occurrence": 1},
+    {"action": "count"},
+    {"sink": "/out"},
+    {"vertices": (OTHER,)},
 ]
 
 

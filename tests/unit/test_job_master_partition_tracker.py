@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -173,7 +174,7 @@ REFUSED: dict[str, Refused] = {
     **{
         f"to promote {what}": (
             UnknownPartitionError,
-            lambda it, job_id=job_id, named=named: it.promote_job_partitions(job_id, named),
+            partial(Tracker.promote_job_partitions, job_id=job_id, ids=named),
         )
         for what, job_id, named in (
             ("what isn't there", JOB, ids(TWO, 0, 1)),
