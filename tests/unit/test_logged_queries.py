@@ -89,12 +89,15 @@ def scan(
     return found
 
 
-def aggregated(ids: int, first: int, top: str = "Filter", **scanned: Any) -> Plan:
+def aggregated(
+    ids: int, first: int, top: str = "Filter", project: str = "", **scanned: Any
+) -> Plan:
     """An aggregate over a shuffle, as adaptive execution has run it."""
     keys = f"HashAggregate(keys=[k#{ids}L], functions"
-    partial = node(
-        "HashAggregate", f"{keys}=[partial_sum(x#{ids + 1})])", scan(ids, first, **scanned)
-    )
+    source = scan(ids, first, **scanned)
+    if project:
+        source = node("Project", f"Project {project}", source)
+    partial = node("HashAggregate", f"{keys}=[partial_sum(x#{ids + 1})])", source)
     exchange = node(
         "Exchange",
         f"Exchange hashpartitioning(k#{ids}L, 4), ENSURE_REQUIREMENTS, [plan_id={ids}]",
@@ -152,6 +155,10 @@ GROUPED = aggregated(5, 100)
         pytest.param(aggregated(77, 200, table="orders"), False, False, id="other files"),
         pytest.param(aggregated(77, 200, where="[(k#77L > 6)]"), False, False, id="filtered"),
         pytest.param(aggregated(77, 200, columns="[k#77L,y#78]"), True, True, id="other columns"),
+        pytest.param(aggregated(77, 200, project="[k#77L, x#78]"), True, True, id="projected"),
+        pytest.param(
+            aggregated(77, 200, project="[k#77L, (x#9 + 1) AS x#78]"), False, False, id="computed"
+        ),
     ],
 )
 def test_parts_are_the_same_where_their_rows_are(
