@@ -66,24 +66,36 @@ def record_ends(data: bytes) -> list[int]:
 METRICS = PartitionMetrics(3, 2)
 BEGUN, RESET = ExecutionJobVertexInitialized(VERTEX, 1), ExecutionVertexReset(VERTEX, (0,))
 LONG, MOST = JobVertexID("a" * 255), (1 << 31) - 1
-ALL_KINDS: list[JobEvent] = [
+# Each kind with its extremes, no two of them equal: what is equal is the same.
+ALL_EVENTS: list[JobEvent] = [
     BEGUN,
     ExecutionJobVertexInitialized(LONG, MOST + 1, OUTPUT.dataset_id, "é\0", OUTPUT, bytes(300)),
     ExecutionJobVertexInitialized(VERTEX, 1, OUTPUT.dataset_id, "s", None, b""),
-    ExecutionVertexFinished(VERTEX, 0, 0),
     ExecutionVertexFinished(LONG, MOST, MOST, OUTPUT, PartitionMetrics(0, (1 << 63) - 1), b"\1"),
     ExecutionVertexFinished(VERTEX, 1, 2, OUTPUT, METRICS),
     ExecutionVertexReset(LONG, (0, MOST, 7)),
     *map(JobFinished, JobStatus),
+    *map(finished, range(30)),
 ]
 
 
-def test_records_give_their_events_again(tmp_path: Path) -> None:
-    # None is equal to another, so that what is equal is the same.
-    assert len({*ALL_KINDS}) == len(ALL_KINDS)
-    record(tmp_path, ALL_KINDS)
-    found = replay(tmp_path)
-    assert list(found.events) == ALL_KINDS and found.damage == ()
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of all events in three files."""
+    directory = tmp_path_factory.mktemp("log")
+    record(directory, ALL_EVENTS, file_size=1000)
+    assert len(event_files(directory)) == 3
+    return directory
+
+
+def test_a_whole_log_gives_all_events_in_order(log: Path) -> None:
+    found = replay(log)
+    assert list(found.events) == ALL_EVENTS
+    assert found.position.events == len({*ALL_EVENTS}) == len(ALL_EVENTS)
+    assert (found.epochs, found.newest_epoch, found.damage) == (((1, len(ALL_EVENTS)),), 1, ())
+
+
+def test_an_id_that_no_record_can_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at most 255 digits"):
         record(tmp_path, [ExecutionVertexFinished(JobVertexID("a" * 256), 0, 0)])
 
@@ -106,41 +118,11 @@ def test_an_event_that_makes_no_sense_can_t_be_made(event: Any, changes: dict[st
 # -- a log that was damaged ------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[JobEvent]]:
-    """A log of some dozen events in three files, no two of them equal."""
-    directory = tmp_path_factory.mktemp("log")
-    events: list[JobEvent] = []
-    for number in range(12):
-        metrics = PartitionMetrics(number, number)
-        events += [
-            ExecutionJobVertexInitialized(JobVertexID(f"{number:x}"), 9, None, "s"),
-            ExecutionVertexReset(VERTEX, (number, 1)),
-            ExecutionVertexFinished(VERTEX, number, 0, OUTPUT, metrics, b"snap"),
-            finished(number),
-        ]
-    events.append(JobFinished(JobStatus.FINISHED))
-    record(directory, events, file_size=800)
-    assert len(event_files(directory)) == 3
-    return directory, events
-
-
-def test_a_whole_log_gives_all_events_in_order(log: tuple[Path, list[JobEvent]]) -> None:
-    directory, events = log
-    found = replay(directory)
-    assert list(found.events) == events
-    assert found.position.events == len(events)
-    assert (found.epochs, found.newest_epoch, found.damage) == (((1, len(events)),), 1, ())
-
-
 @given(st.data())
 @settings(max_examples=4 * settings().max_examples)
-def test_a_log_damaged_anywhere_gives_what_is_before(
-    log: tuple[Path, list[JobEvent]], data: st.DataObject
-) -> None:
+def test_a_log_damaged_anywhere_gives_what_is_before(log: Path, data: st.DataObject) -> None:
     """Bytes are changed, cut off or lost, records are swapped or doubled, a file is gone."""
-    directory, events = log
-    name, path = data.draw(st.sampled_from(list(event_files(directory).items())))
+    name, path = data.draw(st.sampled_from(list(event_files(log).items())))
     whole = path.read_bytes()
     ends = record_ends(whole)
     cuts = st.sampled_from([0, HEADER_SIZE, *ends]) | st.integers(0, len(whole))
@@ -151,12 +133,12 @@ def test_a_log_damaged_anywhere_gives_what_is_before(
         path.write_bytes(changed)
     else:
         path.unlink()
-    found = replay(directory)
+    found = replay(log)
     path.write_bytes(whole)
     same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, changed, strict=False))
     intact = len(list(same))
     certain = name.first + sum(end <= intact for end in ends)
-    assert list(found.events) == events[: len(found.events)]
+    assert list(found.events) == ALL_EVENTS[: len(found.events)]
     assert len(found.events) >= certain
     if intact < len(whole):
         assert len(found.events) == certain
