@@ -9,21 +9,39 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import IntermediateDataSetID, JobID
 from holdfast.runtime.cache_service_manager import CacheServiceManager
 from holdfast.runtime.embedded_storage import EmbeddedStorage
 from holdfast.runtime.kept_results import KeptResults
 from holdfast.runtime.result_book import Claim, KeptResult, ResultBook
 from holdfast.runtime.wanted import CachedComputation, Wanted
-from holdfast.storage.kept_dataset import KeptDataSet
-from tests.unit.kept_datasets import DATASETS, DIGESTS, Handle, keep
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet
 
 THREADS = 8
 STEPS = 25
 PATIENCE = 60.0
-ONE, TWO, OTHER = list(DATASETS)[:3]
+JOB = JobID("2" * 32)
+ONE, TWO, OTHER = (IntermediateDataSetID(digit * 64) for digit in "123")
+DIGESTS = ["a" * 64, "b" * 64]
+# The same computation under two settings is two datasets.
+DATASETS = {ONE: DIGESTS[0], TWO: DIGESTS[0], OTHER: DIGESTS[1]}
+
+
+class Handle:
+    """Somebody who holds a cached table."""
+
+
+def keep(storage: EmbeddedStorage, dataset_id: IntermediateDataSetID) -> KeptDataSet:
+    staged = storage.stage(JOB, dataset_id)
+    pq.write_table(pa.table({"a": [1, 2]}), staged.directory / "part-00000-x-c000.zstd.parquet")
+    description = DataSetDescription(
+        dataset_id=dataset_id.hex, computes="rows", columns=(), spark_version="4.3.0"
+    )
+    return storage.publish(staged, description)
 
 
 @pytest.fixture
