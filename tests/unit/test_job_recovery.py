@@ -30,7 +30,8 @@ from tests.unit.recovery_fakes import Found, Tracked, kept, tracked
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))
-JOIN = JobVertexID("0a")
+# What two starts call the same vertex.
+JOIN, AGAIN = JobVertexID("0a"), JobVertexID("1a")
 IDENTITY = JobIdentity(digest="00ff" * 16, action="collect")
 SPLIT = "four files"
 ALL = (0, 1, 2, 3)
@@ -145,9 +146,9 @@ def test_what_a_killed_start_had_finished_is_whole_until_it_is_lost(program: Pro
     third = program.start()
     assert third.whole(JOINED) is None
     assert third.partial(JOINED, SPLIT, 4) is None
-    third.initialized(JOIN, JOINED, 4, SPLIT, SECOND)
+    third.initialized(AGAIN, JOINED, 4, SPLIT, SECOND)
     again = program.left.publish(SECOND, *ALL)
-    third.finished(JOIN, JOINED, again)
+    third.finished(AGAIN, JOINED, again)
     fourth = program.start()
     assert fourth.whole(JOINED) == again
     fourth.end(JobStatus.FINISHED)
@@ -189,10 +190,10 @@ def test_of_what_was_half_done_what_is_missing_runs(
 def test_a_completed_vertex_is_whole(program: Program) -> None:
     program.start_on(0, 3)
     second = program.start()
-    assert second.initialized(JOIN, JOINED, 4, SPLIT)
+    assert second.initialized(AGAIN, JOINED, 4, SPLIT)
     assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 2, 2)}
     published = program.left.publish(FIRST, *ALL)
-    second.finished(JOIN, JOINED, published, (1, 2))
+    second.finished(AGAIN, JOINED, published, (1, 2))
     assert second.progress == {JOINED: PartitionProgress(JOINED, 4, 4, 2)}
     assert program.start().whole(JOINED) == published
     said = program.finished_on_disk()
@@ -202,9 +203,9 @@ def test_a_completed_vertex_is_whole(program: Program) -> None:
 def test_salvaged_parts_that_lie_in_another_output_now_count_there(program: Program) -> None:
     program.start_on(0, 3)
     second = program.start()
-    second.initialized(JOIN, JOINED, 4, SPLIT)
+    second.initialized(AGAIN, JOINED, 4, SPLIT)
     program.left.outputs.clear()
-    second.finished(JOIN, JOINED, program.left.publish(SECOND, *ALL), (1, 2))
+    second.finished(AGAIN, JOINED, program.left.publish(SECOND, *ALL), (1, 2))
     program.left.commit(SECOND, *ALL)
     assert program.start().partial(JOINED, SPLIT, 4) == PartialVertex(SECOND, ALL, ())
 
@@ -234,7 +235,7 @@ def test_an_older_start_is_refused(program: Program) -> None:
     ):
         with pytest.raises(StaleEpochError):
             refused()
-    second.initialized(JOIN, JOINED, 4, SPLIT, SECOND)
+    second.initialized(AGAIN, JOINED, 4, SPLIT, SECOND)
     program.die()
     assert len(program.on_disk()) == 2
 
@@ -254,7 +255,7 @@ def test_a_recovery_that_fails_begins_from_scratch_and_says_so(
     assert (second.whole(JOINED), second.progress) == (None, {})
     (warning,) = warnings(caplog)
     assert "rerunning from scratch" in warning and "/kept: it can't be read" in warning
-    second.initialized(JOIN, JOINED, 4, SPLIT, SECOND)
+    second.initialized(AGAIN, JOINED, 4, SPLIT, SECOND)
     # What the first start left is no part of the job any more, unless it is whole.
     program.left.broken = None
     program.left.commit(FIRST, *ALL)
