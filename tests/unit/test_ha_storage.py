@@ -146,13 +146,18 @@ def test_the_next_start_finds_what_a_killed_one_recorded(program: Program) -> No
 def test_what_was_written_is_not_written_again_unless_its_program_has_ended(
     root: Path, program: Program
 ) -> None:
-    program().begin(WRITE).end(FINISHED, keep=True)
+    writes = program()
+    for _ in range(2):
+        # What it writes twice is written twice.
+        start = writes.begin(WRITE)
+        assert not start.already_done
+        start.end(FINISHED, keep=True)
     for _ in range(4):
         last = program()
         assert last.begin(WRITE).already_done
         # Paths don't grow with each start.
         assert not list((root / "programs").glob("*/*/*"))
-    last.close()
+    assert last.close() and last.close()
     assert not list((root / "programs").iterdir())
     # A program that runs twice in one process was not killed.
     first, second = (HighAvailabilityStorage(root, "this process") for _ in range(2))

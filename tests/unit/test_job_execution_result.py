@@ -45,7 +45,8 @@ def texts_of(result: JobExecutionResult) -> list[str]:
 
 
 def test_it_reads_as_a_table() -> None:
-    assert repr(RESULT).splitlines()[:4] == [
+    whole = replace(RESULT, losses=(), persistent_result_partitions=Kept({}, frozenset()))
+    assert repr(whole).splitlines() == [
         "Job abababababab 'count': 1.235 s",
         "  vertex             outcome   partitions  rows   bytes      attempts",
         "  1a1a1a1a1a1a Join  produced  3           1,000  1,234,567  1",
