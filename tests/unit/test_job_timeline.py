@@ -17,29 +17,21 @@ DATASET = IntermediateDataSetID("1" * 64)
 ONE, TWO = JobVertexID("a" * 32), JobVertexID("b" * 32)
 
 
-def begun(vertex: JobVertexID, parallelism: int = 4) -> JobEvent:
-    return ExecutionJobVertexInitialized(vertex, parallelism, DATASET)
+def test_a_partition_counts_for_the_start_that_produced_it_until_it_is_lost() -> None:
+    def produced(vertex: JobVertexID, *subtasks: int) -> list[JobEvent]:
+        return [ExecutionVertexFinished(vertex, subtask, 0) for subtask in subtasks]
 
-
-def finished(vertex: JobVertexID, *subtasks: int) -> list[JobEvent]:
-    return [ExecutionVertexFinished(vertex, subtask, 0) for subtask in subtasks]
-
-
-def test_a_partition_counts_for_the_start_that_produced_it() -> None:
-    first = [begun(ONE), *finished(ONE, 0, 1)]
-    second = [begun(TWO), *finished(TWO, 3)]
-    events = [*first, *second]
-    found = vertex_timelines(events, [(1, len(first)), (3, len(second))], [1, 2, 3, 7, 9])
+    first = [ExecutionJobVertexInitialized(ONE, 4, DATASET), *produced(ONE, 0, 1)]
+    second = [ExecutionJobVertexInitialized(TWO, 4, DATASET), *produced(TWO, 3)]
+    starts = [(1, len(first)), (3, len(second))]
     spans = (Span(1, 3), Span(7, 9))
+    found = vertex_timelines([*first, *second], starts, [1, 2, 3, 7, 9])
     assert found == (VertexTimeline(DATASET.hex, 4, (2, 1), spans, 0),)
     assert found[0].done == 3
-    assert vertex_timelines(events, [(1, len(first)), (3, len(second))])[0].spans == (None, None)
-
-
-def test_what_is_lost_counts_no_more_and_again_when_it_is_there() -> None:
-    first = [begun(ONE), *finished(ONE, 0, 1, 2)]
-    lost: list[JobEvent] = [ExecutionVertexReset(ONE, (1, 3)), *finished(ONE, 1)]
+    assert vertex_timelines([*first, *second], starts)[0].spans == (None, None)
+    # One that was there is lost, and is there again.
+    lost = [*second, ExecutionVertexReset(TWO, (1, 2)), *produced(TWO, 1)]
     events = [*first, *lost, JobFinished(JobStatus.FINISHED)]
-    [found] = vertex_timelines(events, [(1, len(first)), (2, len(lost) + 1)])
-    assert (found.produced, found.lost, found.done) == ((2, 1), 1, 3)
+    [after] = vertex_timelines(events, [(1, len(first)), (2, len(lost) + 1)])
+    assert (after.produced, after.lost, after.done) == ((1, 2), 1, 3)
     assert vertex_timelines([], []) == ()

@@ -17,13 +17,9 @@ NAMES = st.one_of(st.sampled_from(["", " ", *CLOSE.split()]), st.text(max_size=4
 
 
 def struct(*fields: tuple[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": data_type, "nullable": True, "metadata": {}}
-            for name, data_type in fields
-        ],
-    }
+    rest = {"nullable": True, "metadata": {}}
+    fields_of_it = [{"name": name, "type": data_type, **rest} for name, data_type in fields]
+    return {"type": "struct", "fields": fields_of_it}
 
 
 TYPES = st.recursive(
@@ -56,45 +52,38 @@ def without_names(data_type: Any) -> Any:
     return data_type
 
 
+def is_plain(name: str) -> bool:
+    return name.isascii() and name[:1].isalpha() and name.replace("_", "").isalnum()
+
+
 @given(st.lists(NAMES, max_size=12))
 def test_names_are_plain_and_unique_in_any_case(names: list[str]) -> None:
-    kept = [field.name for field in kept_fields([(name, "long") for name in names], RESERVED)]
-    assert len(kept) == len(names)
+    def kept_names(names: list[str]) -> list[str]:
+        return [field.name for field in kept_fields([(name, "long") for name in names], RESERVED)]
+
+    kept = kept_names(names)
+    assert len(kept) == len(names) and all(map(is_plain, kept))
     # Names that have been made plain need no further change.
-    again = kept_fields([(name, "long") for name in kept], RESERVED)
-    assert [field.name for field in again] == kept
+    assert kept_names(kept) == kept
     for fold in (str.lower, str.upper, str.casefold):
         assert len({fold(name) for name in (*kept, *RESERVED)}) == len(names) + len(RESERVED)
-    assert all(
-        name.isascii() and name[:1].isalpha() and name.replace("_", "").isalnum() for name in kept
-    )
-
-
-@given(st.lists(NAMES, max_size=12))
-def test_the_first_of_a_plain_name_keeps_it(names: list[str]) -> None:
-    kept = [field.name for field in kept_fields([(name, "long") for name in names], RESERVED)]
-    seen: set[str] = {name.lower() for name in RESERVED}
+    # The first of a plain name keeps it.
+    seen = {*RESERVED}
     for name, as_kept in zip(names, kept, strict=True):
-        plain = name.isascii() and name[:1].isalpha() and name.replace("_", "").isalnum()
-        if plain and name.lower() not in seen:
+        if is_plain(name) and name.lower() not in seen:
             assert as_kept == name
+            seen.add(name.lower())
         else:
             assert as_kept.startswith("c")
-        if plain:
-            seen.add(name.lower())
 
 
 @given(TYPES)
 def test_no_struct_has_fields_that_differ_by_case_alone(data_type: Any) -> None:
     kept = kept_type(data_type)
-    for names in structs_of(kept):
-        assert len({name.casefold() for name in names}) == len(names)
     assert without_names(kept) == without_names(data_type)
-
-
-@given(TYPES)
-def test_a_struct_whose_names_are_clear_keeps_them(data_type: Any) -> None:
-    for before, after in zip(structs_of(data_type), structs_of(kept_type(data_type)), strict=True):
+    for before, after in zip(structs_of(data_type), structs_of(kept), strict=True):
+        assert len({name.casefold() for name in after}) == len(after)
+        # What is clear stays.
         if len({name.casefold() for name in before}) == len(before):
             assert after == before
 

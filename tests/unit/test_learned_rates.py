@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.proposal import StorageRates
@@ -14,12 +12,8 @@ from holdfast.spark.plans.measured_parts import QueryCost, Used, storage_uses
 ASSUMED = StorageRates(written=10.0, read=100.0)
 
 
-def read(key: str, size: int, seconds: float) -> StorageUse:
-    return StorageUse(key, False, size, seconds, 1.0)
-
-
-def wrote(key: str, size: int, seconds: float) -> StorageUse:
-    return StorageUse(key, True, size, seconds, 1.0)
+def read(key: str, seconds: float, size: int = 100, is_write: bool = False) -> StorageUse:
+    return StorageUse(key, is_write, size, seconds, 1.0)
 
 
 def learned(*uses: StorageUse) -> LearnedRates:
@@ -33,14 +27,13 @@ def learned(*uses: StorageUse) -> LearnedRates:
     ("uses", "written_rate", "read_rate"),
     [
         # Two times are chance; of three the median counts, and of many the last ones.
-        ([read("a", 100, 2.0)] * 2, 10.0, 100.0),
-        (
-            [read(key, 100, seconds) for key, seconds in (("a", 2.0), ("b", 0.5), ("c", 0.5))],
-            10.0,
-            200.0,
-        ),
-        ([wrote(key, 100, 5.0) for key in "abc"], 20.0, 100.0),
-        ([read("a", 100, 4.0)] * 20 + [read("a", 100, 0.5)] * 9, 10.0, 200.0),
+        ([read("a", 2.0)] * 2, 10.0, 100.0),
+        ([read("a", 2.0), read("b", 0.5), read("c", 0.5)], 10.0, 200.0),
+        ([read(key, 5.0, is_write=True) for key in "abc"], 20.0, 100.0),
+        ([read("a", 4.0)] * 20 + [read("a", 0.5)] * 9, 10.0, 200.0),
+        # None is far from the assumed one.
+        ([read("a", 0.0)] * 3 + [read("a", 1.0, size=0)] * 9, 10.0, 400.0),
+        ([read("a", 1e9)] * 3, 10.0, 25.0),
     ],
 )
 def test_rates_are_those_that_were_measured(
@@ -50,48 +43,40 @@ def test_rates_are_those_that_were_measured(
 
 
 def test_what_certain_rows_take_counts_for_these() -> None:
-    rates = learned(*[read("slow", 100, 4.0)] * 3, *[read("fast", 100, 0.5)] * 6)
-    assert rates.seconds_to_read("slow", 50) == 2.0
-    assert rates.seconds_to_read("fast", 50) == 0.25
-    assert rates.seconds_to_read("unknown", 400) == 2.0
+    rates = learned(*[read("slow", 4.0)] * 3, *[read("fast", 0.5)] * 6)
+    found = [rates.seconds_to_read(*each) for each in (("slow", 50), ("fast", 50), ("other", 400))]
+    assert found == [2.0, 0.25, 2.0]
 
 
-@given(st.lists(st.builds(read, st.just("a"), st.integers(0, 2**50), st.floats(0, 1e9))))
-def test_no_rate_is_far_from_the_assumed_one(uses: list[StorageUse]) -> None:
-    rates = learned(*uses).rates
-    assert ASSUMED.read / 4 <= rates.read <= ASSUMED.read * 4
-    assert rates.written == ASSUMED.written
-
-
-def test_reading_takes_what_the_rest_of_its_query_does_not() -> None:
-    used = [Used("join", 300, 6.0), Used("group", 100, 2.0)]
-    cost = QueryCost(10.0, {"join": 6.0, "group": 2.0})
-    join, group = storage_uses(used, 10.0, cost)
-    assert (join.seconds, group.seconds) == (6.0, 2.0)
-    assert not join.is_wrong and not group.is_wrong
-    [slow, _] = storage_uses(used, 10.0, QueryCost(14.0, cost.known))
-    assert slow.is_wrong
-
-
-def test_writing_takes_what_is_beside_computing() -> None:
-    cost = QueryCost(12.0, {"join": 6.0}, kept=frozenset({"join"}))
-    [use] = storage_uses([Used("join", 300, 6.0)], 8.0, cost)
-    assert use == StorageUse("join", True, 300, 4.0, 6.0) and not use.is_wrong
+JOIN = Used("join", 300, 6.0)
+BOTH = {"join": 6.0, "group": 2.0}
 
 
 @pytest.mark.parametrize(
-    ("used", "cost"),
+    ("used", "elapsed", "cost", "uses", "is_wrong"),
     [
-        ([], QueryCost(5.0, {})),
-        ([Used("join", 0, 6.0)], QueryCost(5.0, {"join": 6.0})),
-        ([Used("join", 9, 0.0)], QueryCost(5.0, {"join": 6.0})),
-        ([Used("join", 9, 6.0)], QueryCost(5.0, {"join": 0.0})),
+        # Reading takes what the rest of its query does not, writing what is beside computing.
+        ([JOIN, Used("group", 100, 2.0)], 10.0, QueryCost(10.0, BOTH), [6.0, 2.0], False),
+        ([JOIN, Used("group", 100, 2.0)], 10.0, QueryCost(14.0, BOTH), None, True),
+        ([JOIN], 8.0, QueryCost(12.0, {"join": 6.0}, kept=frozenset({"join"})), [4.0], False),
+        # What can't be separated isn't known.
+        ([], 8.0, QueryCost(5.0, {}), [], False),
+        ([Used("join", 0, 6.0)], 8.0, QueryCost(5.0, {"join": 6.0}), [], False),
+        ([Used("join", 9, 0.0)], 8.0, QueryCost(5.0, {"join": 6.0}), [], False),
+        ([JOIN], 8.0, QueryCost(5.0, {"join": 0.0}), [], False),
         (
             [Used("a", 9, 6.0), Used("b", 9, 6.0)],
+            8.0,
             QueryCost(5.0, {"a": 1.0, "b": 1.0}, frozenset("b")),
+            [],
+            False,
         ),
     ],
-    ids=["nothing", "no rows", "no work", "never computed", "read and written"],
 )
-def test_what_can_not_be_separated_is_not_known(used: list[Used], cost: QueryCost) -> None:
-    assert storage_uses(used, 8.0, cost) == ()
+def test_what_a_query_took_is_separated(
+    used: list[Used], elapsed: float, cost: QueryCost, uses: list[float] | None, is_wrong: bool
+) -> None:
+    found = storage_uses(used, elapsed, cost)
+    assert uses is None or [each.seconds for each in found] == uses
+    assert all(each.is_write is (each.key in cost.kept) for each in found)
+    assert any(each.is_wrong for each in found) is is_wrong

@@ -51,31 +51,22 @@ def test_a_place_on_this_machine(
 
 
 @pytest.mark.parametrize("text", UNSUPPORTED)
-@pytest.mark.parametrize("key", PLACES)
-def test_a_place_elsewhere_is_refused(key: str, text: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        Configuration.merged({}, {key: text})
-    for part in (key, repr(text), "file:///path"):
-        assert part in str(raised.value)
+def test_a_place_elsewhere_is_refused(text: str) -> None:
+    for key in PLACES:
+        with pytest.raises(ConfigurationError) as raised:
+            Configuration.merged({}, {key: text})
+        for part in (key, repr(text), "file:///path"):
+            assert part in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["ls", "--directory"],
-        ["jobs", "--storage-dir"],
-        ["taskexecutor", "start", "--dir"],
-        ["demo", "--output"],
-    ],
+    "arguments", ["ls --directory", "jobs --storage-dir", "taskexecutor start --dir"]
 )
-def test_the_command_refuses_it_too(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_the_command_refuses_it_too(capsys: pytest.CaptureFixture[str], arguments: str) -> None:
     try:
-        code = main([*arguments, "s3://bucket/x"])
+        code: object = main([*arguments.split(), "s3://bucket/x"])
     except SystemExit as ended:
-        code = ended.code  # type: ignore[assignment]
+        code = ended.code
     assert code == 2
     printed = capsys.readouterr().err
-    assert "file:///path" in printed
-    assert "s3://bucket/x" in printed
+    assert "file:///path" in printed and "s3://bucket/x" in printed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from holdfast.advice.logged_queries import LoggedQueries, logged_queries
 from holdfast.advice.past_query import PastQuery
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListener"
+Plan = dict[str, Any]
 
 
 class Log:
@@ -24,129 +25,108 @@ class Log:
     def event(self, name: str, **fields: Any) -> None:
         self.lines.append(json.dumps({"Event": name, **fields}, separators=(",", ":")).encode())
 
-    def begin(self, plan: Mapping[str, Any], number: int = 0) -> None:
-        start = {"description": "count at report.py:1", "sparkPlanInfo": plan}
-        self.event(f"{_SQL}SQLExecutionStart", executionId=number, time=1_000 * number, **start)
+    def sql(self, name: str, number: int, **fields: Any) -> None:
+        self.event(f"{_SQL}{name}", executionId=number, **fields)
 
-    def job(self, execution: int | None, stages: Iterable[int]) -> None:
+    def begin(self, plan: Plan, number: int = 0) -> None:
+        start = {"description": "count at report.py:1", "sparkPlanInfo": plan}
+        self.sql("SQLExecutionStart", number, time=1_000 * number, **start)
+
+    def end(self, number: int = 0, error: str = "") -> None:
+        self.sql("SQLExecutionEnd", number, time=1_000 * number + 500, errorMessage=error)
+
+    def job(self, execution: int | None, *stages: int) -> None:
         properties = {} if execution is None else {"spark.sql.execution.id": str(execution)}
         job = {"Job ID": 0, "Stage IDs": [*stages], "Properties": properties}
         self.event("SparkListenerJobStart", **job)
 
-    def stage(self, number: int, seconds: float, metrics: Mapping[int, int] | None = None) -> None:
+    def stage(self, number: int, seconds: float, metrics: Mapping[int, int]) -> None:
         run_time = int(1000 * seconds)
         noted = [
             {"ID": 10_000, "Name": "internal.metrics.executorRunTime", "Value": run_time},
             {"ID": 10_001, "Name": "internal.metrics.resultSize", "Value": 700},
             *(
                 {"ID": key, "Name": "a metric", "Value": str(value), "Metadata": "sql"}
-                for key, value in (metrics or {}).items()
+                for key, value in metrics.items()
             ),
         ]
         stage = {"Stage ID": number, "Accumulables": noted}
         self.event("SparkListenerStageCompleted", **{"Stage Info": stage})
 
-    def end(self, number: int = 0, error: str = "") -> None:
-        time = 1_000 * number + 500
-        self.event(f"{_SQL}SQLExecutionEnd", executionId=number, time=time, errorMessage=error)
+    def run(self, plan: Plan, number: int) -> None:
+        """A query as adaptive execution runs it, over `aggregated(…, 100)`."""
+        self.begin(node("AdaptiveSparkPlan", "AdaptiveSparkPlan isFinalPlan=false"), number)
+        self.job(number, 2 * number)
+        self.stage(2 * number, 3.0, {100: 10, 101: 5, 102: 640, 103: 99})
+        self.job(number, 2 * number, 2 * number + 1)
+        self.stage(2 * number + 1, 0.5, {104: 10, 105: 4})
+        self.sql(
+            "SQLAdaptiveExecutionUpdate", number, physicalPlanDescription="", sparkPlanInfo=plan
+        )
+        self.end(number)
 
     def read(self) -> LoggedQueries:
         return logged_queries(self.lines)
 
 
-def queries(*plans: Mapping[str, Any]) -> list[PastQuery]:
-    """Those of a log that says no more of them than their plans."""
-    log = Log()
-    for number, plan in enumerate(plans):
-        log.begin(plan, number)
-        log.end(number)
-    return [*log.read().queries]
+def node(name: str, text: str, *children: Any, **metrics: int) -> Plan:
+    noted = [
+        {"name": key.replace("_", " "), "accumulatorId": number, "metricType": "sum"}
+        for key, number in metrics.items()
+    ]
+    plan = {"nodeName": name, "simpleString": text, "children": [*children]}
+    return {**plan, "metadata": {}, "metrics": noted}
 
 
-def node(name: str, text: str, *children: Any, **metrics: int) -> dict[str, Any]:
-    return {
-        "nodeName": name,
-        "simpleString": text,
-        "children": [*children],
-        "metadata": {},
-        "metrics": [
-            {"name": key.replace("_", " "), "accumulatorId": number, "metricType": "sum"}
-            for key, number in metrics.items()
-        ],
-    }
-
-
-def scan(ids: int, metric: int, table: str = "lineitem", **metrics: int) -> dict[str, Any]:
-    found = node(
-        "Scan parquet ",
-        f"FileScan parquet [k#{ids}L,x#{ids + 1}] Location: InMemoryFileIndex(1 paths)[file:/data",
-        number_of_output_rows=metric,
-        **metrics,
-    )
-    found["metadata"] = {"Location": f"InMemoryFileIndex(1 paths)[file:/data/{table}]"}
+def scan(
+    ids: int, rows: int, table: str = "lineitem", where: str = "[]", columns: str = "", **more: int
+) -> Plan:
+    columns = columns or f"[k#{ids}L,x#{ids + 1}]"
+    text = f"FileScan parquet {columns} Location: InMemoryFileIndex(1 paths)"
+    found = node("Scan parquet ", text, number_of_output_rows=rows, **more)
+    location = f"InMemoryFileIndex(1 paths)[file:/data/{table}]"
+    found["metadata"] = {"Location": location, "DataFilters": where, "ReadSchema": columns}
     return found
 
 
-def aggregated(ids: int, first: int, top: str = "Filter", **scanned: Any) -> dict[str, Any]:
+def aggregated(
+    ids: int, first: int, top: str = "Filter", project: str = "", **scanned: Any
+) -> Plan:
     """An aggregate over a shuffle, as adaptive execution has run it."""
+    keys = f"HashAggregate(keys=[k#{ids}L], functions"
+    source = scan(ids, first, **scanned)
+    if project:
+        source = node("Project", f"Project {project}", source)
+    partial = node("HashAggregate", f"{keys}=[partial_sum(x#{ids + 1})])", source)
     exchange = node(
         "Exchange",
         f"Exchange hashpartitioning(k#{ids}L, 4), ENSURE_REQUIREMENTS, [plan_id={ids}]",
-        node(
-            "WholeStageCodegen (1)",
-            "WholeStageCodegen (1)",
-            node(
-                "HashAggregate",
-                f"HashAggregate(keys=[k#{ids}L], functions=[partial_sum(x#{ids + 1})])",
-                scan(ids, first, **scanned),
-            ),
-            duration=first + 1,
-        ),
+        node("WholeStageCodegen (1)", "WholeStageCodegen (1)", partial, duration=first + 1),
         data_size=first + 2,
         shuffle_bytes_written=first + 3,
         records_read=first + 4,
     )
-    return node(
-        "AdaptiveSparkPlan",
-        "AdaptiveSparkPlan isFinalPlan=true",
-        node(
-            top,
-            f"{top} (k#{ids}L > 1)",
-            node(
-                "HashAggregate",
-                f"HashAggregate(keys=[k#{ids}L], functions=[sum(x#{ids + 1})])",
-                node("ShuffleQueryStage", "ShuffleQueryStage 0", exchange),
-                number_of_output_rows=first + 5,
-            ),
-        ),
+    stage = node("ShuffleQueryStage", "ShuffleQueryStage 0", exchange)
+    final = node(
+        *("HashAggregate", f"{keys}=[sum(x#{ids + 1})])", stage), number_of_output_rows=first + 5
     )
+    above = node(top, f"{top} (k#{ids}L > 1)", final)
+    return node("AdaptiveSparkPlan", "AdaptiveSparkPlan isFinalPlan=true", above)
 
 
-def run(log: Log, plan: Mapping[str, Any], number: int, first: int) -> None:
-    log.begin(node("AdaptiveSparkPlan", "AdaptiveSparkPlan isFinalPlan=false"), number)
-    log.job(number, [2 * number])
-    log.stage(2 * number, 3.0, {first: 10, first + 1: 5, first + 2: 640, first + 3: 99})
-    log.job(number, [2 * number, 2 * number + 1])
-    log.stage(2 * number + 1, 0.5, {first + 4: 10, first + 5: 4})
-    log.event(
-        f"{_SQL}SQLAdaptiveExecutionUpdate",
-        executionId=number,
-        physicalPlanDescription="",
-        sparkPlanInfo=plan,
-    )
-    log.end(number)
-
-
-def ran(plan: Mapping[str, Any]) -> PastQuery:
+def ran(plan: Plan) -> PastQuery:
     log = Log()
-    run(log, plan, 1, 100)
+    log.run(plan, 1)
     [query] = log.read().queries
     return query
 
 
-def keys(plan: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def keys(plan: Plan) -> tuple[str | None, str | None]:
     """Those of a query and of the part below its top."""
-    [query] = queries(plan)
+    log = Log()
+    log.begin(plan)
+    log.end()
+    [query] = log.read().queries
     return query.root.key, query.root.inputs[0].key
 
 
@@ -164,50 +144,29 @@ def test_a_part_costs_what_its_stages_and_its_share_of_the_last_one_took() -> No
     assert (below.bytes, query.root.bytes) == (256, 700)
 
 
-def test_the_same_parts_are_the_same_under_other_numbers_and_steps() -> None:
-    (top, part), again, other_top, other_files = map(
-        keys,
-        (
-            aggregated(5, 100),
-            aggregated(77, 200),
-            aggregated(77, 200, "GlobalLimit"),
-            aggregated(77, 200, table="orders"),
+GROUPED = aggregated(5, 100)
+
+
+@pytest.mark.parametrize(
+    ("other", "same_part", "same_query"),
+    [
+        pytest.param(aggregated(77, 200), True, True, id="other numbers"),
+        pytest.param(aggregated(77, 200, "GlobalLimit"), True, False, id="another operator above"),
+        pytest.param(aggregated(77, 200, table="orders"), False, False, id="other files"),
+        pytest.param(aggregated(77, 200, where="[(k#77L > 6)]"), False, False, id="filtered"),
+        pytest.param(aggregated(77, 200, columns="[k#77L,y#78]"), True, True, id="other columns"),
+        pytest.param(aggregated(77, 200, project="[k#77L, x#78]"), True, True, id="projected"),
+        pytest.param(
+            aggregated(77, 200, project="[k#77L, (x#9 + 1) AS x#78]"), False, False, id="computed"
         ),
-    )
-    assert again == (top, part) and None not in again
-    assert other_top[0] != top and other_top[1] == part
-    assert other_files[1] != part
-
-
-def test_other_columns_of_the_same_rows_are_the_same_part() -> None:
-    def joined(ids: int, columns: str, condition: str, project: str = "") -> str | None:
-        left, right = scan(ids, 1), scan(ids + 10, 2, "orders")
-        left["simpleString"] = f"FileScan parquet [k#{ids}L,{columns}] Batched: true"
-        left["metadata"] |= {"DataFilters": condition, "ReadSchema": columns}
-        projected = node("Project", project or f"Project [k#{ids}L, {columns}]", left)
-        sides = [
-            node("Sort", f"Sort [k#{each}L ASC]", node("Exchange", "Exchange h", side, data_size=3))
-            for each, side in ((ids, projected), (ids + 10, right))
-        ]
-        join = node("SortMergeJoin", f"SortMergeJoin [k#{ids}L], [k#{ids + 10}L], Inner", *sides)
-        top = node("HashAggregate", f"HashAggregate(keys=[], functions=[max({columns})])", join)
-        return keys(top)[1]
-
-    one = joined(1, "x#2", "[(k#1L > 5)]")
-    assert one is not None
-    assert joined(31, "y#32", "[(k#31L > 5)]") == one
-    assert joined(31, "y#32", "[(k#31L > 6)]") != one
-    assert joined(1, "x#2", "[(k#1L > 5)]", "Project [k#1L, (x#9 + 1) AS x#2]") != one
-
-
-@pytest.mark.parametrize("way", ["BroadcastHashJoin", "ShuffledHashJoin"])
-def test_a_join_is_the_same_in_every_way_it_is_run(way: str) -> None:
-    def joined(name: str, more: str) -> dict[str, Any]:
-        join = node(name, f"{name} [k#1L], [k#3L], Inner{more}", scan(1, 1), scan(3, 2, "orders"))
-        return node("Project", "Project [k#1L]", join)
-
-    one, other = queries(joined("SortMergeJoin", ""), joined(way, ", BuildRight"))
-    assert one.root.key == other.root.key is not None
+    ],
+)
+def test_parts_are_the_same_where_their_rows_are(
+    other: Plan, same_part: bool, same_query: bool
+) -> None:
+    (top, part), (other_top, other_part) = keys(GROUPED), keys(other)
+    assert None not in (top, part, other_top, other_part)
+    assert ((part == other_part), (top == other_top)) == (same_part, same_query)
 
 
 def test_more_files_of_one_directory_are_another_part() -> None:
@@ -215,38 +174,34 @@ def test_more_files_of_one_directory_are_another_part() -> None:
     for number in (1, 2, 3):
         listed = 100 * number + 90
         log.begin(aggregated(5, 100 * number, size_of_files_read=listed), number)
-        updates = [[listed, number // 2]]
-        log.event(f"{_SQL}DriverAccumUpdates", executionId=number, accumUpdates=updates)
+        log.sql("DriverAccumUpdates", number, accumUpdates=[[listed, number // 2]])
         log.end(number)
     found = [query.root.inputs[0].key for query in log.read().queries]
     assert found[0] != found[1] == found[2]
 
 
 @pytest.mark.parametrize(
-    "leaf",
+    ("name", "text"),
     [
-        node("LocalTableScan", "LocalTableScan [k#1, x#2]"),
-        node("Scan ExistingRDD", "Scan ExistingRDD[k#1, x#2]"),
-        node("InMemoryTableScan", "InMemoryTableScan [k#1]"),
-        node("Filter", "Filter (a#1 = 1) AND ... 30 more fields"),
+        ("LocalTableScan", "LocalTableScan [k#1, x#2]"),
+        ("Scan ExistingRDD", "Scan ExistingRDD[k#1, x#2]"),
+        ("InMemoryTableScan", "InMemoryTableScan [k#1]"),
+        ("Filter", "Filter (a#1 = 1) AND ... 30 more fields"),
     ],
-    ids=lambda leaf: str(leaf["nodeName"]),
 )
-def test_what_a_log_leaves_open_is_like_nothing(leaf: Mapping[str, Any]) -> None:
+def test_what_a_log_leaves_open_is_like_nothing(name: str, text: str) -> None:
     log = Log()
-    log.begin(node("Project", "Project", node("Exchange", "Exchange rr(2)", leaf, data_size=1)))
+    exchange = node("Exchange", "Exchange rr(2)", node(name, text), data_size=1)
+    log.begin(node("Project", "Project", exchange))
     log.end()
     found = log.read()
     assert {part.key for query in found.queries for part in query.root.walk()} == {None}
-    assert found.cut_short == ("more fields" in leaf["simpleString"])
+    assert found.cut_short == ("more fields" in text)
 
 
 def test_a_reused_exchange_costs_nothing_again() -> None:
-    reused = node(
-        "ReusedExchange",
-        "ReusedExchange [k#9L, sum#10], Exchange hashpartitioning(k#5L, 4), [plan_id=5]",
-        records_read=300,
-    )
+    text = "ReusedExchange [k#9L, sum#10], Exchange hashpartitioning(k#5L, 4), [plan_id=5]"
+    reused = node("ReusedExchange", text, records_read=300)
     other = node("HashAggregate", "HashAggregate(keys=[k#9L], functions=[sum(x#10)])", reused)
     both = (aggregated(5, 100), other)
     join = node("SortMergeJoin", "SortMergeJoin [k#5L], [k#9L], Inner", *both)
@@ -270,8 +225,8 @@ def test_only_queries_that_have_ended_well_count() -> None:
     log.begin(aggregated(5, 100), 1)
     log.end(1, "java.lang.OutOfMemoryError")
     log.begin(aggregated(5, 100), 2)
-    log.job(None, [7])
-    log.stage(7, 9.0)
+    log.job(None, 7)
+    log.stage(7, 9.0, {})
     assert log.read().queries == ()
 
 
@@ -282,23 +237,20 @@ DEEP = (
     + b"]}" * 20_000
     + b"}"
 )
-DAMAGED = [
-    b"not JSON",
-    b'{"Event":"SparkListenerStageCompleted","Stage In',
+UNREADABLE = [
+    *(DEEP, b"not JSON", b'{"Event":"SparkListenerStageCompleted","Stage In'),
     b'{"Event":"SparkListenerStageCompleted","Stage Info":[]}',
 ]
 OTHERS = [
     b'{"Event":"SparkListenerJobStart","Job ID":1}',
-    b'{"Event":"SparkListenerSomethingNew","Job ID":1}',
-    b"",
+    *(b'{"Event":"SparkListenerSomethingNew","Job ID":1}', b""),
 ]
 
 
-@pytest.mark.parametrize("lines", [[DEEP], [*DAMAGED, *OTHERS]], ids=["too deep", "damaged"])
-def test_lines_that_can_not_be_read_cost_nothing_else(lines: list[bytes]) -> None:
+def test_lines_that_can_not_be_read_cost_nothing_else() -> None:
     log = Log()
-    log.lines += lines
+    log.lines += [*UNREADABLE, *OTHERS]
     log.end(1)
-    run(log, aggregated(5, 100), 2, 100)
+    log.run(aggregated(5, 100), 2)
     found = log.read()
-    assert (len(found.queries), found.unreadable) == (1, len(lines) - 3 * (len(lines) > 1))
+    assert (len(found.queries), found.unreadable) == (1, len(UNREADABLE))

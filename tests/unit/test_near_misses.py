@@ -18,20 +18,18 @@ from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, produced, publish
 
 Programs = Callable[..., Catalog]
-FILES = tuple(FileVersion(f"file:/orders/{name}", 1, 2) for name in "abc")
-MADE_FROM = MadeFrom(FILES, {"spark.sql.ansi.enabled": "true", "spark.sql.x": "1"})
+SETTINGS = {"spark.sql.ansi.enabled": "true", "spark.sql.x": "1"}
+A, B, C, D = (FileVersion(f"file:/orders/{name}", 1, 2) for name in "abcd")
+FILES, CHANGED = (A, B, C), A._replace(modified=3)
+MADE_FROM = MadeFrom(FILES, SETTINGS)
 RESULT = produced(made_from=MADE_FROM)
 ASKED = AskedFor(DATASET, RESULT.digest, RESULT.shape, MADE_FROM)
-
-
-def readable(paths: Collection[str]) -> str | None:
-    return None
 
 
 def why(
     catalog: Catalog,
     asked: AskedFor,
-    unreadable: Callable[[Collection[str]], str | None] = readable,
+    unreadable: Callable[[Collection[str]], str | None] = lambda _: None,
 ) -> str | None:
     near = catalog.search.near([asked]).get(asked.digest)
     if near is None:
@@ -44,14 +42,11 @@ def why(
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (FILES[:2], "stale: file:/orders/c went since"),
-        ((*FILES, FileVersion("file:/orders/d", 1, 2)), "stale: file:/orders/d came since"),
+        ((A, B), "stale: file:/orders/c went since"),
+        ((*FILES, D), "stale: file:/orders/d came since"),
+        ((CHANGED, B, C), "stale: file:/orders/a changed since"),
         (
-            (FILES[0]._replace(modified=3), *FILES[1:]),
-            "stale: file:/orders/a changed since",
-        ),
-        (
-            (FILES[0]._replace(modified=3), FILES[1]._replace(tag="inode 7")),
+            (CHANGED, B._replace(tag="inode 7")),
             "stale: file:/orders/a and 1 more changed since; file:/orders/c went since",
         ),
         (FILES, "stale: its files were listed in another way"),
@@ -59,11 +54,11 @@ def why(
 )
 def test_other_files(programs: Programs, files: tuple[FileVersion, ...], expected: str) -> None:
     publish(programs(), made_from=MADE_FROM)
-    asked = AskedFor(OTHER, "f" * 64, ASKED.shape, MadeFrom(files, MADE_FROM.settings))
+    asked = AskedFor(OTHER, "f" * 64, ASKED.shape, MadeFrom(files, SETTINGS))
     assert why(programs(), asked) == expected
 
 
-def test_other_settings(programs: Programs) -> None:
+def test_other_settings_and_what_may_not_be_read(programs: Programs) -> None:
     publish(programs(), made_from=MADE_FROM)
     settings = {"spark.sql.ansi.enabled": "false", "spark.sql.y": "2"}
     asked = replace(ASKED, dataset_id=OTHER, made_from=MadeFrom(FILES, settings))
@@ -71,17 +66,6 @@ def test_other_settings(programs: Programs) -> None:
         "under other settings: spark.sql.ansi.enabled is 'false' and was 'true'; "
         "spark.sql.x is not set and was '1'; spark.sql.y is '2' and was not set"
     )
-
-
-def test_what_is_gone(programs: Programs) -> None:
-    ana = programs()
-    publish(ana, made_from=MADE_FROM)
-    ana.holders.withdraw("evicted to make room", digest=RESULT.digest)
-    assert why(programs(), ASKED) == "and gone since: evicted to make room"
-
-
-def test_what_may_not_be_read(programs: Programs) -> None:
-    publish(programs(), made_from=MADE_FROM)
     assert why(programs(), ASKED, lambda paths: sorted(paths)[1]) == (
         "not permitted: file:/orders/b can't be read by this user"
     )
@@ -99,7 +83,9 @@ def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
 def test_the_last_one_that_is_kept_is_the_one_that_is_named(programs: Programs) -> None:
     for _ in range(2):
         publish(programs(), OTHER, digest="3" * 64, shape=ASKED.shape)
-        programs().holders.withdraw("gone", digest="3" * 64)
+        programs().holders.withdraw("evicted to make room", digest="3" * 64)
+    gone = replace(ASKED, dataset_id=OTHER, digest="3" * 64)
+    assert why(programs(), gone) == "and gone since: evicted to make room"
     publish(programs(), OTHER, digest="4" * 64, shape=ASKED.shape, made_from=MADE_FROM)
-    asked = replace(ASKED, made_from=MadeFrom(FILES[:2]))
+    asked = replace(ASKED, made_from=MadeFrom((A, B)))
     assert why(programs(), asked) == "stale: file:/orders/c went since"

@@ -37,66 +37,58 @@ def kept(**more: Any) -> CanonicalNode:
     return node("Join", node("Range"), digest="kept", **more)
 
 
-def flows(root: CanonicalNode, *cached: str) -> bool:
-    found = one_pass_node(root, "kept", lambda each: each.digest in ("kept", *cached))
-    assert found is None or found.digest == "kept"
-    return found is not None
-
-
 RANGE = node("Range")
 AGGREGATE = node("Aggregate", node("Filter", kept()))
 DEFINED = node("CTERelationDef", kept(), replaceable=False)
 BARRIER, OBSERVES = frozenset({Trait.BARRIER}), frozenset({Trait.OBSERVES_SCAN})
 
+FLOWS = [
+    kept(),
+    *(node(each, RANGE, kept()) for each in "Aggregate Filter Join Project Union".split()),
+    node("Window", kept()),
+    # What is above an aggregate is no matter.
+    node("GlobalLimit", node("LocalLimit", node("Sort", AGGREGATE, ordered=True))),
+    node("Unheard", AGGREGATE),
+]
+KEPT_FIRST = [
+    # What takes some of the rows, or takes them twice.
+    node("GlobalLimit", node("LocalLimit", kept())),
+    node("Tail", node("Project", kept())),
+    node("GlobalLimit", node("LocalLimit", node("Join", kept(), RANGE))),
+    node("Sort", node("Filter", kept()), ordered=True),
+    node("Unheard", kept()),
+    # What stands in the plan twice, or is computed in several places.
+    node("Join", kept(), kept()),
+    node("Filter", kept(), subqueries=(kept(),)),
+    node("Filter", RANGE, subqueries=(kept(),)),
+    node("WithCTE", node("CTERelationRef"), DEFINED),
+    node("Aggregate", DEFINED),
+    # Rows that another run has otherwise.
+    node("Aggregate", kept(layout_sensitive=True)),
+    node("Aggregate", kept(doubts=(Why.RANDOM.of("Uuid"),))),
+    # What waits for metrics, or runs its tasks together.
+    node("Aggregate", node("CollectMetrics", kept())),
+    node("Join", kept(), node("CollectMetrics", RANGE)),
+    node("Join", kept(), node("MapInArrow", RANGE, traits=BARRIER)),
+    node("Project", kept(), traits=OBSERVES),
+    # A part of what is kept, too.
+    node("Filter", node("Aggregate", kept(), digest="outer")),
+]
+
+
+def flows(root: CanonicalNode) -> bool:
+    found = one_pass_node(root, "kept", lambda each: each.digest in ("kept", "outer"))
+    assert found is None or found.digest == "kept"
+    return found is not None
+
 
 @pytest.mark.parametrize(
-    "root",
-    [
-        kept(),
-        *(node(each, RANGE, kept()) for each in "Aggregate Filter Join Project Union".split()),
-        node("Window", kept()),
-        # What is above an aggregate is no matter.
-        node("GlobalLimit", node("LocalLimit", node("Sort", AGGREGATE, ordered=True))),
-        node("Unheard", AGGREGATE),
-    ],
-    ids=lambda root: root.operator,
+    ("root", "expected"),
+    [*((each, True) for each in FLOWS), *((each, False) for each in KEPT_FIRST)],
+    ids=lambda each: getattr(each, "operator", each),
 )
-def test_rows_flow_on_to_what_takes_them_all(root: CanonicalNode) -> None:
-    assert flows(root)
-
-
-@pytest.mark.parametrize(
-    "root",
-    [
-        # What takes some of the rows, or takes them twice.
-        node("GlobalLimit", node("LocalLimit", kept())),
-        node("Tail", node("Project", kept())),
-        node("GlobalLimit", node("LocalLimit", node("Join", kept(), RANGE))),
-        node("Sort", node("Filter", kept()), ordered=True),
-        node("Unheard", kept()),
-        # What stands in the plan twice, or is computed in several places.
-        node("Join", kept(), kept()),
-        node("Filter", kept(), subqueries=(kept(),)),
-        node("Filter", RANGE, subqueries=(kept(),)),
-        node("WithCTE", node("CTERelationRef"), DEFINED),
-        node("Aggregate", DEFINED),
-        # Rows that another run has otherwise.
-        node("Aggregate", kept(layout_sensitive=True)),
-        node("Aggregate", kept(doubts=(Why.RANDOM.of("Uuid"),))),
-        # What waits for metrics, or runs its tasks together.
-        node("Aggregate", node("CollectMetrics", kept())),
-        node("Join", kept(), node("CollectMetrics", RANGE)),
-        node("Join", kept(), node("MapInArrow", RANGE, traits=BARRIER)),
-        node("Project", kept(), traits=OBSERVES),
-    ],
-    ids=lambda root: root.operator,
-)
-def test_other_rows_are_kept_first(root: CanonicalNode) -> None:
-    assert not flows(root)
-
-
-def test_what_is_part_of_another_kept_node_is_not_looked_for() -> None:
-    assert not flows(node("Filter", node("Aggregate", kept(), digest="outer")), "outer")
+def test_rows_flow_on_to_what_takes_them_all(root: CanonicalNode, expected: bool) -> None:
+    assert flows(root) == expected
 
 
 @given(st.lists(st.sampled_from(["Project", "Filter", "Aggregate", "GlobalLimit", "Sort"])))
