@@ -146,14 +146,7 @@ def column(rng: Random, scope: Scope, kind: str) -> Node | None:
 
 
 def expression(rng: Random, scope: Scope, kind: str, depth: int) -> Node:
-    """An expression.
-
-    Args:
-        rng: chooses.
-        scope: the columns in reach.
-        kind: its type.
-        depth: how many calls deep it is at most.
-    """
+    """An expression of a type over columns, so many calls deep at most."""
     if kind == "compare":
         return Node(rng.choice(COMPARISONS), kind=kind)
     if kind not in LITERALS:

@@ -20,13 +20,7 @@ def listed_by_key(block: str) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Node:
-    """A text with the nodes that fill its holes.
-
-    Attributes:
-        template: the text, with `{}` for each hole.
-        children: what fills the holes, in order.
-        kind: of what type it is; only a node of the same kind may take its place.
-    """
+    """A text with the nodes that fill its holes; only one of its kind may take its place."""
 
     template: str
     children: tuple[Node, ...] = ()

@@ -36,13 +36,7 @@ _WINDOWS = (
 
 @dataclass(frozen=True)
 class Query:
-    """A query that was generated.
-
-    Attributes:
-        sql: its text.
-        scope: the columns that it puts out.
-        ordered: it fixes the order of its rows.
-    """
+    """A query that was generated, and the columns that it puts out."""
 
     sql: Node
     scope: Scope

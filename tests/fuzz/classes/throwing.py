@@ -80,12 +80,7 @@ k = 1 ~ i < 3 ~ i <> 2 ~ s = 'a' ~ k > 1 ~ i BETWEEN 2 AND 6 ~ n < 4 ~ k IS NULL
 
 
 def script(rng: Random, label: str) -> Script:
-    """Something is kept that nobody asked for, and queries over it may throw.
-
-    Args:
-        rng: the source of chance.
-        label: of the case.
-    """
+    """Something is kept that no program asked for, and queries over it may throw."""
     chosen = _guarded if rng.random() < 0.7 else _anyhow
     kept, ask = chosen(rng)
     steps: list[Step] = [start(rng)]
