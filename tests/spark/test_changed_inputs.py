@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.cli.main import main
 from tests.short_lived_jvm import environment_of_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,6 +46,8 @@ config = {
     "intermediate-result-storage.directory": f"{home}/kept",
 }
 with Environment(spark, config=config) as env:
+    env.read.parquet(f"{home}/shops").groupBy("k").count().cache().collect()
+    print(env.last_job_result.vertices[0].outcome.value, flush=True)
     for name in ("append", "error", "ignore", "overwrite", "last"):
         days = env.read.parquet(f"{home}/in")
         mode = "append" if name == "last" else name
@@ -63,7 +66,9 @@ class Nights:
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self._spark = spark
         self.home = home
-        for name in ("append", "overwrite"):
+        self.cached: list[str] = []
+        """What became of what the program has cached, in each run."""
+        for name in ("append", "overwrite", "shops"):
             self._write(name, "before")
 
     def day(self, name: str) -> None:
@@ -78,10 +83,11 @@ class Nights:
         """The program's exit status, and what it has said of errors."""
         ended = subprocess.run(
             [sys.executable, "-c", _PROGRAM, str(self.home), dies_at],
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
         )
+        self.cached.append(ended.stdout.strip())
         return ended.returncode, ended.stderr
 
     def rows(self, name: str) -> list[str]:
@@ -121,8 +127,11 @@ def test_a_day_that_has_come_is_in_all_outputs(nights: Nights, dies_at: str) -> 
     nights.day("day 2")
     nights.run(dies_at)
     nights.day("day 3")
+    assert main(["gc", "--yes", "--directory", str(nights.home / "kept")]) == 0
     said = nights.run()
     nights.check(["day 2", "day 3"])
+    assert nights.cached == ["produced", "read from cache"]
+    assert not list((nights.home / "kept").rglob("part-*.parquet"))
     assert said.count("replaces its earlier output: 1 files were added since") >= 2
     assert not list((nights.home / "ha").glob("job-*"))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import ArithmeticException
+from pyspark.errors import ArithmeticException, PythonException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -238,6 +238,32 @@ def test_lost_partitions_are_computed_again(starts: Starts, totals: Query) -> No
     rows, result = starts.run(totals)
     assert rows == TOTALS
     assert ends(result)[RECOVERED] == 0
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_job_that_has_failed_is_continued_after_errors(
+    starts: Starts, totals: Query, spark: SparkSession, tmp_path: Path, remembered: bool
+) -> None:
+    mended = tmp_path / "mended"
+
+    def weigh(total: int) -> int:
+        if not mended.exists():
+            raise ValueError("as asked")
+        return total
+
+    def write() -> list[VertexOutcome]:
+        with starts.start(**{"execution.batch.job-recovery.after-errors": remembered}) as env:
+            weighed = totals(env).select(F.udf(weigh, "long")("s").alias("s"))
+            weighed.write.mode("append").parquet(str(tmp_path / "out"))
+            return outcomes(env)
+
+    starts.config["pipeline.name"] = "nightly"
+    with pytest.raises(PythonException, match="as asked"):
+        write()
+    mended.touch()
+    assert (RECOVERED in write()) is remembered
+    assert spark.read.parquet(str(tmp_path / "out")).collect() == [Row(s=sum(range(3000)))]
+    assert starts.outputs() == starts.files() == starts.records() == []
 
 
 # -- rows, errors, and what can't be recorded ------------------------------------------------------
