@@ -107,30 +107,6 @@ def test_no_spark_job_is_added_and_nothing_is_computed_twice(
     assert (listed.rows, listed.partitions) == (300, 3)
 
 
-TAKING: dict[str, Callable[[Any, str], object]] = {
-    "toPandas": lambda table, path: table.toPandas(),
-    "parquet": lambda table, path: table.write.parquet(path),
-    "count": lambda table, path: table.count(),
-    "toArrow": lambda table, path: table.toArrow(),
-    "csv": lambda table, path: table.write.csv(path),
-    "noop": lambda table, path: table.write.format("noop").mode("overwrite").save(),
-    "no columns": lambda table, path: table.select().count(),
-}
-
-
-@pytest.mark.parametrize("take", TAKING.values(), ids=TAKING)
-@pytest.mark.sampled(4)
-def test_every_action_that_takes_all_rows_keeps_them(
-    env: Environment, spark: SparkSession, tmp_path: Path, take: Callable[[Any, str], object]
-) -> None:
-    _, alone = spark_jobs(spark, lambda: take(numbers(spark), str(tmp_path / "plain")))
-    kept = numbers(env).cache()
-    _, jobs = spark_jobs(spark, lambda: take(kept, str(tmp_path / "ours")))
-    assert (outcomes(env), jobs) == ([PRODUCED, RUN], alone)
-    assert texts(kept) == texts(numbers(spark))
-    assert outcomes(env) == [READ, RUN]
-
-
 BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
 JOINS = {
     "skewed": {
