@@ -160,3 +160,17 @@ def test_files_of_very_different_sizes_stay_in_order(
         assert [row.i for row in hot.where("w IS NOT NULL").collect()] == list(range(1201, 1500))
         assert [row.i for row in hot.limit(700).collect()] == list(range(700))
         assert_read(env)
+
+
+def test_a_small_result_without_an_order_looks_as_in_spark(
+    spark: SparkSession, env: Environment
+) -> None:
+    # The largest partition stands last.
+    df = spark.range(0, 40_000, 1, 4).where("id % 10000 < 20 OR id > 31000")
+    hot = keep(env, df)
+    assert len({*sizes(env)}) > 1
+    assert hot.collect() == df.collect()
+    assert hot.take(15) == df.take(15)
+    assert hot.tail(3) == df.tail(3)
+    assert hot.rdd.glom().collect() == df.rdd.glom().collect()
+    assert_read(env)
