@@ -16,12 +16,7 @@ SIZE = 16
 
 @dataclass(frozen=True)
 class Variant:
-    """One of a family.
-
-    Attributes:
-        plan: a Python expression that makes a DataFrame.
-        state: statements before it is made or run.
-    """
+    """One of a family, and the statements before it is made or run."""
 
     plan: Node
     state: str = ""
@@ -29,13 +24,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Family:
-    """A computation and mutations of it.
-
-    Attributes:
-        variants: no two of which are written in the same way.
-        setup: Python statements before all.
-        ordered: all plans fix the order of their rows.
-    """
+    """A computation and mutations of it, no two of which are written in the same way."""
 
     variants: tuple[Variant, ...]
     setup: str = ""
@@ -75,28 +64,16 @@ class Family:
 
 
 def together(label: str, rng: Random, family: Family, *, cached: bool = True) -> Script:
-    """The case of a family: each is kept, and read again after all of the others.
-
-    Args:
-        label: of the case.
-        rng: chooses how Spark runs.
-        family: whose case it is.
-        cached: or else nothing is kept but what Holdfast itself keeps of earlier queries.
-    """
+    """The case of a family: each is kept where asked, and read again after all of the others."""
     steps: list[Step] = [start(rng, family.setup)]
     numbered = list(enumerate(family.variants))
-    for number, each in numbered:
-        steps += [
-            *([Enter(f"state {number}", each.state)] if each.state else []),
-            Build(f"t{number}", each.plan, cached),
-            Run(f"t{number}", family.ordered),
-        ]
-    for number, each in reversed(numbered):
-        steps += [
-            *([Enter(f"state {number}", each.state)] if each.state else []),
-            Build(f"u{number}", each.plan),
-            Run(f"u{number}", family.ordered),
-        ]
+    for letter, order, is_cached in (("t", numbered, cached), ("u", numbered[::-1], False)):
+        for number, each in order:
+            steps += [
+                *([Enter(f"state {number}", each.state)] if each.state else []),
+                Build(f"{letter}{number}", each.plan, is_cached),
+                Run(f"{letter}{number}", family.ordered),
+            ]
     return Script(label, tuple(steps), family.pairs)
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+
+
+def listed(block: str) -> tuple[str, ...]:
+    """The texts between tildes and ends of lines."""
+    return tuple(filter(None, map(str.strip, re.split(r" ~ |\n", block))))
+
+
+def listed_by_key(block: str) -> dict[str, tuple[str, ...]]:
+    """The same by what stands before a colon; lines that are indented go on with the last one."""
+    pairs = (each.partition(": ") for each in re.split(r"\n(?! )", block.strip()))
+    return {key: listed(texts) for key, _, texts in pairs}
 
 
 @dataclass(frozen=True)
 class Node:
-    """A text with the nodes that fill its holes.
-
-    Attributes:
-        template: the text, with `{}` for each hole.
-        children: what fills the holes, in order.
-        kind: of what type it is; only a node of the same kind may take its place.
-    """
+    """A text with the nodes that fill its holes; only one of its kind may take its place."""
 
     template: str
     children: tuple[Node, ...] = ()
@@ -29,6 +35,16 @@ class Node:
         for child, piece in zip(self.children, pieces[1:], strict=True):
             texts += [str(child), piece]
         return "".join(texts)
+
+    @classmethod
+    def filled(cls, text: str, fill: Callable[[str], Node | str], kind: str = "text") -> Node:
+        """A template whose holes are named; a text that fills one is part of the template."""
+        template, children = "", []
+        for piece in re.split(r"(\{.*?\})", text):
+            found = fill(piece[1:-1]) if piece.startswith("{") else piece
+            template += found if isinstance(found, str) else "{}"
+            children += [found] if isinstance(found, Node) else []
+        return cls(template, tuple(children), kind)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it."""

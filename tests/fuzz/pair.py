@@ -18,17 +18,7 @@ _BASE = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A computation and a mutation of it.
-
-    Attributes:
-        first: a Python expression that makes a DataFrame.
-        second: another one, or the same in another state.
-        setup: Python statements before all.
-        first_state: statements before `first` is made or run; none where states are all the same.
-        second_state: the same for `second`.
-        ordered: both plans fix the order of their rows.
-        expects: where the second one may read what the first one has kept, as what it is counted.
-    """
+    """A computation and a mutation of it, each with the statements before it is made or run."""
 
     first: Node
     second: Node
@@ -37,11 +27,7 @@ class Pair:
     second_state: str = ""
     ordered: bool = False
     expects: str = ""
-
-    @property
-    def has_states(self) -> bool:
-        """Whether the world changes between the two."""
-        return bool(self.first_state or self.second_state)
+    """Where the second one may read what the first one has kept, as what it is counted."""
 
 
 def start(rng: Random, setup: str = "") -> Enter:
@@ -78,6 +64,6 @@ def played(label: str, rng: Random, pair: Pair) -> Script:
         *(second, Run("b_kept", ordered)),
         *(first, Run("a_early", ordered)),
     ]
-    if not pair.has_states:
+    if not (pair.first_state or pair.second_state):
         steps = [step for step in steps if step not in (first, second)]
     return Script(label, tuple(steps))

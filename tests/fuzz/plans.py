@@ -36,13 +36,7 @@ _WINDOWS = (
 
 @dataclass(frozen=True)
 class Query:
-    """A query that was generated.
-
-    Attributes:
-        sql: its text.
-        scope: the columns that it puts out.
-        ordered: it fixes the order of its rows.
-    """
+    """A query that was generated, and the columns that it puts out."""
 
     sql: Node
     scope: Scope
@@ -83,21 +77,14 @@ def dataframe(sql: Node) -> Node:
 def _node(rng: Random, scope: Scope, text: str, *plans: Node, depth: int = 2) -> Node:
     """A template: `{plan}` is the next plan, `{all}` an order without ties, the rest expressions."""
     waiting = list(plans)
-    template, children, rest = "", [], text
-    while "{" in rest:
-        before, _, rest = rest.partition("{")
-        hole, _, rest = rest.partition("}")
+
+    def fill(hole: str) -> Node | str:
         if hole == "all":
-            template += before + _total_order(scope)
-            continue
-        template += before + "{}"
-        children.append(waiting.pop(0) if hole == "plan" else expression(rng, scope, hole, depth))
-    return Node(template + rest, tuple(children), "plan")
+            # As texts, zeros of both signs and NaN differ.
+            return f"CAST(struct({', '.join(scope)}) AS STRING)"
+        return waiting.pop(0) if hole == "plan" else expression(rng, scope, hole, depth)
 
-
-def _total_order(scope: Scope) -> str:
-    # As texts, zeros of both signs and NaN differ.
-    return f"CAST(struct({', '.join(scope)}) AS STRING)"
+    return Node.filled(text, fill, "plan")
 
 
 def _filter(rng: Random, on: Query) -> Query:

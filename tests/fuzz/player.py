@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from holdfast import Environment
 from holdfast.api.table import Table
 from holdfast.plan.terms import digests
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.runtime.wanted import CachedComputation
-from holdfast.spark.java_classes import new_object
 from holdfast.spark.session_settings import session_inputs
-from tests.fuzz.busy import when_a_job_runs
 from tests.fuzz.family import Family, Variant
 from tests.fuzz.pair import briefly, start
 from tests.fuzz.rows import Rows, rows_of
@@ -30,42 +26,22 @@ from tests.fuzz.world import World
 _NOT_ADAPTIVE = "'spark.sql.adaptive.enabled', 'false'"
 _ADAPTIVE = "'spark.sql.adaptive.enabled', 'true'"
 _RANDOM = "random rows of one digest"
-# Has later programs of a case leave it, too.
-_REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A job through Holdfast was not as plain Spark's.
-
-    Attributes:
-        script: the case.
-        kind: `wrong rows`, `error`, `no error`, or `one digest`.
-        step: of which DataFrame.
-        detail: what was expected, and what came.
-    """
+    """A job of a DataFrame through Holdfast was not as plain Spark's."""
 
     script: Script
     kind: str
+    """`wrong rows`, `error`, `no error`, or `one digest`."""
     step: str
     detail: str
 
 
 @dataclass
 class Counts:
-    """What was played.
-
-    Attributes:
-        pairs: of computations, through Holdfast.
-        digested: pairs of which digests were compared, and rows where digests agree.
-        invalid: cases, and variants of families, that plain Spark refuses.
-        runs: jobs through Holdfast.
-        repeated: how many of them were run again, as they had been written.
-        expected_reads: for each kind of read that is hoped for: how often it was, and came.
-        due: the same of what one program has kept and another one should find.
-        missed: what of that was not found, and why as far as that is known.
-        private: the reasons for which only its program reads what would be due otherwise.
-    """
+    """What was played: pairs by jobs and by digests, and what plain Spark refuses."""
 
     pairs: int = 0
     digested: int = 0
@@ -73,9 +49,12 @@ class Counts:
     runs: int = 0
     repeated: int = 0
     expected_reads: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """For each kind of read that is hoped for: how often it was, and came."""
     due: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """The same of what one program has kept and another one should find."""
     missed: list[str] = field(default_factory=list)
     private: Counter[str] = field(default_factory=Counter)
+    """The reasons for which only its program reads what would be due otherwise."""
 
     @property
     def share_found(self) -> float:
@@ -97,17 +76,9 @@ class _Refused(Exception):
 
 
 class Player:
-    """Plays one case after another in one session.
+    """Plays one case after another in the session of an environment and a world."""
 
-    Args:
-        env: an environment of its own.
-        world: of the same session.
-        part: the number of the one program that this process is, of those of each case; or else
-            it is all of them.
-    """
-
-    def __init__(self, env: Environment, world: World, part: int | None = None) -> None:
-        self._part = part
+    def __init__(self, env: Environment, world: World) -> None:
         self._env = self._alone_env = env
         self._world = world
         self.counts = Counts()
@@ -119,28 +90,17 @@ class Player:
     def play(self, script: Script) -> list[Finding]:
         """All that went wrong in a case; nothing where plain Spark refuses its plans."""
         self._built, self._state, self._samples = {}, "", {}
-        steps, name, stays = script.steps, "", False
-        findings: list[Finding] = []
-        if self._part is not None:
-            programs = list(_programs(steps))
-            steps, stays = programs[self._part], self._part < len(programs) - 1
-            name = script.label.replace(" ", "-")
         try:
-            with self._world.case(name, stays=stays) as self._names:
-                if (self._world.home / _REFUSED).exists():
-                    raise _Refused
-                findings += filter(None, (self._step(script, step) for step in steps))
+            with self._world.case() as self._names:
+                findings = [self._step(script, step) for step in script.steps]
         except _Refused:
             self.counts.invalid += 1
-            if stays:
-                (self._world.home / _REFUSED).touch()
             return []
         finally:
             self._end_program()
             self._env.invalidate_all()
-        if not stays:
-            self.counts.pairs += script.pairs
-        return findings
+        self.counts.pairs += script.pairs
+        return [each for each in findings if each is not None]
 
     def _begin_program(self) -> None:
         self._end_program()
@@ -155,11 +115,7 @@ class Player:
             self._env = self._alone_env
 
     def digests_agree_wrongly(self, label: str, family: Family) -> tuple[Family, list[Finding]]:
-        """Runs nothing where digests differ; where they don't, rows mustn't either.
-
-        Returns:
-            those of the family that Spark takes, and what is wrong between any two of them.
-        """
+        """Those of a family that Spark takes; of one digest, rows mustn't differ either."""
         self._built, self._state, self._samples = {}, "", {}
         same: dict[str, list[tuple[Variant, tuple[str, ...]]]] = {}
         findings: list[Finding] = []
@@ -274,32 +230,15 @@ class Player:
         tables = {name: each.table if held else each.twin for name, each in self._built.items()}
         return eval(plan, {**self._names, **tables})
 
-    def _past_cache(self, built: _Built) -> Any:
-        """The DataFrame without what Spark's own cache has of it."""
-        made = self._made(built.plan)
-        spark = made.sparkSession
-        plan = made._jdf.queryExecution().analyzed()
-        queries = new_object(spark, "UncachedQueries")
-        return ClassicDataFrame(queries.dataset(spark._jsparkSession, plan), spark)
-
     def _run(self, script: Script, step: Run) -> Finding | None:
         built = self._built.get(step.name)
         if built is None:
             return None
-        expected = []
-        if step.meanwhile:
-            expected.append(self._plainly(lambda: rows_of(built.twin)))
-        actual = self._held(built, step.meanwhile)
+        actual = _outcome(lambda: rows_of(built.table))
         read = self._has_read()
         self.counts.runs += 1
         self.counts.repeated += self._has_repeated()
-        if step.meanwhile:
-            # What comes after has another state; each answer is one of both.
-            expected.append(self._plainly(lambda: rows_of(self._made(built.plan))))
-        else:
-            expected += self._sampled(built, 1 if script.is_steady else 2)
-        if step.past_cache:
-            expected.append(self._plainly(lambda: rows_of(self._past_cache(built))))
+        expected = self._sampled(built, 1 if script.is_steady else 2)
         if step.expects_read and not isinstance(actual, Exception):
             self.counts.expected_reads[step.expects_read, read] += 1
         if step.due and not isinstance(actual, Exception):
@@ -310,7 +249,7 @@ class Player:
         steady = all(_same(expected[0], each, step.ordered) for each in expected[1:])
         if any(_same(actual, each, step.ordered) for each in expected):
             return None
-        if not (steady or step.meanwhile) and not isinstance(actual, Exception):
+        if not steady and not isinstance(actual, Exception):
             return self._random_hit(script, step, built, expected)
         kind = "wrong rows"
         if isinstance(actual, Exception):
@@ -320,17 +259,6 @@ class Player:
             if step.may_answer or not read:
                 return None
         return Finding(script, kind, step.name, f"expected {_text(expected[0])}\n{_text(actual)}")
-
-    def _held(self, built: _Built, meanwhile: str) -> Rows | Exception:
-        if not meanwhile:
-            return _outcome(lambda: rows_of(built.table))
-        act = lambda: exec(meanwhile, self._names)  # noqa: E731
-        thread = threading.Thread(target=when_a_job_runs, args=(self._env.spark, act))
-        thread.start()
-        try:
-            return _outcome(lambda: rows_of(built.table))
-        finally:
-            thread.join()
 
     def _has_read(self) -> bool:
         result = self._env.last_job_result
@@ -374,10 +302,9 @@ class Player:
         self, script: Script, step: Run, built: _Built, expected: list[Rows | Exception]
     ) -> Finding | None:
         """Whether what is different each time is the same computation when it is written again."""
-        told = step.meanwhile or step.past_cache
         # That files of an old DataFrame are gone is no chance.
         rows = [each for each in expected if isinstance(each, Rows)]
-        if told or all(_same(rows[0], each, False) for each in rows[1:]):
+        if all(_same(rows[0], each, False) for each in rows[1:]):
             return None
         again = self._env.from_dataframe(self._made(built.plan, held=True))
         fresh = self._env.from_dataframe(self._made(built.plan, held=True))
@@ -390,13 +317,6 @@ def config_of_programs(world: World) -> dict[str, str]:
     """The configuration of programs that find what others have kept."""
     keys = {"directory": str(world.home / "kept"), "lifetime": "1 h"}
     return {f"intermediate-result-storage.{key}": value for key, value in keys.items()}
-
-
-def _programs(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    """The steps of each program of a case."""
-    starts = [place for place, step in enumerate(steps) if isinstance(step, Next)] or [0]
-    for start_of_one, end in zip(starts, [*starts[1:], len(steps)], strict=True):
-        yield steps[start_of_one:end]
 
 
 def keep_unasked(env: Environment, table: Table) -> None:

@@ -18,13 +18,7 @@ from tests.fuzz.world import World
 
 @contextmanager
 def playing(spark: SparkSession, home: Path, *, implicit: bool = False) -> Iterator[Player]:
-    """Plays cases over the tables of generated plans.
-
-    Args:
-        spark: the session, whose tables these are for as long as it lasts.
-        home: an empty directory.
-        implicit: whether queries reuse shuffles of earlier ones.
-    """
+    """Plays cases over the tables of generated plans, with the implicit cache or without."""
     make_tables(spark, home / "tables")
     # PySpark logs every error, and errors are answers here.
     # By its own class of loggers: were it made here by another, PySpark could not use it.

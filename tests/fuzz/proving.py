@@ -15,12 +15,7 @@ _FOUND = re.compile(r"^FOUND (.*): (.+) -> ", re.MULTILINE)
 
 
 def prove(output: Path, say: Callable[[str], None]) -> int:
-    """Plays all cases that have found bugs; 0 when each bug is found again.
-
-    Args:
-        output: where programs go that show what was wrong.
-        say: gets a line for each bug.
-    """
+    """Plays all cases that have found bugs; 0 when each bug is found again."""
     missed = 0
     for bug, proofs in itertools.groupby(PROOFS, lambda each: each.bug):
         found = found_without_fix(list(proofs), output)
@@ -31,18 +26,7 @@ def prove(output: Path, say: Callable[[str], None]) -> int:
 
 
 def found_without_fix(proofs: Sequence[Proof], output: Path) -> dict[str, str]:
-    """Plays cases in a program from which the fix of their bug is taken out.
-
-    Args:
-        proofs: the cases, of one bug.
-        output: as of `prove`.
-
-    Returns:
-        what was wrong, by the labels of those cases where something was.
-
-    Raises:
-        AssertionError: when the program fails.
-    """
+    """What is wrong in cases of a bug, by their labels, where its fix is taken out."""
     cases = (("--case", f"{each.name}:{each.seed}") for each in proofs)
     ended = subprocess.run(
         [

@@ -25,13 +25,7 @@ _BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 @dataclass(frozen=True)
 class Rows:
-    """What a job gave.
-
-    Attributes:
-        names: of the columns.
-        types: of the columns.
-        rows: each one as a tuple that compares by bits.
-    """
+    """What a job gave: each row as a tuple that compares by bits."""
 
     names: tuple[str, ...]
     types: str

@@ -9,12 +9,7 @@ from tests.fuzz.node import Node
 
 @dataclass(frozen=True)
 class Enter:
-    """Brings the world into a state: settings, files, modules, functions.
-
-    Attributes:
-        state: what it is called; a state of one name is the same each time.
-        text: Python statements, over what `tests.fuzz.prelude` gives.
-    """
+    """Brings the world into a state of a name: by statements over what `tests.fuzz.prelude` gives."""
 
     state: str
     text: str
@@ -22,45 +17,28 @@ class Enter:
 
 @dataclass(frozen=True)
 class Build:
-    """Makes a DataFrame, twice: one for plain Spark, one that becomes a Table.
-
-    Attributes:
-        name: what it is called from here on.
-        plan: a Python expression; it may name what was made before.
-        cached: whether the Table is cached.
-        unasked: whether it is kept though nobody has asked for that.
-    """
+    """Makes a DataFrame, twice: one for plain Spark, one that becomes a Table."""
 
     name: str
     plan: Node
+    """A Python expression; it may name what was made before."""
     cached: bool = False
     unasked: bool = False
+    """Whether it is kept though no program has asked for that."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Asks for the rows of what was made.
-
-    Attributes:
-        name: of the DataFrame.
-        ordered: the plan fixes the order of its rows.
-        meanwhile: Python statements that another thread executes while a job of it runs.
-        expects_read: whether it is counted if this reads what is kept: the name of the count.
-        may_answer: whether rows are right, too, where plain Spark fails: over what is kept, it
-            finds some conditions in another order.
-        past_cache: rows of what is in the files now are right, too, where Spark has cached older
-            ones.
-        due: whether this should read what an earlier program has kept, unless that is private with
-            a reason: the name of the count.
-    """
+    """Asks for the rows of what was made."""
 
     name: str
     ordered: bool = False
-    meanwhile: str = ""
     expects_read: str = ""
+    """As what it is counted if this reads what is kept."""
     may_answer: bool = False
-    past_cache: bool = False
+    """Rows are right, too, where plain Spark fails: it has some conditions in another order."""
     due: str = ""
+    """As what it is counted that this should read what an earlier program has kept."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +59,14 @@ Step = Enter | Build | Run | Forget | Next
 
 @dataclass(frozen=True)
 class Script:
-    """A case.
-
-    Attributes:
-        label: its class and its seed.
-        steps: what is done.
-        pairs: how many pairs of computations are compared.
-        is_steady: nothing in it is left to chance: plain Spark is asked once.
-    """
+    """A case."""
 
     label: str
     steps: tuple[Step, ...]
     pairs: int = field(default=1)
+    """How many pairs of computations are compared."""
     is_steady: bool = False
+    """Nothing in it is left to chance: plain Spark is asked once."""
 
 
 def snippet(script: Script) -> str:
@@ -109,9 +82,7 @@ def snippet(script: Script) -> str:
                 lines += [f"keep_unasked(env, {name})"] if unasked else []
             case Next():
                 lines.append("spark, env = another_program()")
-            case Run(name, _, meanwhile):
-                if meanwhile:
-                    lines.append(f"while_a_job_runs({meanwhile!r})")
+            case Run(name):
                 lines.append(f"print({name}.collect(), plain({name}).collect())")
             case Forget():
                 lines.append("env.invalidate_all()")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from tests.fuzz.node import listed
+
 _SQL = "spark.sql."
 _ON, _OFF = Path(__file__).with_name("boolean_settings.txt").read_text().split("\n\n")
 BOOLEANS = tuple(
@@ -79,25 +81,17 @@ Change = tuple[str, str | None, str | None]
 
 _DEFAULTS = dict(BOOLEANS)
 # Those by which rows are known to change; what is searched for is what is done with them.
-_WEIGHTY = (
-    *("ansi.enabled", "caseSensitive", "jsonGenerator.ignoreNullFields", "groupByOrdinal"),
-    *(
-        "jsonGenerator.writeNullIfWithDefaultValue",
-        "legacy.sizeOfNull",
-        "function.eltOutputAsString",
-    ),
-    *("function.concatBinaryAsString", "decimalOperations.allowPrecisionLoss", "groupByAliases"),
-    *("legacy.castComplexTypesToString.enabled", "parser.escapedStringLiterals", "orderByOrdinal"),
-    *("parser.quotedRegexColumnNames", "legacy.parseNullPartitionSpecAsStringLiteral"),
-    *(
-        "legacy.allowNegativeScaleOfDecimal",
-        "legacy.integerGroupingId",
-        "constraintPropagation.enabled",
-    ),
-    *("legacy.statisticalAggregate", "legacy.literal.pickMinimumPrecision", "readSideCharPadding"),
-    *("legacy.csv.enableDateTimeParsingFallback", "csv.parser.columnPruning.enabled"),
-    *("legacy.disableMapKeyNormalization", "legacy.percentileDiscCalculation"),
-)
+_WEIGHTY = listed(r"""
+ansi.enabled ~ caseSensitive ~ jsonGenerator.ignoreNullFields ~ groupByOrdinal
+jsonGenerator.writeNullIfWithDefaultValue ~ legacy.sizeOfNull ~ function.eltOutputAsString
+function.concatBinaryAsString ~ decimalOperations.allowPrecisionLoss ~ groupByAliases
+legacy.castComplexTypesToString.enabled ~ parser.escapedStringLiterals ~ orderByOrdinal
+parser.quotedRegexColumnNames ~ legacy.parseNullPartitionSpecAsStringLiteral
+legacy.allowNegativeScaleOfDecimal ~ legacy.integerGroupingId ~ constraintPropagation.enabled
+legacy.statisticalAggregate ~ legacy.literal.pickMinimumPrecision ~ readSideCharPadding
+legacy.csv.enableDateTimeParsingFallback ~ csv.parser.columnPruning.enabled
+legacy.disableMapKeyNormalization ~ legacy.percentileDiscCalculation
+""")
 
 
 def any_setting(rng: Random) -> Change:

@@ -11,13 +11,7 @@ from tests.fuzz.script import Build, Enter, Script, Step
 
 
 def shrunk(script: Script, is_bad: Callable[[Script], bool], attempts: int) -> Script:
-    """The smallest case found.
-
-    Args:
-        script: a case that goes wrong.
-        is_bad: whether another one does, in the same way.
-        attempts: how many others are tried at most.
-    """
+    """The smallest case found that is bad in the same way, in so many attempts at most."""
     left = attempts
     found = True
     while found and left > 0:

@@ -117,12 +117,7 @@ SOURCES = {"wide": WIDE, "files": WIDE, "zeros": ZEROS, "many": MANY}
 
 
 def make_tables(spark: SparkSession, home: Path) -> None:
-    """Makes the views, and the files that some of them read.
-
-    Args:
-        spark: the session that gets them.
-        home: a directory for the files.
-    """
+    """Makes the views, and the files below a directory that some of them read."""
     for name, query in _VIEWS.items():
         spark.sql(query).createOrReplaceTempView(name)
     wide = spark.table("wide")

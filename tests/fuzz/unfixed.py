@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-from pyspark.sql import SparkSession
 
 from holdfast.plan import canonicalizer, determinism, expressions, sources
-from holdfast.plan.module_encoder import ModuleEncoder
 from holdfast.plan.reach_encoder import ReachEncoder
 from holdfast.runtime import job_master
 from holdfast.spark import java_classes
-from holdfast.spark import spark_vertex_runner as vertex_runner
 from holdfast.spark.catalyst_bridge import CatalystBridge
 
 
@@ -21,29 +16,9 @@ def _filters_of_zeros_are_pushed() -> None:
     _change_java("KeptFormat", "isExact(filter, data) &&", "")
 
 
-def _plans_are_run_as_they_are() -> None:
-    CatalystBridge.detached = lambda self, plan, session: plan  # type: ignore[method-assign]
-
-
 def _whatever_was_cached_is_produced() -> None:
-    _plans_are_run_as_they_are()
+    CatalystBridge.detached = lambda self, plan, session: plan  # type: ignore[method-assign]
     job_master._Job._part = lambda self, digest: None  # type: ignore[method-assign]
-
-
-def _settings_are_those_of_the_moment() -> None:
-    vertex_runner.session_under = (  # type: ignore[attr-defined]
-        lambda spark, inputs, more=None: _like(spark, more or {})
-    )
-    vertex_runner.SparkVertexRunner._check_settings = (  # type: ignore[method-assign]
-        lambda self, session, inputs: None
-    )
-
-
-def _like(spark: SparkSession, more: dict[str, str]) -> Any:
-    session = spark._jsparkSession.cloneSession()
-    for key, value in more.items():
-        session.conf().set(key, value)
-    return session
 
 
 def _blocks_depend_on_nothing() -> None:
@@ -76,10 +51,6 @@ def _change_java(name: str, old: str, new: str) -> None:
 def _names_do_not_count() -> None:
     ReachEncoder._describe = lambda self, function: None  # type: ignore[method-assign]
     ReachEncoder._describe_closely = lambda self: None  # type: ignore[method-assign]
-
-
-def _imports_of_modules_do_not_count() -> None:
-    ModuleEncoder._feed_import_time = lambda self: False  # type: ignore[method-assign]
 
 
 def _aggregates_draw_nothing() -> None:
@@ -119,12 +90,9 @@ def _errors_are_final() -> None:
 UNFIXED: dict[str, Callable[[], None]] = {
     "1": _filters_of_zeros_are_pushed,
     "2": _whatever_was_cached_is_produced,
-    "3": _settings_are_those_of_the_moment,
-    "4": _plans_are_run_as_they_are,
     "5": _blocks_depend_on_nothing,
     "6": _bytes_are_read_as_text,
     "7": _names_do_not_count,
-    "8": _imports_of_modules_do_not_count,
     "9": _aggregates_draw_nothing,
     "a": _order_does_not_count,
     "b": _partitions_have_no_values,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,19 +13,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.orc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 _EPOCH = 1_600_000_000
-_PYTHON_PATH = "PYTHONPATH"
 
 
 class World:
-    """The surroundings of a session, which are as they were when a case is over.
-
-    Args:
-        spark: the session.
-        home: a directory for what cases write.
-    """
+    """The surroundings of a session, which are as they were when a case is over."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.spark = spark
@@ -35,8 +27,6 @@ class World:
         self._cases = 0
         self._settings: dict[str, str | None] = {}
         self._only: dict[str, str | None] = {}
-        self._modules: set[str] = set()
-        self._held: list[DataFrame] = []
         self._tables = self._named()
         self._alone = spark
         self.home = home / "case-0"
@@ -64,12 +54,10 @@ class World:
         return conf.get(key) if conf._jconf.contains(key) else None
 
     def parquet(self, name: str, rows: list[dict[str, Any]], stamp: int = 0) -> str:
-        """Writes a Parquet file, or another one in its place; gives the path of its directory.
+        """Writes a Parquet file, or another one in its place; gives its path.
 
-        Args:
-            name: below the case's directory; a file name, or the directory of `part-0.parquet`.
-            rows: with the same keys each.
-            stamp: its modification time, in seconds since all files' beginning.
+        The name is a file's, or that of the directory of `part-0.parquet`; the stamp is its
+        modification time, in seconds since all files' beginning.
         """
         path = self._file(name, "parquet")
         pq.write_table(pa.Table.from_pylist(rows), path)
@@ -122,11 +110,7 @@ class World:
         catalog.alterPartitions(self._database, table, jvm.PythonUtils.toSeq([changed]))
 
     def begin(self, session: SparkSession) -> dict[str, Any]:
-        """Another program begins; gives the names that its statements may use.
-
-        Args:
-            session: takes the place of that of the program before.
-        """
+        """Another program begins, with a session of its own; gives its statements' names."""
         self._undo_settings()
         self.spark = session
         path = self.home / "database"
@@ -143,92 +127,25 @@ class World:
         path = self.home / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def hold(self, df: DataFrame) -> DataFrame:
-        """Has Spark itself cache a DataFrame."""
-        self._held.append(df.cache())
-        df.count()
-        return df
-
-    def release(self) -> None:
-        """Has Spark forget what it holds: to clear its cache would end what others have cached."""
-        while self._held:
-            self._held.pop().unpersist(blocking=True)
-
-    def module(self, name: str, text: str, reload: bool = True) -> None:
-        """Writes a module, and has workers import all modules of the case anew.
-
-        Args:
-            name: of the module.
-            text: of it.
-            reload: the driver imports them anew as well.
-        """
-        folder = self.home / "modules"
-        if not folder.exists():
-            folder.mkdir()
-            sys.path.insert(0, str(folder))
-            self.spark.sparkContext.environment[_PYTHON_PATH] = str(folder)
-        (folder / f"{name}.py").write_text(text)
-        self._modules.add(name)
-        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-        if reload:
-            self._forget_modules()
-        self.fresh_workers()
-
-    def _forget_modules(self) -> None:
-        importlib.invalidate_caches()
-        for name in self._modules:
-            sys.modules.pop(name, None)
-
-    def fresh_workers(self) -> None:
-        """Ends the Python workers that wait, as they remember the modules that they have imported.
-
-        A program that is started anew has others, too.
-        """
-        jvm: Any = self.spark.sparkContext._jvm
-        class_of = jvm.java.lang.Class.forName
-        # Its methods can't be listed: some are of classes that PySpark comes without.
-        environment = _private(class_of("org.apache.spark.SparkEnv$"), "env", None)
-        factories = _private(class_of("org.apache.spark.SparkEnv"), "pythonWorkers", environment)
-        waiting = factories.values().iterator()
-        while waiting.hasNext():
-            waiting.next().stop()
-        factories.clear()
-
     @contextmanager
-    def case(self, name: str = "", *, stays: bool = False) -> Iterator[dict[str, Any]]:
-        """The names that a case's statements may use; all is undone at its end.
-
-        Args:
-            name: of its directory, which may be there from an earlier program.
-            stays: its files and tables are there for a later program.
-        """
+    def case(self) -> Iterator[dict[str, Any]]:
+        """The names that a case's statements may use; all is undone at its end."""
         self._cases += 1
-        self.home = self._root / (name or f"case-{self._cases}")
-        self.home.mkdir(exist_ok=bool(name))
+        self.home = self._root / f"case-{self._cases}"
+        self.home.mkdir()
         try:
             yield self.names()
         finally:
-            self._undo(stays)
+            self._undo()
 
     def names(self) -> dict[str, Any]:
         """What the statements of a case find."""
-        helpers = (
-            self.setting,
-            self.only,
-            self.parquet,
-            self.text,
-            self.part,
-            self.elsewhere,
-            self.stored_as,
-            self.remove,
-            self.hold,
-            self.release,
-        )
+        helpers = "setting only parquet text part elsewhere stored_as remove"
         return {
             "__name__": "__main__",
             "spark": self.spark,
             "home": str(self.home),
-            **{helper.__name__: helper for helper in (*helpers, self.module)},
+            **{name: getattr(self, name) for name in helpers.split()},
         }
 
     def _named(self) -> set[str]:
@@ -242,24 +159,14 @@ class World:
         self._settings.clear()
         self._only.clear()
 
-    def _undo(self, stays: bool) -> None:
+    def _undo(self) -> None:
         self._undo_settings()
-        self.release()
         if self.spark is not self._alone:
             self.spark = self._alone
-            if not stays:
-                self.spark.sql(f"DROP DATABASE IF EXISTS {self._database} CASCADE")
+            self.spark.sql(f"DROP DATABASE IF EXISTS {self._database} CASCADE")
         for name in self._named() - self._tables:
             self.spark.sql(f"DROP {'TABLE' if '.' in name else 'VIEW'} {name}")
-        folder = str(self.home / "modules")
-        if folder in sys.path:
-            self._forget_modules()
-            self.fresh_workers()
-            sys.path.remove(folder)
-            self.spark.sparkContext.environment.pop(_PYTHON_PATH, None)
-            self._modules.clear()
-        if not stays:
-            shutil.rmtree(self.home)
+        shutil.rmtree(self.home)
 
     def _file(self, name: str, ending: str) -> Path:
         path = self.home / name
@@ -272,11 +179,3 @@ class World:
         os.utime(path, (_EPOCH + stamp, _EPOCH + stamp))
         # Hadoop's check sums would be those of the file before.
         return str(path)
-
-
-def _private(of_class: Any, name: str, instance: Any) -> Any:
-    field = of_class.getDeclaredField(name)
-    field.setAccessible(True)
-    if instance is None:
-        instance = of_class.getField("MODULE$").get(None)
-    return field.get(instance)

@@ -124,13 +124,9 @@ class Keeping:
         by: str = "region",
         of_some_rows: bool = False,
     ) -> None:
-        """Has a join computed so often, each time for something else.
+        """Has a join computed so often, each time for something else, of all of its rows or some.
 
-        Args:
-            asking: makes a query of what is selected of the join, and of what follows that.
-            times: how often.
-            by: what it is grouped by.
-            of_some_rows: not of all that it has.
+        Its query is made of what is selected of the join, and of what follows that.
         """
         for _ in range(times):
             self._computed += 1

@@ -22,13 +22,7 @@ Query = Callable[[Any], Any]
 
 
 class Starts(AbstractContextManager["Starts"]):
-    """Starts over what the ones before have left.
-
-    Args:
-        spark: the session of all of them.
-        home: a directory for what they leave.
-        config: of all of them.
-    """
+    """Starts in one session, with one configuration, over what the ones before have left."""
 
     def __init__(self, spark: SparkSession, home: Path, config: dict[str, Any]) -> None:
         self.spark, self.home, self.config = spark, home, config

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.cli.main import main
 from tests.short_lived_jvm import environment_of_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-# Runs the program for each line of its input, to the first one that it fails for.
 _PROGRAM = """
-import json, logging, os, signal, sys
+import logging, os, signal, sys
 from pyspark.sql import SparkSession
 from holdfast import Environment
 
@@ -33,110 +32,43 @@ def hook(event, args):
         # It has been published, and nothing is recorded of that.
         die("published " + os.path.basename(args[0]).split(".")[1])
 
-def run():
-    spark = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g").config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    config = {
-        "execution.batch.job-recovery.enabled": True,
-        "high-availability.storageDir": f"file://{home}/ha",
-        "intermediate-result-storage.directory": f"{home}/kept",
-    }
-    try:
-        with Environment(spark, config=config) as env:
-            for name in ("append", "error", "ignore", "overwrite", "last"):
-                days = env.read.parquet(f"{home}/in")
-                mode = "append" if name == "last" else name
-                days.selectExpr("day", f"'{name}' AS k").write.mode(mode).parquet(f"{home}/{name}")
-                die(f"done {name}")
-            chained = env.read.parquet(f"{home}/append").selectExpr("day")
-            chained.write.mode("overwrite").parquet(f"{home}/chained")
-            die("done chained")
-    finally:
-        spark.stop()
-
+home, dies_at = sys.argv[1:]
 sys.addaudithook(hook)
 logging.basicConfig(level=logging.WARNING)
-for line in sys.stdin:
-    home, dies_at, said = json.loads(line)
-    with open(said, "wb") as file:
-        os.dup2(file.fileno(), 2)
-    run()
-    sys.stderr.flush()
-    print("done", flush=True)
+spark = (
+    SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
+    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    .getOrCreate()
+)
+config = {
+    "execution.batch.job-recovery.enabled": True,
+    "high-availability.storageDir": f"file://{home}/ha",
+    "intermediate-result-storage.directory": f"{home}/kept",
+}
+with Environment(spark, config=config) as env:
+    env.read.parquet(f"{home}/shops").groupBy("k").count().cache().collect()
+    print(env.last_job_result.vertices[0].outcome.value, flush=True)
+    for name in ("append", "error", "ignore", "overwrite", "last"):
+        days = env.read.parquet(f"{home}/in")
+        mode = "append" if name == "last" else name
+        days.selectExpr("day", f"'{name}' AS k").write.mode(mode).parquet(f"{home}/{name}")
+        die(f"done {name}")
+    chained = env.read.parquet(f"{home}/append").selectExpr("day")
+    chained.write.mode("overwrite").parquet(f"{home}/chained")
+    die("done chained")
 """
 OUTPUTS = ("append", "error", "ignore", "overwrite", "last", "chained")
-
-
-class Process:
-    """Runs the program for one home after another, until it is killed or fails."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
-        )
-
-    @property
-    def is_gone(self) -> bool:
-        return self._process.poll() is not None
-
-    def run(self, home: Path, dies_at: str) -> tuple[int, str]:
-        """The program's exit status, and what it has said of errors."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        said = home / "said"
-        self._process.stdin.write(json.dumps([str(home), dies_at, str(said)]) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        # Its JVM has its output as well, and is gone when that ends.
-        return (0 if answer else self.end()), said.read_text()
-
-    def end(self) -> int:
-        """Waits for its end; returns its status."""
-        self._process.communicate(timeout=60)
-        return self._process.returncode
-
-
-class Processes:
-    """A process for the program, and another one whenever that has ended."""
-
-    def __init__(self) -> None:
-        self._process: Process | None = None
-
-    def run(self, home: Path, dies_at: str) -> tuple[int, str]:
-        """What `Process.run` does, in a process in which the program has only ended well."""
-        if self._process is None or self._process.is_gone:
-            self._process = Process()
-        return self._process.run(home, dies_at)
-
-    def end(self) -> None:
-        if self._process is not None and not self._process.is_gone:
-            assert self._process.end() == 0
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    """What runs the program. To start Spark takes longer than all that the program does."""
-    processes = Processes()
-    yield processes
-    processes.end()
 
 
 class Nights:
     """Runs of the program over days of input."""
 
-    def __init__(self, spark: SparkSession, processes: Processes, home: Path) -> None:
+    def __init__(self, spark: SparkSession, home: Path) -> None:
         self._spark = spark
-        self._processes = processes
         self.home = home
-        for name in ("append", "overwrite"):
+        self.cached: list[str] = []
+        """What became of what the program has cached, in each run."""
+        for name in ("append", "overwrite", "shops"):
             self._write(name, "before")
 
     def day(self, name: str) -> None:
@@ -149,7 +81,14 @@ class Nights:
 
     def ended(self, dies_at: str = "") -> tuple[int, str]:
         """The program's exit status, and what it has said of errors."""
-        return self._processes.run(self.home, dies_at)
+        ended = subprocess.run(
+            [sys.executable, "-c", _PROGRAM, str(self.home), dies_at],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
+        )
+        self.cached.append(ended.stdout.strip())
+        return ended.returncode, ended.stderr
 
     def rows(self, name: str) -> list[str]:
         path = self.home / name
@@ -171,8 +110,8 @@ class Nights:
 
 
 @pytest.fixture
-def nights(spark: SparkSession, processes: Processes, tmp_path: Path) -> Nights:
-    return Nights(spark, processes, tmp_path)
+def nights(spark: SparkSession, tmp_path: Path) -> Nights:
+    return Nights(spark, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +127,11 @@ def test_a_day_that_has_come_is_in_all_outputs(nights: Nights, dies_at: str) -> 
     nights.day("day 2")
     nights.run(dies_at)
     nights.day("day 3")
+    assert main(["gc", "--yes", "--directory", str(nights.home / "kept")]) == 0
     said = nights.run()
     nights.check(["day 2", "day 3"])
+    assert nights.cached == ["produced", "read from cache"]
+    assert not list((nights.home / "kept").rglob("part-*.parquet"))
     assert said.count("replaces its earlier output: 1 files were added since") >= 2
     assert not list((nights.home / "ha").glob("job-*"))
 

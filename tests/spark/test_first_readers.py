@@ -13,17 +13,13 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.accumulators import Accumulator
 from pyspark.ml import Pipeline
-from pyspark.ml.clustering import KMeans
-from pyspark.ml.evaluation import RegressionEvaluator
 from pyspark.ml.feature import (
     StandardScaler,
     StringIndexer,
     VectorAssembler,
 )
 from pyspark.ml.recommendation import ALS
-from pyspark.ml.regression import LinearRegression
 from pyspark.ml.stat import Correlation
-from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -76,17 +72,6 @@ def of_view(df: DataFrame, text: str, *args: Any) -> list[Any]:
     return rows_of(df.sparkSession.sql(text, *args))
 
 
-def validated(df: DataFrame) -> list[float]:
-    """Fits several models side by side; which is up to threads."""
-    line = LinearRegression(featuresCol="v", labelCol="y", maxIter=2)
-    grid = ParamGridBuilder().addGrid(line.regParam, [0.1, 0.2]).build()
-    judge = RegressionEvaluator(labelCol="y")
-    CrossValidator(
-        estimator=line, estimatorParamMaps=grid, evaluator=judge, seed=1, numFolds=2, parallelism=2
-    ).fit(points(df))
-    return []
-
-
 def written(df: DataFrame, write: Callable[[str], object]) -> list[Any]:
     name = f"written_{next(_numbers)}"
     write(name)
@@ -94,15 +79,6 @@ def written(df: DataFrame, write: Callable[[str], object]) -> list[Any]:
         return rows_of(df.sparkSession.table(name))
     finally:
         df.sparkSession.sql(f"DROP TABLE {name}")
-
-
-def inserted(df: DataFrame, insert: Callable[[str], object]) -> list[Any]:
-    def write(name: str) -> None:
-        columns = ", ".join(f"{column} {kind}" for column, kind in df.dtypes)
-        df.sparkSession.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
-        insert(name)
-
-    return written(df, write)
 
 
 def in_files(df: DataFrame, home: Path) -> list[Any]:
@@ -129,7 +105,6 @@ def streamed(
     home: Path,
     made: Callable[[DataFrame], DataFrame],
     run: Callable[[Any], Any] | None = None,
-    mode: str = "append",
 ) -> list[Any]:
     """The rows of a query of three micro-batches."""
     spark, name = df.sparkSession, f"query_{next(_numbers)}"
@@ -138,7 +113,7 @@ def streamed(
         spark.range(first, first + 5).coalesce(1).write.mode("append").json(source)
     found: list[Any] = []
     events = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(source)
-    writer = made(events).writeStream.outputMode(mode).trigger(availableNow=True)
+    writer = made(events).writeStream.trigger(availableNow=True)
     if run is None:
         writer = writer.foreachBatch(lambda batch, number: found.extend(rows_of(batch)))
     else:
@@ -171,60 +146,37 @@ def parallel(*runs: Callable[[], object]) -> list[Any]:
 
 
 ACTIONS: dict[str, Way] = {
-    "collect": lambda df, home: rows_of(df),
-    "count": lambda df, home: df.count(),
-    "first": lambda df, home: df.orderBy("id").first(),
     "take": lambda df, home: len(df.take(3)),
     "tail": lambda df, home: len(df.tail(3)),
-    "isEmpty": lambda df, home: df.isEmpty(),
-    "show": lambda df, home: df.show(2),
-    "toLocalIterator": lambda df, home: len(list(df.toLocalIterator())),
-    "foreach": lambda df, home: df.foreach(lambda row: None),
     "toPandas": lambda df, home: df.toPandas().x.sum(),
-    "toArrow": lambda df, home: df.toArrow().num_rows,
     "observe": lambda df, home: observed(df),
     "randomSplit": lambda df, home: sum(part.count() for part in df.randomSplit([1.0, 1.0], 1)),
     "approxQuantile": lambda df, home: df.approxQuantile("y", [0.5], 0.0),
-    "crosstab": lambda df, home: rows_of(df.crosstab("k", "x")),
-    "describe": lambda df, home: rows_of(df.describe("x", "k")),
     "pivot": lambda df, home: rows_of(df.groupBy("x").pivot("k").count().na.fill(0)),
     "mapInPandas": lambda df, home: df.mapInPandas(lambda parts: parts, df.schema).count(),
-    "applyInPandas": lambda df, home: (
-        df.groupBy("k").applyInPandas(lambda rows: rows, df.schema).count()
-    ),
     "a function": lambda df, home: rows_of(df.select(F.udf(lambda x: x + 1, "double")("x"))),
     "broadcast": lambda df, home: rows_of(df.sparkSession.range(5).join(F.broadcast(df), "id")),
     "a scalar subquery": lambda df, home: of_view(
         df, "SELECT * FROM range(9) WHERE id < (SELECT max(x) FROM hot)"
     ),
-    "an IN subquery": lambda df, home: of_view(
-        df, "SELECT * FROM range(9) WHERE id IN (SELECT k FROM hot)"
-    ),
-    "a view": lambda df, home: of_view(df, "SELECT sum(x) FROM hot"),
     "named in SQL": lambda df, home: rows_of(df.sparkSession.sql("SELECT k FROM {t}", t=df)),
 }
 
 WRITES: dict[str, Way] = {
     "write": in_files,
-    "saveAsTable": lambda df, home: written(df, df.write.saveAsTable),
-    "insertInto": lambda df, home: inserted(df, df.write.insertInto),
     "CREATE TABLE AS": lambda df, home: written(
         df, lambda name: of_view(df, f"CREATE TABLE {name} USING parquet AS SELECT * FROM hot")
     ),
     "checkpoint": lambda df, home: rows_of(df.checkpoint()),
-    "localCheckpoint": lambda df, home: rows_of(df.localCheckpoint()),
     "a lazy localCheckpoint": lambda df, home: rows_of(df.localCheckpoint(eager=False)),
 }
 
 HAND_OUTS: dict[str, Way] = {
     "rdd": lambda df, home: df.rdd.map(lambda row: row.x).sum(),
     "a persisted RDD": lambda df, home: in_rdd(df),
-    "toJSON": lambda df, home: sorted(df.toJSON().collect()),
     "createDataFrame": lambda df, home: rows_of(df.sparkSession.createDataFrame(df.rdd, df.schema)),
-    "javaRDD": lambda df, home: df._jdf.javaRDD().count(),
     "an action of the JVM's": lambda df, home: df._jdf.count(),
     "pandas on Spark": lambda df, home: df.pandas_api().x.mean(),
-    "to_spark": lambda df, home: df.pandas_api(index_col="id").to_spark(index_col="id").count(),
     "another session": lambda df, home: (
         df.createOrReplaceGlobalTempView("hot_everywhere"),
         rows_of(df.sparkSession.newSession().sql("SELECT x FROM global_temp.hot_everywhere")),
@@ -241,21 +193,14 @@ LEARNED: dict[str, Way] = {
         .transform(points(df))
         .select("id", "i")
     ),
-    "KMeans": lambda df, home: len(
-        KMeans(k=2, featuresCol="v", maxIter=1, seed=1).fit(points(df)).clusterCenters()
-    ),
     "ALS": lambda df, home: (
         ALS(userCol="k", itemCol="k", ratingCol="x", maxIter=1, rank=1).fit(df).userFactors.count()
     ),
     "Correlation": lambda df, home: Correlation.corr(points(df), "v").count(),
-    "CrossValidator": lambda df, home: validated(df),
 }
 
 STREAMS: dict[str, Way] = {
     "a static side": lambda df, home: streamed(df, home, lambda events: events.join(df, "id")),
-    "a static side below an aggregate": lambda df, home: streamed(
-        df, home, lambda events: events.join(df, "id").groupBy("k").count(), mode="complete"
-    ),
     "a static side of what has a state": lambda df, home: streamed(
         df,
         home,
@@ -267,7 +212,6 @@ STREAMS: dict[str, Way] = {
             .drop("t")
         ),
     ),
-    "foreachBatch": lambda df, home: batches(df, home, lambda batch: batch.join(df, "id")),
     "foreachBatch, the other way round": lambda df, home: batches(
         df, home, lambda batch: df.join(batch, "id")
     ),
@@ -280,12 +224,12 @@ STREAMS: dict[str, Way] = {
 @pytest.mark.parametrize(
     "way",
     [
-        pytest.param(way, id=name, marks=[pytest.mark.soak] * (name == "CrossValidator"))
+        pytest.param(way, id=name)
         for ways in (ACTIONS, WRITES, HAND_OUTS, LEARNED, STREAMS)
         for name, way in ways.items()
     ],
 )
-@pytest.mark.sampled(5, 1)
+@pytest.mark.sampled(7, 2)
 def test_what_is_cached_is_computed_once(
     way: Way, spark: SparkSession, session: Any, tmp_path: Path
 ) -> None:

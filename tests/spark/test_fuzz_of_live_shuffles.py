@@ -21,12 +21,14 @@ def player(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 # These reuse one.
-REUSING = [("plans", 3), ("python-steps", 31), ("settings", 4)]
+REUSING = [("plans", 3), ("settings", 4), ("live-partitions", 2)]
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("name", "seed"), [*REUSING, *((name, 2) for name in CLASSES)])
-@pytest.mark.sampled(5)
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [*REUSING, *(pytest.param(name, 1, marks=pytest.mark.soak) for name in CLASSES)],
+)
 def test_a_case_of_each_class(player: Player, name: str, seed: int) -> None:
     script = case(name, seed)
     assert_nothing(player.play(script), snippet(script))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from pyspark.sql import functions as F
 import holdfast
 from holdfast import VertexOutcome
 from holdfast.testing import assert_reads, outcomes
+from tests.spark.running_jobs import SlowJob
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -50,10 +49,11 @@ def session(spark: SparkSession, tmp_path: Path, in_memory: Any) -> Iterator[Spa
     """An attached session with two equal tables, `m.one` and `m.other`, and a view of files."""
     own = spark.newSession()
     in_memory.getConstructors()[0].newInstance(None).register(own._jsparkSession, "m")
+    own.conf.set("spark.sql.shuffle.partitions", "2")
     for table in ("m.one", "m.other"):
         own.sql(f"CREATE TABLE {table} ({COLUMNS})")
         own.sql(f"INSERT INTO {table} {ROWS}")
-    own.range(100).selectExpr("id", "id % 7 AS day").write.parquet(str(tmp_path / "days"))
+    own.range(0, 100, 1, 1).selectExpr("id", "id % 7 AS day").write.parquet(str(tmp_path / "days"))
     attached = holdfast.attach(own, {"intermediate-result-storage.directory": str(tmp_path / "k")})
     attached.read.parquet(str(tmp_path / "days")).createOrReplaceTempView("days")
     yield attached
@@ -90,7 +90,7 @@ COMMANDS = {
     ("name", "is_kept"),
     [*((name, True) for name in COMMANDS), ("MERGE", False), ("UPDATE", False)],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_what_changes_rows_reads_and_keeps(
     session: SparkSession, tmp_path: Path, name: str, is_kept: bool
 ) -> None:
@@ -171,7 +171,7 @@ WRITES: dict[str, Callable[[SparkSession], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7, 2)
 def test_what_is_kept_of_a_table_that_is_written_is_not_read(
     session: SparkSession, write: Callable[[SparkSession], object]
 ) -> None:
@@ -194,28 +194,16 @@ def test_what_is_kept_of_a_table_that_is_written_is_not_read(
 def test_what_is_kept_of_a_table_while_it_is_written_is_not_read(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    begun, go_on = tmp_path / "begun", tmp_path / "go_on"
-
-    def slow(value: int) -> int:
-        begun.touch()
-        while not go_on.exists():
-            time.sleep(0.01)
-        return value
-
-    session.udf.register("slow", slow, "long")
     counted = session.table("m.one").groupBy("n").count().cache()
     counted.count()
-    thread = threading.Thread(target=session.sql, args=("UPDATE m.one SET n = slow(5)",))
-    thread.start()
-    try:
-        while not begun.exists():
-            time.sleep(0.01)
-        assert counted.count() == 6
-        assert counted.count() == 6
+
+    def count_twice() -> None:
+        assert counted.count() == counted.count() == 6
         assert outcomes(session) == PRODUCED
-    finally:
-        go_on.touch()
-        thread.join()
+
+    with SlowJob(tmp_path) as slow:
+        session.udf.register("slow", slow.function, "long")
+        slow.run(lambda: session.sql("UPDATE m.one SET n = slow(5)"), count_twice)
     assert counted.count() == 1
     assert outcomes(session) == PRODUCED
     assert len(session.holdfast.list_cached()) == 1

@@ -189,7 +189,7 @@ def play(world: World, how: str, change: str, query: str, elsewhere: bool) -> li
     return said + world.ask("early", "between", "late", "last")
 
 
-@pytest.mark.sampled(22, 1)
+@pytest.mark.sampled(43, 23)
 @pytest.mark.parametrize(("how", "change", "query", "elsewhere"), CASES)
 def test_all_frames_have_the_rows_that_spark_s_cache_gives(
     worlds: tuple[World, World], how: str, change: str, query: str, elsewhere: bool

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +17,6 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
-from tests.short_lived_jvm import environment_of_program
 from tests.spark.running_jobs import SlowJob, spark_jobs
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -74,7 +71,7 @@ def why_not_kept(env: Environment) -> list[str]:
 
 @pytest.mark.parametrize("query", ODD.values(), ids=ODD)
 @pytest.mark.usefixtures("tables")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5, 4)
 def test_rows_are_plain_spark_s_whether_they_flow_or_are_read(
     env: Environment, spark: SparkSession, query: str, staged: Callable[[], list[Path]]
 ) -> None:
@@ -108,30 +105,6 @@ def test_no_spark_job_is_added_and_nothing_is_computed_twice(
     assert tally.count() - before == 300
     (listed,) = env.list_cached()
     assert (listed.rows, listed.partitions) == (300, 3)
-
-
-TAKING: dict[str, Callable[[Any, str], object]] = {
-    "toPandas": lambda table, path: table.toPandas(),
-    "parquet": lambda table, path: table.write.parquet(path),
-    "count": lambda table, path: table.count(),
-    "toArrow": lambda table, path: table.toArrow(),
-    "csv": lambda table, path: table.write.csv(path),
-    "noop": lambda table, path: table.write.format("noop").mode("overwrite").save(),
-    "no columns": lambda table, path: table.select().count(),
-}
-
-
-@pytest.mark.parametrize("take", TAKING.values(), ids=TAKING)
-@pytest.mark.sampled(3)
-def test_every_action_that_takes_all_rows_keeps_them(
-    env: Environment, spark: SparkSession, tmp_path: Path, take: Callable[[Any, str], object]
-) -> None:
-    _, alone = spark_jobs(spark, lambda: take(numbers(spark), str(tmp_path / "plain")))
-    kept = numbers(env).cache()
-    _, jobs = spark_jobs(spark, lambda: take(kept, str(tmp_path / "ours")))
-    assert (outcomes(env), jobs) == ([PRODUCED, RUN], alone)
-    assert texts(kept) == texts(numbers(spark))
-    assert outcomes(env) == [READ, RUN]
 
 
 BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
@@ -298,55 +271,40 @@ def test_of_two_threads_one_keeps_and_the_other_reads(
     assert (others, tally.count()) == ([300], 300)
 
 
-_RETRIED = """
-import sys
-from pathlib import Path
-from pyspark.sql import SparkSession, functions as F
-from holdfast import Environment
+@pytest.fixture
+def retrying(spark: SparkSession) -> Iterator[None]:
+    """A task that fails is tried again, as on a cluster."""
+    jvm: Any = spark._jvm
+    scheduler: Any = spark.sparkContext._jsc.sc().taskScheduler()
+    most = jvm.java.lang.Class.forName("org.apache.spark.scheduler.TaskSchedulerImpl")
+    most = most.getDeclaredField("maxTaskFailures")
+    most.setAccessible(True)
+    before = most.get(scheduler)
+    most.set(scheduler, 4)
+    yield
+    most.set(scheduler, before)
 
-home = Path(sys.argv[1])
-spark = (
-    SparkSession.builder.master("local[2,4]").config("spark.local.dir", str(home / "local"))
-    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    .getOrCreate()
-)
-spark.sparkContext.setLogLevel("OFF")
-env = Environment(spark, config={"intermediate-result-storage.directory": str(home / "kept")})
-for where in ("below", "above"):
-    marks = str(home / where)
 
-    def once(value):
+@pytest.mark.parametrize("where", ["below", "above"])
+@pytest.mark.usefixtures("retrying")
+def test_of_a_task_that_is_tried_again_the_attempt_that_succeeds_counts(
+    env: Environment, tmp_path: Path, staged: Callable[[], list[Path]], where: str
+) -> None:
+    marks = str(tmp_path / "failed")
+
+    def once(value: int) -> int:
         # Half of a partition has been written by then.
-        if value % 100 == 70:
-            try:
-                open(f"{marks}-{value}", "x").close()
-            except FileExistsError:
-                pass
-            else:
-                raise ValueError("the first attempt fails")
+        if value % 100 == 70 and not os.path.exists(f"{marks}-{value}"):
+            open(f"{marks}-{value}", "x").close()
+            raise ValueError("the first attempt fails")
         return value
 
-    failing = F.udf(once, "long")
-    kept = env.range(0, 300, 1, 3)
-    if where == "below":
-        kept = kept.select(failing("id").alias("id"))
-    kept = kept.withColumn("k", F.col("id") % 7).cache()
-    answer = kept if where == "below" else kept.select(failing("id").alias("id"), "k")
-    expected = sorted((n, n % 7) for n in range(300))
-    for outcome, table in (("produced", answer), ("read from cache", kept)):
-        assert sorted(map(tuple, table.collect())) == expected
-        assert [v.outcome.value for v in env.last_job_result.vertices] == [outcome, "run"]
-    assert len(list(home.glob(f"{where}-*"))) == 3
-    assert not list(home.glob("kept/application-*/staging/*"))
-"""
-
-
-def test_of_a_task_that_is_tried_again_the_attempt_that_succeeds_counts(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _RETRIED, str(tmp_path)],
-        env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
+    failing = F.udf(once, "long")("id").alias("id")
+    below = numbers(env).select(failing, "k") if where == "below" else numbers(env)
+    kept = below.cache()
+    answer = kept if where == "below" else kept.select(failing, "k")
+    for outcome, table in ((PRODUCED, answer), (READ, kept)):
+        assert sorted(map(tuple, table.collect())) == [(n, n % 3) for n in range(300)]
+        assert outcomes(env) == [outcome, RUN]
+    assert len(list(tmp_path.glob("failed-*"))) == 3
+    assert staged() == []

@@ -23,6 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import assert_same, difference, outcomes
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 # -- what pipelines are made of --------------------------------------------------------------------
 
 NAMES = ("k", "v", "d", "s")
@@ -252,7 +254,7 @@ def environment(spark: SparkSession, folder: str, **more: object) -> Environment
     return Environment(spark, config={"intermediate-result-storage.directory": directory, **more})
 
 
-@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 3)
+@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 4)
 @pytest.mark.timeout(0)
 @given(data=st.data(), pipeline=pipelines)
 def test_a_random_pipeline_reads_what_spark_computes(
@@ -292,7 +294,7 @@ def test_pipelines_that_are_one_computation_have_the_same_rows(
         check(*[computed(sources, query) for query in queries], pipeline)
 
 
-@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 8)
+@settings(SAME_EACH_TIME, max_examples=settings.default.max_examples // 15)
 @pytest.mark.timeout(0)
 @given(data=st.data(), pipeline=pipelines)
 def test_what_recurs_in_random_pipelines_is_what_spark_computes(

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
+from tests.spark.implicit_cache import SETTINGS, config
 
 # Some come back more often than others.
 KEYS = ("region", "kind", "region", "kind", "shop % 3", "upper(kind)", "color")
@@ -60,17 +61,12 @@ def test_random_questions_about_a_join(spark: SparkSession, join: str, steps: li
     plain = spark.newSession()
     asking = plain.newSession()
     for each in (plain, asking):
-        each.conf.set("spark.sql.shuffle.partitions", "2")
-        each.conf.set("spark.sql.parquet.mergeSchema", "true")
+        for key, value in {**SETTINGS, "spark.sql.parquet.mergeSchema": "true"}.items():
+            each.conf.set(key, value)
     with TemporaryDirectory() as home:
         change(plain, home, "open", 0)
         change(plain, home, "replace", 0)
-        config = {
-            "intermediate-result-storage.directory": str(Path(home) / "kept"),
-            "implicit-cache.enabled": True,
-            "implicit-cache.results.min-saved-time": "0 s",
-        }
-        with Environment(asking, config=config) as env:
+        with Environment(asking, config=config(Path(home))) as env:
             for number, step in enumerate(steps):
                 if isinstance(step, str):
                     change(plain, home, step, number)

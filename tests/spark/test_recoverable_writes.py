@@ -1,13 +1,13 @@
-"""What a program writes is there exactly once, however often it is killed and started again."""
+"""What a program whose jobs are recovered writes, as Spark writes it.
+
+`tests/chaos` and `test_changed_inputs` kill it meanwhile.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast import Environment, FileSink
-from tests.short_lived_jvm import environment_of_program
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
@@ -65,7 +64,7 @@ def assert_tidy(path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", FORMATS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_every_format_in_every_mode(
     recovering: Environment, spark: SparkSession, tmp_path: Path, source: str
 ) -> None:
@@ -111,7 +110,7 @@ WRITES: dict[str, Callable[[Any, str], None]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5, 4)
 def test_a_write_leaves_the_files_that_spark_leaves(
     recovering: Environment, spark: SparkSession, tmp_path: Path, write: Callable[[Any, str], None]
 ) -> None:
@@ -209,63 +208,3 @@ def test_sinks_of_streams_write_once(
         recovering.execute("twice")
     assert sorted(row[0] for row in spark.read.text(str(out)).collect()) == list("aaaabbbbcccc")
     assert_tidy(out)
-
-
-# -- a program that is killed ---------------------------------------------------------------------
-
-_PROGRAM = """
-import os, signal, sys
-from glob import glob
-from pyspark.sql import SparkSession
-from holdfast import Environment
-
-home, out, dies = sys.argv[1:]
-before, renamed = len(glob(out + "/*/part-*")), 0
-
-def hook(event, args):
-    global renamed
-    if event == "os.rename" and os.path.dirname(os.fsdecode(args[1])) == os.path.dirname(out):
-        renamed += 1
-        published = len(glob(out + "/*/part-*")) > before
-        if dies == "after" and published or dies == "before" and renamed == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(hook)
-spark = (
-    SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
-    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
-)
-config = {
-    "execution.batch.job-recovery.enabled": True,
-    "high-availability.storageDir": "file://" + home + "/ha",
-    "intermediate-result-storage.directory": home + "/kept",
-}
-with Environment(spark, config=config) as env:
-    table = env.sql("SELECT cast(id AS string) AS v, id % 3 AS k FROM range(9)")
-    table.write.mode("append").partitionBy("k").parquet(out)
-    table.where("k = 0").write.mode("append").partitionBy("k").parquet(out)
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_a_program_that_is_killed_while_it_publishes(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "outputs" / "out"
-    saved(spark, "parquet", "error", path, 20, 23)
-    first = rows_of((20, 23), (0, 9))
-    both = sorted(first + [row for row in rows_of((0, 9)) if row.endswith(" 0")])
-    states = []
-    for dies in ("before", "after", ""):
-        ended = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(tmp_path), str(path), dies],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            env={**os.environ, **environment_of_program(), "PYSPARK_PYTHON": sys.executable},
-        )
-        assert ended.returncode == (-signal.SIGKILL if dies else 0), ended.stderr[-3000:]
-        states.append(rows_in(spark, "parquet", path))
-    # Each write is there as a whole or not at all, and stays.
-    assert states == [rows_of((20, 23)), first, both]
-    assert_tidy(path)

@@ -1,4 +1,7 @@
-"""Programs that are killed, or end with an exception of their own, and are started again."""
+"""Programs that are killed, or end with an exception of their own, and are started again.
+
+In the suite, `test_changed_inputs` kills one, and jobs of `test_recoverable_jobs` fail.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.cli.main import main
 from tests.short_lived_jvm import environment_of_program
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 BEGIN = """
 import json, os, signal, sys
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from holdfast import Environment
 
 here, how, *more = sys.argv[1:]
@@ -37,32 +40,16 @@ if "sharing" in more:
     config["intermediate-result-storage.sharing"] = "group"
 """
 WRITES = """
-def weigh(s: int) -> int:
-    if how == "the job" and not os.path.exists(here + "/mended"):
-        raise ValueError("as asked")
-    return s
-
-def write(env: Environment) -> None:
+config["pipeline.name"] = "nightly"
+env = Environment(spark, config)
+try:
     orders = env.read.parquet(here + "/orders")
     orders.where("k = 7").write.mode("append").parquet(here + "/first")
-    if how in ("the program", "close", "caught") and not os.path.exists(here + "/mended"):
+    if not os.path.exists(here + "/mended"):
         raise ValueError("as asked")
-    counts = orders.groupBy("k").agg(F.count("*").alias("n"), F.max("w").alias("m"))
-    joined = orders.join(counts, "k").groupBy("n").agg(F.sum("id").alias("s"))
-    weighed = joined.select("n", F.udf(weigh, "long")("s").alias("s"))
-    weighed.write.mode("append").parquet(here + "/second")
-    print("recovered" in [each.outcome.value for each in env.last_job_result.vertices])
-
-config["pipeline.name"] = "nightly"
-if how == "close":
-    with Environment(spark, config) as env:
-        write(env)
-else:
-    try:
-        write(Environment(spark, config))
-    except ValueError:
-        if how != "caught":
-            raise
+except ValueError:
+    if how != "caught":
+        raise
 """
 CACHES = """
 least = int(how)
@@ -79,8 +66,6 @@ for job, table in enumerate((by_key.where("k < 4"), largest, by_key.where("k > 3
         print(json.dumps(said), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 print(json.dumps(said), flush=True)
-if "raises" in more:
-    raise ValueError("as asked")
 if "closes" in more:
     env.close()
 """
@@ -108,43 +93,16 @@ def run(here: Path, program: str, *args: str) -> subprocess.CompletedProcess[str
 # -- what is written -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("how", "more"),
-    [
-        ("the job", "remembered"),
-        ("the program", "remembered"),
-        ("close", "remembered"),
-        ("the job", "forgotten"),
-    ],
-)
-@pytest.mark.timeout(600)
-@pytest.mark.sampled(4)
-def test_a_program_that_has_raised_is_continued(
-    spark: SparkSession, here: Path, how: str, more: str
+@pytest.mark.parametrize(("how", "once"), [("uncaught", True), ("caught", False)])
+def test_a_program_that_has_raised_is_continued_unless_it_catches_that(
+    spark: SparkSession, here: Path, how: str, once: bool
 ) -> None:
-    raised = run(here, "writes.py", how, more)
-    assert raised.returncode == 1
-    assert "ValueError: as asked" in raised.stderr
+    raised = run(here, "writes.py", how, "remembered")
+    assert ("ValueError: as asked" in raised.stderr) is once
     (here / "mended").touch()
-    ended = run(here, "writes.py", how, more)
+    ended = run(here, "writes.py", how, "remembered")
     assert ended.returncode == 0, ended.stderr
-    remembered = more == "remembered"
-    assert ended.stdout.split() == [str(remembered and how == "the job")]
-    # What was written before the exception is written again only where that is not to be known.
-    assert spark.read.parquet(str(here / "first")).count() == (60 if remembered else 120)
-    second = spark.read.parquet(str(here / "second")).collect()
-    assert [tuple(row) for row in second] == [(60, sum(range(3000)))]
-    assert not list((here / "ha").glob("job-*"))
-    assert not list((here / "store").rglob("recoverable-*"))
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.soak
-def test_a_program_that_catches_its_exceptions_has_ended(spark: SparkSession, here: Path) -> None:
-    for _ in range(2):
-        ended = run(here, "writes.py", "caught", "remembered")
-        assert ended.returncode == 0, ended.stderr
-    assert spark.read.parquet(str(here / "first")).count() == 120
+    assert spark.read.parquet(str(here / "first")).count() == (60 if once else 120)
     assert not list((here / "ha").glob("job-*"))
 
 
@@ -157,32 +115,17 @@ def cached(here: Path, least: int, *more: str) -> list[list[str]]:
     """What each job did, without its last step, which answers."""
     ended = run(here, "caches.py", str(least), *more)
     dies = any(each.startswith("dies") for each in more)
-    assert ended.returncode == (-signal.SIGKILL if dies else "raises" in more), ended.stderr
+    assert ended.returncode == (-signal.SIGKILL if dies else 0), ended.stderr
     said = json.loads(ended.stdout)
     rows = said[0].pop()
     assert rows == [[k, sum(i % 50 == k for i in range(least, 3000))] for k in range(4)]
     return [sorted(each) for each in said]
 
 
-def results(here: Path) -> list[Path]:
-    """The files of what is kept."""
-    return list((here / "store").rglob("part-*.parquet"))
-
-
-@pytest.mark.timeout(600)
-def test_the_next_start_reads_what_a_killed_program_has_cached_and_removes_it(here: Path) -> None:
-    assert cached(here, 0, "dies after 1") == [[PRODUCED], [PRODUCED, READ]]
-    assert main(["gc", "--yes", "--directory", str(here / "store")]) == 0
-    assert cached(here, 0, "raises") == [[READ], [READ], [READ]]
-    assert results(here) == []
-
-
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["closes", "sharing"])
-@pytest.mark.soak
 def test_a_program_that_has_changed_removes_what_it_does_not_read(here: Path, how: str) -> None:
     assert cached(here, 0, "dies after 1", how)[0] == [PRODUCED]
     assert cached(here, 1, "dies after 0", how) == [[PRODUCED]]
     assert cached(here, 0, how)[0] == [READ]
     assert cached(here, 1, how)[0] in ([READ], [PRODUCED])
-    assert results(here) == []
+    assert not list((here / "store").rglob("part-*.parquet"))

@@ -9,13 +9,11 @@ from random import Random
 from tests.fuzz.classes import (
     aggregates,
     arithmetic,
-    errors,
     functions,
     literals,
     live,
     malformed,
     metadata,
-    modules,
     moved_partitions,
     plans,
     programs,
@@ -25,8 +23,6 @@ from tests.fuzz.classes import (
     rewrites,
     settings,
     sources,
-    stale_cache,
-    threads,
     throwing,
 )
 from tests.fuzz.family import Family, together
@@ -36,12 +32,10 @@ from tests.fuzz.script import Script
 PAIRS: dict[str, Callable[[Random], Pair]] = {
     "aggregates": aggregates.pair,
     "arithmetic": arithmetic.pair,
-    "errors": errors.pair,
     "functions": functions.pair,
     "literals": literals.pair,
     "malformed": malformed.pair,
     "metadata": metadata.pair,
-    "modules": modules.pair,
     "moved-partitions": moved_partitions.pair,
     "plans": plans.pair,
     "push-down": push_down.pair,
@@ -75,17 +69,12 @@ SCRIPTS: dict[str, Callable[[Random, str], Script]] = {
     "live-order": live.order,
     "live-partitions": live.partitions,
     "programs": programs.of_spark,
-    "stale-cache": stale_cache.script,
-    "threads": threads.script,
     "throwing": throwing.script,
     "programs-hive": programs.of_hive,
 }
 """Those whose cases are more than two computations."""
 
 CLASSES = (*PAIRS, *SCRIPTS)
-
-PROGRAMS = {"programs": programs.PROGRAMS, "programs-hive": programs.PROGRAMS}
-"""Those whose cases are programs that share results, and how many of these a case has."""
 
 HIVE = frozenset({"programs-hive"})
 """Those that need Hive's tables; Spark refuses them where a session has none."""

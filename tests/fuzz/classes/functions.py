@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from tests.fuzz.family import Family
-from tests.fuzz.node import Node
+from tests.fuzz.node import Node, listed
 from tests.fuzz.pair import Pair
 
 
@@ -34,56 +34,21 @@ class _Inner:
 
 
 # How a function looks at another one, `f`, or at what is around it.
-_LOOKS = (
-    *(
-        "f(x)",
-        "f(x) or 0",
-        "str(f(x))",
-        "f.__name__",
-        "getattr(f, '__name__')",
-        "repr(f).split(' at ')[0]",
-    ),
-    *("'{0.__name__}'.format(f)", "f.__doc__", "f.__annotations__", "getattr(f, '__doc__')"),
-    *("f'{f.__qualname__}'", "str(f)[:20]", "'%s' % (f,)", "f.__code__.co_name", "f.__defaults__"),
-    *("f.__code__.co_varnames", "getattr(f, '__annotations__')", "sorted(f.__dict__)", "vars(f)"),
-    *(
-        "getattr(f, 'mark', 0)",
-        "__import__('inspect').getdoc(f)",
-        "__import__('inspect').signature(f)",
-    ),
-    *(
-        "__import__('operator').attrgetter('__name__')(f)",
-        "f.__module__",
-        "[g.__name__ for g in [f]]",
-    ),
-    *(
-        "getattr(f, '__' + 'name__')",
-        "type(f).__name__",
-        "f.__code__.co_consts",
-        "(lambda g: g.__name__)(f)",
-    ),
-    *(
-        "__import__('functools').wraps(f)(lambda: 1).__name__",
-        "__import__('functools').partial(f).func.__name__",
-    ),
-    *(
-        "f.__code__.co_firstlineno",
-        "{f.__name__: 1}",
-        "max([f], key=lambda g: g.__name__).__name__",
-    ),
-    *(
-        "next(iter(map(lambda g: getattr(g, '__name__'), [f])))",
-        "object.__getattribute__(f, '__name__')",
-    ),
-    *(
-        "format(f, '')[:20]",
-        "ascii(f)[:20]",
-        "f'{f!r}'[:20]",
-        "str.__str__(str(f))[:20]",
-        "f.__reduce_ex__",
-    ),
-    *("__import__('inspect').getsource", "dir(f)", "f.__kwdefaults__", "f.__get__(1).__name__"),
-)
+_LOOKS = listed(r"""
+f(x) ~ f(x) or 0 ~ str(f(x)) ~ f.__name__ ~ getattr(f, '__name__') ~ repr(f).split(' at ')[0]
+'{0.__name__}'.format(f) ~ f.__doc__ ~ f.__annotations__ ~ getattr(f, '__doc__')
+f'{f.__qualname__}' ~ str(f)[:20] ~ '%s' % (f,) ~ f.__code__.co_name ~ f.__defaults__
+f.__code__.co_varnames ~ getattr(f, '__annotations__') ~ sorted(f.__dict__) ~ vars(f)
+getattr(f, 'mark', 0) ~ __import__('inspect').getdoc(f) ~ __import__('inspect').signature(f)
+__import__('operator').attrgetter('__name__')(f) ~ f.__module__ ~ [g.__name__ for g in [f]]
+getattr(f, '__' + 'name__') ~ type(f).__name__ ~ f.__code__.co_consts ~ (lambda g: g.__name__)(f)
+__import__('functools').wraps(f)(lambda: 1).__name__
+__import__('functools').partial(f).func.__name__ ~ f.__code__.co_firstlineno ~ {f.__name__: 1}
+max([f], key=lambda g: g.__name__).__name__
+next(iter(map(lambda g: getattr(g, '__name__'), [f]))) ~ object.__getattribute__(f, '__name__')
+format(f, '')[:20] ~ ascii(f)[:20] ~ f'{f!r}'[:20] ~ str.__str__(str(f))[:20] ~ f.__reduce_ex__
+__import__('inspect').getsource ~ dir(f) ~ f.__kwdefaults__ ~ f.__get__(1).__name__
+""")
 _WAYS = ("closure", "global", "default", "container", "attribute", "method")
 _CONSTANTS = ("0", "1", "True", "1.0", "0.0", "-0.0", "'1'", "b'1'", "(1, 2)", "(2, 1)", "None",
               "float('nan')", "frozenset({1})", "{1}", "[1]", "{'a': 1}", "{'a': 2}", "1 + 0j", "...")  # fmt: skip

@@ -26,14 +26,7 @@ _IDS = ([1, 2, 3], [4, 5, 6], [1, 5, 9], [7, 8], [2, 3, 4, 6])
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of table.
-
-    Attributes:
-        name: what its pairs are counted as.
-        made: what follows its columns where it is created.
-        files: how the files of its partitions are written.
-        others: formats that partitions may have instead.
-    """
+    """A kind of table: what creates it, and formats of the files of its partitions."""
 
     name: str
     made: str
@@ -66,17 +59,13 @@ _MADE = (
 
 @dataclass(frozen=True)
 class _Query:
-    """A query, and what its rows follow from.
-
-    Attributes:
-        text: a Python expression.
-        reaches: whether it reads a partition's rows, by the place of the value.
-        uses: what else it uses, by names of `_Moving.others`.
-    """
+    """A query, and what its rows follow from."""
 
     text: str
     reaches: Callable[[int], bool] = lambda place: True
+    """Whether it reads a partition's rows, by the place of the value."""
     uses: tuple[str, ...] = ()
+    """What else it uses, by names of `_Moving.others`."""
 
 
 @dataclass

@@ -17,14 +17,20 @@ def pair(rng: Random) -> Pair:
     """A query, and one that Spark's own cache would take for it."""
     parts, forms = _forms(rng)
     name, first, second = rng.choice(forms)
-    return Pair(dataframe(_filled(first, parts)), dataframe(_filled(second, parts)), expects=name)
+    return Pair(
+        dataframe(Node.filled(first, parts.__getitem__, "plan")),
+        dataframe(Node.filled(second, parts.__getitem__, "plan")),
+        expects=name,
+    )
 
 
 def family(rng: Random) -> Family:
     """Several such queries over the same table, with the same conditions."""
     parts, forms = _forms(rng)
     chosen = [text for _, *texts in rng.sample(forms, SIZE // 2) for text in texts]
-    return Family.of_plans(dataframe(_filled(text, parts)) for text in chosen)
+    return Family.of_plans(
+        dataframe(Node.filled(text, parts.__getitem__, "plan")) for text in chosen
+    )
 
 
 def _forms(rng: Random) -> tuple[dict[str, Node], list[tuple[str, str, str]]]:
@@ -86,13 +92,3 @@ def _forms(rng: Random) -> tuple[dict[str, Node], list[tuple[str, str, str]]]:
             ("a column of all", "SELECT * FROM ({p}) WHERE {a}", "SELECT k FROM (SELECT * FROM ({p}) WHERE {a})"),
     ]  # fmt: skip
     return {"p": on.sql, "a": one, "b": other, "n": number}, forms
-
-
-def _filled(text: str, parts: dict[str, Node]) -> Node:
-    template, children, rest = "", [], text
-    while "{" in rest:
-        before, _, rest = rest.partition("{")
-        hole, _, rest = rest.partition("}")
-        template += before + "{}"
-        children.append(parts[hole])
-    return Node(template + rest, tuple(children), "plan")

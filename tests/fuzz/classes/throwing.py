@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from tests.fuzz.expressions import filled
-from tests.fuzz.node import Node
+from tests.fuzz.node import Node, listed
 from tests.fuzz.pair import start
 from tests.fuzz.plans import dataframe
 from tests.fuzz.script import Build, Run, Script, Step
@@ -15,36 +15,27 @@ from tests.fuzz.tables import WIDE, Scope
 _ABOVE = 6
 # Spark takes an array's element for not null where its index is, so that rows depend on the plan:
 # Spark's own cache gives others, too.
-_THROWING = (
-    "CAST(if({} > {}, 'x', '1') AS INT) = 1",
-    "assert_true({} < {}) IS NULL",
-    "1 / ({} - {}) < 5",
-    "{} % ({} - 2) >= -9",
-    "if({} = {}, raise_error('no'), true)",
-    "array(1, 2)[coalesce(CAST({} - {} AS INT), 0)] IS NOT NULL",
-    "element_at(array(1), coalesce(CAST({} - {} AS INT), 1)) = 1",
-    "CAST({} * 100 + {} AS TINYINT) IS NOT NULL",
-    "({} + 1) * 4611686018427387904 > {}",
-    "to_date(CAST(1000 + {} + {} AS STRING), 'yyyy-MM') IS NOT NULL",
-    "make_date(2020, CAST({} + 8 + {} AS INT), 31) IS NOT NULL",
-    "(SELECT k2 FROM other WHERE i2 > {} - 2) >= {}",
-    "CAST(s AS INT) + {} > {}",
-    "CAST(n * 1000000 AS DECIMAL(9, 2)) + {} > {}",
-)
+_THROWING = listed(r"""
+CAST(if({} > {}, 'x', '1') AS INT) = 1 ~ assert_true({} < {}) IS NULL ~ 1 / ({} - {}) < 5
+{} % ({} - 2) >= -9 ~ if({} = {}, raise_error('no'), true)
+array(1, 2)[coalesce(CAST({} - {} AS INT), 0)] IS NOT NULL
+element_at(array(1), coalesce(CAST({} - {} AS INT), 1)) = 1
+CAST({} * 100 + {} AS TINYINT) IS NOT NULL ~ ({} + 1) * 4611686018427387904 > {}
+to_date(CAST(1000 + {} + {} AS STRING), 'yyyy-MM') IS NOT NULL
+make_date(2020, CAST({} + 8 + {} AS INT), 31) IS NOT NULL
+(SELECT k2 FROM other WHERE i2 > {} - 2) >= {} ~ CAST(s AS INT) + {} > {}
+CAST(n * 1000000 AS DECIMAL(9, 2)) + {} > {}
+""")
 # Of a value that is above 50 in few rows, and within 30 of zero in all others.
-_RARELY_THROWING = (
-    "CAST(if({} > 50, 'x', '1') AS INT) = 1",
-    "assert_true({} < 50) IS NULL",
-    "1 / greatest(0, 50 - {}) >= 0",
-    "30 % greatest(0, 50 - {}) >= 0",
-    "if({} > 50, raise_error('no'), true)",
-    "array(1, 2)[coalesce(CAST(({}) / 30 AS INT), 0)] < 3",
-    "element_at(array(1), 1 + coalesce(CAST(({}) / 30 AS INT), 0)) = 1",
-    "CAST(({}) * 3 AS TINYINT) > -100",
-    "CAST({} AS BIGINT) * 300000000000000000L > -1",
-    "make_date(2020, greatest(1, CAST(({}) / 4 AS INT)), 1) > DATE'2019-01-01'",
-    "CAST(({}) * 200000 AS DECIMAL(9, 2)) > -1e9",
-)
+_RARELY_THROWING = listed(r"""
+CAST(if({} > 50, 'x', '1') AS INT) = 1 ~ assert_true({} < 50) IS NULL
+1 / greatest(0, 50 - {}) >= 0 ~ 30 % greatest(0, 50 - {}) >= 0
+if({} > 50, raise_error('no'), true) ~ array(1, 2)[coalesce(CAST(({}) / 30 AS INT), 0)] < 3
+element_at(array(1), 1 + coalesce(CAST(({}) / 30 AS INT), 0)) = 1
+CAST(({}) * 3 AS TINYINT) > -100 ~ CAST({} AS BIGINT) * 300000000000000000L > -1
+make_date(2020, greatest(1, CAST(({}) / 4 AS INT)), 1) > DATE'2019-01-01'
+CAST(({}) * 200000 AS DECIMAL(9, 2)) > -1e9
+""")
 _KEPT = (
     "SELECT * FROM {} JOIN {} ON k = k2",
     "SELECT * FROM {} LEFT JOIN {} ON k = k2 AND i2 > 1",
@@ -83,16 +74,13 @@ _FORMS = (
 # What compares both sides of a join stands above it, where Spark has had other conditions below.
 _OF_BOTH_SIDES = _KEPT[:3]
 _OVER_BOTH = tuple(each for each in _FORMS if "other" not in each and "k, i, s, n" not in each)
-_PLAIN = ("k = 1", "i < 3", "i <> 2", "s = 'a'", "k > 1", "i BETWEEN 2 AND 6", "n < 4", "k IS NULL")
+_PLAIN = listed(r"""
+k = 1 ~ i < 3 ~ i <> 2 ~ s = 'a' ~ k > 1 ~ i BETWEEN 2 AND 6 ~ n < 4 ~ k IS NULL
+""")
 
 
 def script(rng: Random, label: str) -> Script:
-    """Something is kept that nobody asked for, and queries over it may throw.
-
-    Args:
-        rng: the source of chance.
-        label: of the case.
-    """
+    """Something is kept that no program asked for, and queries over it may throw."""
     chosen = _guarded if rng.random() < 0.7 else _anyhow
     kept, ask = chosen(rng)
     steps: list[Step] = [start(rng)]
@@ -156,13 +144,7 @@ def _above(rng: Random, form: str, kept: Node, conditions: list[Node], plain: No
         "plain": plain,
         "conditions": Node(" AND ".join(["{}"] * len(conditions)), tuple(conditions), "bool"),
     }
-    template, children, rest = "", [], form
-    while "{" in rest:
-        before, _, rest = rest.partition("{")
-        hole, _, rest = rest.partition("}")
-        template += before + "{}"
-        children.append(parts[hole])
-    return Node(template + rest, tuple(children), "plan")
+    return Node.filled(form, parts.__getitem__, "plan")
 
 
 def _throwing(rng: Random, both: bool) -> Node:
