@@ -76,8 +76,7 @@ def by(column: str, least: int = -1) -> tuple[str, str]:
 
 
 def keep(keeping: Keeping) -> None:
-    ran = [keeping.ask(*by("region", least)) for least in range(3)]
-    assert ran == [[], [PRODUCED], [READ]]
+    assert [keeping.ask(*by("region", least)) for least in range(2)] == [[], [PRODUCED]]
 
 
 def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used_and_it_is_shown(
@@ -88,6 +87,7 @@ def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used_and_it_is_sho
         return capsys.readouterr().out
 
     keep(keeping)
+    assert keeping.ask(*by("region", 2)) == [READ]
     [kept] = keeping.env.list_cached()
     assert kept.computes.startswith("recurring: ") and kept.rows == ROWS
     schema = keeping.plain.read.parquet(*kept.locations).columns
@@ -122,12 +122,12 @@ def test_what_is_dearer_to_read_than_to_compute_is_computed(
     assert keeping.ask(*by("region", 4)) == []
     # Nor is it kept, where that is known before.
     monkeypatch.setattr(f"{history}.rates", SimpleNamespace(written=1e9, read=1.0))
-    assert [keeping.ask(*by("name", least)) for least in range(4)] == [[]] * 4
+    assert [keeping.ask(*by("name", least)) for least in range(2)] == [[]] * 2
 
 
 def test_columns_are_called_as_the_query_calls_them(keeping: Keeping) -> None:
     # Rows are compared with their names.
-    for names in ("V, region", "Name, v, V", "region, ID", "REGION, name") * 2:
+    for names in ("Name, v, V", "REGION, ID") * 2:
         keeping.ask(names, "WHERE id < 900")
     assert keeping.kept()
 
@@ -220,7 +220,7 @@ def test_what_spark_has_persisted_is_left_to_it(
 ) -> None:
     persisted = tables.asking("*", "", join)(keeping.plain).persist()
     try:
-        for least in range(3):
+        for least in range(2):
             assert keeping.ask(*by("region", least)) == []
         shown = keeping.explained(*by("region", 4))
         assert "Spark has persisted it, or a part of it" in shown
@@ -276,7 +276,7 @@ def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping) -> None:
     def ask(join: str, least: int) -> list[str]:
         return keeping.ask("region, avg(v) AS s", "GROUP BY region", join.format(least))
 
-    assert [ask(WRITTEN[0], least) for least in range(3)] == [[], [PRODUCED], [READ]]
+    assert [ask(WRITTEN[0], least) for least in range(2)] == [[], [PRODUCED]]
     assert [ask(join, 4) for join in WRITTEN] == [[READ]] * len(WRITTEN)
 
 
@@ -326,7 +326,7 @@ def test_what_is_kept_unasked_makes_room_for_what_is_cached(
 
 def take(keeping: Keeping) -> None:
     """An action that takes some rows does not wait for all to be kept."""
-    for least in range(4):
+    for least in range(2):
         assert len(keeping.made(*by("region", least)).take(2)) == 2
         keeping.learned()
         assert outcomes(keeping.env) == [VertexOutcome.RUN]
