@@ -162,7 +162,7 @@ def test_an_interrupt_ends_the_job_and_the_next_action_works(
 def test_an_interrupt_while_small_partitions_are_merged(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str, at: int
 ) -> None:
-    table = world.env.from_dataframe(world.spark.range(0, 100, 1, 40)).cache()
+    table = world.env.from_dataframe(world.spark.range(0, 100, 1, 20)).cache()
     take, taken = getattr(os, step), []
 
     def interrupted(path: Any, *others: Any, **more: Any) -> None:
