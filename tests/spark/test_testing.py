@@ -71,7 +71,10 @@ def test_what_is_left_to_be_kept_is_waited_for(spark: SparkSession, tmp_path: Pa
         "implicit-cache.live-shuffles.max-size": "1 b",
     }
     numbers(spark).write.parquet(str(tmp_path / "one"))
-    session = holdfast.attach(spark.newSession(), config)
+    own = spark.newSession()
+    # A broadcast that is reused would leave nothing that is worth keeping.
+    own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    session = holdfast.attach(own, config)
     environment = session.holdfast
     try:
         one = session.read.parquet(str(tmp_path / "one"))
