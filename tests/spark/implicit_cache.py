@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast import Environment
-from holdfast.testing import outcomes
+from holdfast.testing import outcomes, settle
 from tests.short_lived_jvm import NO_CODEGEN
 
 READ, PRODUCED = "read from cache", "produced"
@@ -72,7 +72,6 @@ class Keeping:
         self._tables = tables
         self._computed = 0
         self._busy = ExitStack()
-        # No public name waits for what runs in the background.
         assert env._implicit.recurring is not None
         self._recurring = env._implicit.recurring
         self._busy.enter_context(self._recurring.behind.answering())
@@ -84,7 +83,7 @@ class Keeping:
     def idle(self) -> None:
         """Waits for what is produced while the program is idle."""
         self.stop_asking()
-        assert self._recurring.behind.settle(60)
+        settle(self.env)
 
     def produce_while_idle(self, produce: Callable[[], None]) -> None:
         """Something of the test's own is to be produced."""

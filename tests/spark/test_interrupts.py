@@ -86,12 +86,28 @@ class World:
         """The job inside is interrupted, and nothing of it goes on or stays."""
         with self.while_running(interrupt), pytest.raises(KeyboardInterrupt) as raised:
             yield raised
+        self.assert_nothing_is_left()
+
+    def running_tasks(self) -> int:
         context: Any = self.spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+        return int(context.taskScheduler().runningTasksByExecutors().apply("driver"))
+
+    def assert_nothing_is_left(self) -> None:
+        """No job goes on, and nothing half-made stays."""
         assert [*self.spark.sparkContext.statusTracker().getActiveJobsIds()] == []
-        assert context.taskScheduler().runningTasksByExecutors().apply("driver") == 0
+        assert self.running_tasks() == 0
         assert not [*self.home.glob("kept/**/*.parquet")]
         # With the gate closed, what went on would hold the cores.
         assert self.env.from_dataframe(self.spark.range(5)).count() == 5
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workers_end_soon(spark: SparkSession) -> Iterator[None]:
+    """A Python worker has no two seconds to end after its task was killed."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()  # type: ignore[attr-defined]
+    settings.set("spark.python.task.killTimeout", "50ms")
+    yield
+    settings.remove("spark.python.task.killTimeout")
 
 
 @pytest.fixture
@@ -138,22 +154,49 @@ def test_an_interrupt_ends_the_job_and_the_next_action_works(
         assert_reads(table)
 
 
+@pytest.mark.parametrize(
+    ("step", "at"),
+    [("rename", 2), ("unlink", 3)],
+    ids=["when one is half in place", "when some are replaced"],
+)
+def test_an_interrupt_while_small_partitions_are_merged(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str, at: int
+) -> None:
+    table = world.env.from_dataframe(world.spark.range(0, 100, 1, 20)).cache()
+    take, taken = getattr(os, step), []
+
+    def interrupted(path: Any, *others: Any, **more: Any) -> None:
+        if "part-" in str(path):
+            taken.append(path)
+            if len(taken) == at:
+                interrupt()
+        take(path, *others, **more)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(os, step, interrupted)
+        table.collect()
+    world.assert_nothing_is_left()
+    for outcome in (PRODUCED, VertexOutcome.READ):
+        assert [row.id for row in table.collect()] == [*range(100)]
+        assert outcomes(world.env)[0] is outcome
+
+
 def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
     begun = str(world.home / "begun")
     # No task of this looks whether it was killed, for longer than anybody waits.
-    slow = "aggregate(sequence(0, 20000000), 0L, (sum, each) -> sum + length(hex(each)))"
+    slow = "aggregate(sequence(0, 6000000), 0L, (sum, each) -> sum + length(hex(each)))"
     marked = F.udf(lambda x: open(begun, "a").close() or x, "long")
     rows = world.spark.range(0, 2, 1, 2).select(marked("id").alias("x"))
     table = world.env.from_dataframe(rows.selectExpr(f"x + {slow} AS y").selectExpr("sum(y)"))
 
     def twice() -> None:
-        time.sleep(0.5)
-        interrupt()
-        time.sleep(0.5)
-        interrupt()
+        for _ in range(2):
+            time.sleep(0.2)
+            interrupt()
 
     with world.while_running(twice), pytest.raises(KeyboardInterrupt):
         table.collect()
+    assert world.running_tasks() > 0
     assert world.env.from_dataframe(world.spark.range(5)).collect()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -132,28 +133,22 @@ def link_to_nowhere(directory: Path) -> None:
     path.symlink_to(directory / "nowhere")
 
 
+# Others are in tests/promises.
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "a file": lambda it: parts(it)[1].unlink(),
-    "all files": lambda it: [path.unlink() for path in parts(it)],
-    "cut short": lambda it: os.truncate(parts(it)[0], 10),
-    "empty": lambda it: os.truncate(parts(it)[-1], 0),
-    "noise of this moment": lambda it: parts(it)[2].write_bytes(b"noise"),
     "noise": lambda it: overwrite(parts(it)[2], os.urandom(parts(it)[2].stat().st_size)),
     # Beyond the magic and the first page's header, before the footer.
     "a page": lambda it: flip(parts(it)[3], range(200, 260)),
     "a byte": lambda it: flip(parts(it)[4], range(250, 251), checksum=True),
-    "the dataset": shutil.rmtree,
-    "the root": lambda it: shutil.rmtree(it.parents[2]),
     "the manifest": lambda it: (it / "_manifest.json").unlink(),
     "swapped files": swap,
-    "a stranger": lambda it: shutil.copy(parts(it)[0], it / "part-00099-x-c000.parquet"),
     "a dead link": link_to_nowhere,
+    "a stranger": lambda it: shutil.copy(parts(it)[0], it / "part-00099-x-c000.parquet"),
     "no directory": put_file_for_directory,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 def test_data_lost_before_a_job_is_computed_again(
     env: Environment,
     hot: Table,
@@ -185,20 +180,26 @@ def test_a_file_of_another_dataset_in_the_place_of_one_is_not_read(
     assert len(result_of(env).losses) == 1
 
 
-def test_what_can_t_be_read_although_nothing_is_missing_is_not_kept_again(
-    env: Environment, hot: Table, kept: Path
-) -> None:
-    jvm: Any = env.spark.sparkContext._jvm
-    calls = []
+def failing(error: Exception, *, always: bool = False) -> Callable[[DataFrame], int]:
+    """Counts, and fails over kept files."""
 
-    def reading(dataframe: DataFrame) -> int:
-        calls.append(dataframe)
-        if "FileScan" in dataframe._jdf.queryExecution().toString():
-            odd = jvm.java.lang.ClassCastException("odd")
-            raise Py4JJavaError("An error occurred.\n", odd)
+    def count(dataframe: DataFrame) -> int:
+        if always or "FileScan" in dataframe._jdf.queryExecution().toString():
+            raise error
         return dataframe.count()
 
-    assert env.run_action(hot, "read", reading) == 60 and len(calls) == 2
+    return count
+
+
+@pytest.fixture
+def odd(spark: SparkSession) -> Py4JJavaError:
+    return Py4JJavaError("An error occurred.\n", spark._jvm.java.lang.ClassCastException("odd"))  # type: ignore[union-attr]
+
+
+def test_what_can_t_be_read_although_nothing_is_missing_is_not_kept_again(
+    env: Environment, hot: Table, kept: Path, odd: Py4JJavaError
+) -> None:
+    assert env.run_action(hot, "read", failing(odd)) == 60
     assert not kept.exists() and env.list_cached() == []
     assert hot.cache().count() == 60
     assert outcomes(env) == [VertexOutcome.RUN]
@@ -207,15 +208,22 @@ def test_what_can_t_be_read_although_nothing_is_missing_is_not_kept_again(
 
 
 def test_what_fails_over_kept_files_and_without_them_is_not_their_fault(
+    env: Environment, hot: Table, odd: Py4JJavaError
+) -> None:
+    with pytest.raises(Py4JJavaError, match="odd"):
+        env.run_action(hot, "read", failing(odd, always=True))
+    assert_reads(hot)
+
+
+def test_a_dataframe_whose_plan_spark_has_refused_over_kept_files_reads_them_the_next_time(
     env: Environment, hot: Table
 ) -> None:
-    def failing(dataframe: DataFrame) -> int:
-        odd = env.spark.sparkContext._jvm.java.lang.IllegalStateException("odd")  # type: ignore[union-attr]
-        raise Py4JJavaError("An error occurred.\n", odd)
-
-    with pytest.raises(Py4JJavaError, match="odd"):
-        env.run_action(hot, "read", failing)
-    assert_reads(hot)
+    above = hot.where("id > 5")
+    assert env.run_action(above, "count", failing(AnalysisException("refused"))) == 54
+    assert outcomes(env) == [VertexOutcome.RUN]
+    assert_reads(above)
+    assert above.count() == 54
+    assert outcomes(env) == READ
 
 
 # -- lost while a job runs -------------------------------------------------------------------------
@@ -293,20 +301,27 @@ def test_a_file_replaced_while_a_job_runs_is_not_read(
     assert sorted(hot.select(meanwhile(replace), "w").collect()) == EXPECTED
 
 
-def test_nothing_is_kept_of_rows_of_a_file_that_was_replaced(
-    env: Environment, hot: Table, kept: Path, tmp_path: Path
-) -> None:
-    targets = [str(path) for path in parts(kept)]
+def touching(directory: Path) -> Any:
+    """Passes ids through while files seem to be replaced."""
+    targets = [str(path) for path in parts(directory)]
 
     def touch() -> None:
         for target in targets:
             if os.path.exists(target):
                 os.utime(target, (1, 1))
 
-    outer = hot.select(meanwhile(touch)).cache()
+    return meanwhile(touch)
+
+
+@pytest.mark.parametrize("losing", [touching, deleting])
+def test_an_inner_cache_lost_while_the_outer_is_kept_recovers(
+    env: Environment, hot: Table, kept: Path, tmp_path: Path, losing: Callable[[Path], Any]
+) -> None:
+    outer = hot.select(losing(kept)).cache()
     assert sorted(row.id for row in outer.collect()) == [*range(60)]
     assert outcomes(env) == [VertexOutcome.PRODUCED, *PRODUCED]
     assert [vertex.attempts for vertex in result_of(env).vertices[:2]] in ([1, 2], [2, 1])
+    assert len(result_of(env).losses) == 1
     assert_nothing_is_left_over(env, tmp_path)
 
 
@@ -331,16 +346,6 @@ def test_nested_caches_recover(
     hot.count()
     for table in (hot, outer):
         assert_reads(table)
-
-
-def test_an_inner_cache_lost_while_the_outer_is_kept_recovers(
-    env: Environment, hot: Table, kept: Path, tmp_path: Path
-) -> None:
-    outer = hot.select(deleting(kept)).cache()
-    assert sorted(row.id for row in outer.collect()) == [*range(60)]
-    assert outcomes(env) == [VertexOutcome.PRODUCED, *PRODUCED]
-    assert len(result_of(env).losses) == 1
-    assert_nothing_is_left_over(env, tmp_path)
 
 
 @pytest.mark.timeout(120)
@@ -368,7 +373,7 @@ def target(spark: SparkSession) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", ["parquet", "csv", "partitioned", "table", "external table"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_a_write_holds_each_row_once_when_data_is_lost_in_its_middle(
     spark: SparkSession,
     env: Environment,

@@ -23,6 +23,8 @@ from holdfast import (
 )
 from holdfast.testing import outcomes
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 FILES, ROWS = 5, 100
 KEYS = 40
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
@@ -178,7 +180,7 @@ def test_a_partition_is_damaged(keep: Keep, make: Make, damage: Callable[[Path],
 
 
 @pytest.mark.parametrize("make", [joined, scanned, grouped])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_losses_one_after_the_other(keep: Keep, make: Make) -> None:
     kept = keep(make)
     assert len(kept.partitions) >= 3
@@ -291,6 +293,14 @@ def test_a_source_that_has_changed(
     assert (second.vertex.outcome, second.vertex.taken_over) == (PRODUCED, None)
 
 
+def test_rows_that_were_lost_must_come_again(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = keep(joined)
+    kept.file(1).unlink()
+    # Rows of another hash come instead.
+    monkeypatch.setattr("holdfast.storage.row_layout.Remainder.each_slot", [0])
+    kept.restores(None)
+
+
 OTHERWISE: dict[str, Make] = {
     "in order": lambda read: read("facts").orderBy("d", "id"),
     "numbered": lambda read: read("facts").select("id", F.monotonically_increasing_id()),
@@ -322,7 +332,7 @@ BY_CHANCE = ("first by chance", "numbered ties")
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_what_another_run_may_distribute_otherwise_is_produced_as_a_whole(
     keep: Keep, name: str
 ) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet
@@ -16,7 +17,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import holdfast
 from holdfast import VertexOutcome
 from holdfast.cli.main import main
 from holdfast.testing import outcomes
@@ -41,17 +41,13 @@ COLUMNS = ("id", "id % 70 AS shop", "id % 9 AS v", "'x' AS w")
 SHOPS = ("id AS shop", "concat('n', id) AS name", "id % 5 AS region", "'unread' AS comment")
 
 
-def new_session(spark: SparkSession) -> SparkSession:
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     for key, value in implicit_cache.SETTINGS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     return session
-
-
-@pytest.fixture
-def session(spark: SparkSession) -> SparkSession:
-    return new_session(spark)
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +76,59 @@ def by(column: str, least: int = -1) -> tuple[str, str]:
 
 
 def keep(keeping: Keeping) -> None:
-    ran = [keeping.ask(*by("region", least)) for least in range(3)]
-    assert ran == [[], [PRODUCED], [READ]]
+    assert [keeping.ask(*by("region", least)) for least in range(2)] == [[], [PRODUCED]]
 
 
-def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used(keeping: Keeping) -> None:
+def test_a_join_that_recurs_is_kept_with_the_columns_that_are_used_and_it_is_shown(
+    keeping: Keeping, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(*command: str) -> str:
+        assert main([*command, "--directory", str(tmp_path / "kept")]) == 0
+        return capsys.readouterr().out
+
     keep(keeping)
+    assert keeping.ask(*by("region", 2)) == [READ]
     [kept] = keeping.env.list_cached()
     assert kept.computes.startswith("recurring: ") and kept.rows == ROWS
     schema = keeping.plain.read.parquet(*kept.locations).columns
     assert len([each for each in schema if not each.startswith("__")]) == 2
-    # Others are computed.
+    asked: list[dict[str, Any]] = json.loads(shown("why", "--last", "3", "--json"))
+    fates = [[part["outcome"] for part in each["parts"]] for each in asked]
+    assert fates == [["not kept", "not kept"], ["kept", "not kept"], ["read", "not kept"]]
+    assert asked[0]["parts"][0]["why"] == "asked for once"
+    assert all(asked[0][each] > 0 for each in ("bytes_read", "shuffle_bytes", "task_seconds"))
+    # A condition leaves out some of the rows until all of them are kept.
+    rows = [each["parts"][0]["rows"] for each in asked]
+    assert rows[0] < ROWS and rows[1:] == [ROWS, ROWS]
+    assert re.match("kept before; took .* s to read", asked[2]["parts"][0]["why"])
+    assert f"  kept: Join over sales, shops ({ROWS:,} rows" in shown("why", asked[1]["digest"][:8])
+    advice = json.loads(shown("advise", "--min-saved", "0", "--json"))
+    assert (advice["proposals"][0]["reads"], advice["reads"]) == (2, 1)
+    said = " ".join(shown("advise", "--min-saved", "0").split())
+    assert "What was kept unasked was read 1 times" in said
+    # Other columns are computed.
     ran = [keeping.ask(*by(*each)) for each in (("name", 5), ("name", 6), ("region", 8))]
     assert ran == [[], [PRODUCED], [READ]]
 
 
+def test_what_is_dearer_to_read_than_to_compute_is_computed(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(keeping)
+    history = "holdfast.advice.query_history.QueryHistory"
+    monkeypatch.setattr(f"{history}.seconds_to_read", lambda *_: 1e6)
+    shown = keeping.explained(*by("region", 4))
+    assert re.search(r"not read: Join .*\n.*s to compute, and 1,000,000.0 s to read", shown)
+    assert keeping.ask(*by("region", 4)) == []
+    # Nor is it kept, where that is known before.
+    monkeypatch.setattr(f"{history}.rates", SimpleNamespace(written=1e9, read=1.0))
+    assert [keeping.ask(*by("name", least)) for least in range(2)] == [[]] * 2
+
+
 def test_columns_are_called_as_the_query_calls_them(keeping: Keeping) -> None:
-    for names in (["V", "region"], ["Name", "v", "V"], ["region", "ID"], ["REGION", "name"]) * 2:
-        asked = ", ".join(names), "WHERE id < 900"
-        keeping.ask(*asked)
-        assert keeping.made(*asked).toPandas().columns.tolist() == names
+    # Rows are compared with their names.
+    for names in ("Name, v, V", "REGION, ID") * 2:
+        keeping.ask(names, "WHERE id < 900")
     assert keeping.kept()
 
 
@@ -175,13 +204,13 @@ def test_what_is_in_doubt_is_never_kept_and_says_why(
 ) -> None:
     sales = keeping.env.read.parquet(str(tables.home / "sales"))
     for name, (make, why) in NEVER_KEPT.items():
-        for _ in range(3):
+        for _ in range(2):
             make(sales).collect()
             keeping.learned()
         assert f"not kept unasked: {why}" in keeping.env.explain_kept(make(sales)), name
-        assert main(["why", "--directory", str(tmp_path / "kept")]) == 0
-        shown = re.sub(r"\n +", "\n  ", capsys.readouterr().out)
-        assert f"not kept: {why}" in shown, name
+    assert main(["why", "--last", "99", "--directory", str(tmp_path / "kept")]) == 0
+    shown = re.sub(r"\n +", "\n  ", capsys.readouterr().out)
+    assert [name for name, (_, why) in NEVER_KEPT.items() if f"not kept: {why}" not in shown] == []
     assert keeping.kept() == []
 
 
@@ -191,7 +220,7 @@ def test_what_spark_has_persisted_is_left_to_it(
 ) -> None:
     persisted = tables.asking("*", "", join)(keeping.plain).persist()
     try:
-        for least in range(3):
+        for least in range(2):
             assert keeping.ask(*by("region", least)) == []
         shown = keeping.explained(*by("region", 4))
         assert "Spark has persisted it, or a part of it" in shown
@@ -247,7 +276,7 @@ def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping) -> None:
     def ask(join: str, least: int) -> list[str]:
         return keeping.ask("region, avg(v) AS s", "GROUP BY region", join.format(least))
 
-    assert [ask(WRITTEN[0], least) for least in range(3)] == [[], [PRODUCED], [READ]]
+    assert [ask(WRITTEN[0], least) for least in range(2)] == [[], [PRODUCED]]
     assert [ask(join, 4) for join in WRITTEN] == [[READ]] * len(WRITTEN)
 
 
@@ -259,20 +288,15 @@ def test_joins_whose_conditions_are_in_filters_of_other_kinds(keeping: Keeping) 
     assert "recurring: Join over sales, shops" in keeping.kept()
 
 
-def test_another_program_reads_what_was_kept(program: Program) -> None:
-    with program(**NOTHING_REUSED) as keeping:
-        assert [keeping.ask(*by("region", least)) for least in (1, 2)] == [[], [PRODUCED]]
-    with program(**NOTHING_REUSED) as keeping:
-        assert keeping.ask(*by("region", 3)) == [READ]
-        shown = keeping.explained(*by("region", 4))
+def test_a_program_keeps_at_once_what_others_have_computed_and_others_read_it(
+    program: Program,
+) -> None:
+    for least, expected in enumerate(([], [PRODUCED], [READ])):
+        with program(**NOTHING_REUSED) as keeping:
+            assert keeping.ask(*by("region", least)) == expected
+            shown = keeping.explained(*by("region", 4))
     assert "read: recurring: Join over sales, shops\n" in shown
     assert "not kept unasked: Aggregate, Filter, Join over sales, shops\n  asked for once" in shown
-
-
-def test_a_program_keeps_at_once_what_others_have_computed(program: Program) -> None:
-    for expected in ([], [PRODUCED], [READ]):
-        with program(**NOTHING_REUSED) as keeping:
-            assert keeping.ask(*by("region")) == expected
 
 
 def test_what_is_kept_unasked_makes_room_for_what_is_cached(
@@ -302,7 +326,7 @@ def test_what_is_kept_unasked_makes_room_for_what_is_cached(
 
 def take(keeping: Keeping) -> None:
     """An action that takes some rows does not wait for all to be kept."""
-    for least in range(4):
+    for least in range(2):
         assert len(keeping.made(*by("region", least)).take(2)) == 2
         keeping.learned()
         assert outcomes(keeping.env) == [VertexOutcome.RUN]
@@ -353,33 +377,6 @@ def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     assert stopped.wait(30)
 
 
-# -- what is shown ---------------------------------------------------------------------------------
-
-
-def test_commands_show_what_was_kept_and_why(
-    keeping: Keeping, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def shown(*command: str) -> str:
-        assert main([*command, "--directory", str(tmp_path / "kept")]) == 0
-        return capsys.readouterr().out
-
-    keep(keeping)
-    asked: list[dict[str, Any]] = json.loads(shown("why", "--last", "3", "--json"))
-    fates = [[part["outcome"] for part in each["parts"]] for each in asked]
-    assert fates == [["not kept", "not kept"], ["kept", "not kept"], ["read", "not kept"]]
-    assert asked[0]["parts"][0]["why"] == "asked for once"
-    assert all(asked[0][each] > 0 for each in ("bytes_read", "shuffle_bytes", "task_seconds"))
-    # A condition leaves out some of the rows until all of them are kept.
-    rows = [each["parts"][0]["rows"] for each in asked]
-    assert rows[0] < ROWS and rows[1:] == [ROWS, ROWS]
-    assert re.match("kept before; took .* s to read", asked[2]["parts"][0]["why"])
-    assert f"  kept: Join over sales, shops ({ROWS:,} rows" in shown("why", asked[1]["digest"][:8])
-    advice = json.loads(shown("advise", "--min-saved", "0", "--json"))
-    assert (advice["proposals"][0]["reads"], advice["reads"]) == (2, 1)
-    said = " ".join(shown("advise", "--min-saved", "0").split())
-    assert "What was kept unasked was read 1 times" in said
-
-
 def test_commands_show_what_was_reused(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -388,18 +385,3 @@ def test_commands_show_what_was_reused(
             keeping.made(*by("name", 1)).collect()
     assert main(["why", "--directory", str(tmp_path / "kept")]) == 0
     assert re.search(r"  reused: \d exchanges? of earlier queries, ", capsys.readouterr().out)
-
-
-def test_an_attached_session_keeps_what_recurs(
-    spark: SparkSession, session: SparkSession, tables: Tables, tmp_path: Path
-) -> None:
-    attached = holdfast.attach(new_session(spark), config(tmp_path, **NOTHING_REUSED))
-    keeping = Keeping(attached.holdfast, session)
-    try:
-        for least in range(3):
-            make = tables.asking(*by("region", least))
-            assert sorted(make(attached).collect()) == sorted(make(session).collect())
-            keeping.learned()
-        assert outcomes(attached) == [VertexOutcome.READ, VertexOutcome.RUN]
-    finally:
-        holdfast.detach(attached)

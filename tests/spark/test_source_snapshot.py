@@ -7,6 +7,7 @@ does that was only cut off.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,37 @@ def test_files_that_are_gone_have_the_job_begin_from_the_start(
     assert found == rows(make(spark, tmp_path).collect())
     assert VertexOutcome.RECOVERED not in outcomes(second)
     assert f"{file} {why}" in caplog.text
+
+
+DAMAGES: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "cut short": (lambda mine, other: os.truncate(mine, mine.stat().st_size // 2), "is damaged"),
+    "no listing": (lambda mine, other: mine.write_text('[{"files": []}]'), "can't be read"),
+    "another table's": (lambda mine, other: shutil.copy(other, mine), "the sources differ"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_was_recorded_of_the_files_is_damaged_or_of_others(
+    spark: SparkSession,
+    start: Start,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    damage: str,
+) -> None:
+    held, recorded = [], list[Path]()
+    for case in ("parquet", "orc"):
+        write(spark, tmp_path / case, 0, case)
+        held.append(CASES[case](start(), tmp_path).toLocalIterator())
+        next(held[-1])
+        recorded += [each for each in (tmp_path / "ha").rglob("sources*") if each not in recorded]
+    do, why = DAMAGES[damage]
+    do(*recorded)
+    write(spark, tmp_path / "parquet", 20)
+    second = start()
+    found = rows(CASES["parquet"](second, tmp_path).toLocalIterator())
+    assert found == rows(CASES["parquet"](spark, tmp_path).collect())
+    assert VertexOutcome.RECOVERED not in outcomes(second)
+    assert why in caplog.text
 
 
 def test_other_jobs_are_told_apart(

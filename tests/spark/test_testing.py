@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import holdfast.testing
 from holdfast import Environment, VertexOutcome
+from holdfast.errors import EnvironmentClosedError
 from holdfast.testing import (
     assert_computes,
     assert_differ,
@@ -19,6 +20,7 @@ from holdfast.testing import (
     difference,
     outcomes,
     parts,
+    settle,
 )
 
 pytest_plugins = ["holdfast.testing.plugin"]
@@ -47,6 +49,45 @@ def test_what_is_kept_is_read(holdfast_session: SparkSession, holdfast_directory
     # Nothing was run for all that.
     assert outcomes(holdfast_session) == [VertexOutcome.PRODUCED, VertexOutcome.RUN]
     assert any(holdfast_directory.rglob("*.parquet"))
+
+
+def test_a_kept_result_that_is_read_at_two_places_is_one(holdfast_session: SparkSession) -> None:
+    hot = numbers(holdfast_session).groupBy("k").count().cache()
+    other = numbers(holdfast_session).groupBy("k").agg(F.max("id")).cache()
+    joined = hot.join(hot.withColumnRenamed("count", "n"), "k").join(other, "k")
+    assert [part.fate.value for part in parts(joined)] == ["to be kept by the next job"] * 2
+    assert joined.count() == 7
+    assert_reads(joined, times=2)
+    assert outcomes(holdfast_session).count(VertexOutcome.READ) == 0
+    joined.count()
+    assert outcomes(holdfast_session).count(VertexOutcome.READ) == 2
+
+
+def test_what_is_left_to_be_kept_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    config = {
+        "intermediate-result-storage.directory": str(tmp_path / "kept"),
+        "implicit-cache.enabled": True,
+        "implicit-cache.results.min-saved-time": "0 s",
+        "implicit-cache.live-shuffles.max-size": "1 b",
+    }
+    numbers(spark).write.parquet(str(tmp_path / "one"))
+    own = spark.newSession()
+    # A broadcast that is reused would leave nothing that is worth keeping.
+    own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    session = holdfast.attach(own, config)
+    environment = session.holdfast
+    try:
+        one = session.read.parquet(str(tmp_path / "one"))
+        joined = one.join(one.withColumnRenamed("id", "other"), "k")
+        for least in range(4):
+            # What takes some rows only keeps none.
+            assert len(joined.where(f"id > {least}").groupBy("k").agg(F.avg("id")).take(2)) == 2
+        settle(session)
+        assert_reads(joined.where("id > 7").groupBy("k").agg(F.avg("id")))
+    finally:
+        holdfast.detach(session)
+    with pytest.raises(EnvironmentClosedError, match="from_dataframe"):
+        environment.from_dataframe(one)
 
 
 def test_where_two_computations_part(holdfast_session: SparkSession, tmp_path: Path) -> None:
@@ -83,8 +124,9 @@ def test_plain_spark_is_refused(spark: SparkSession) -> None:
     for refused in (lambda: parts(spark.range(3)), lambda: assert_reads(spark.range(3))):
         with pytest.raises(TypeError, match=r"attach its session with holdfast\.attach\(spark\)"):
             refused()
-    with pytest.raises(TypeError, match=r"attach it with holdfast\.attach\(spark\)"):
-        outcomes(spark)
+    for asks in (outcomes, settle):
+        with pytest.raises(TypeError, match=r"attach it with holdfast\.attach\(spark\)"):
+            asks(spark)
 
 
 def test_examples(spark: SparkSession, env: Environment) -> None:

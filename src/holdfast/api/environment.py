@@ -373,6 +373,7 @@ class Environment(StreamEnvironment):
             df: any classic DataFrame; a Table of another environment becomes one of this.
 
         Raises:
+            EnvironmentClosedError: when its session has been detached.
             NotADataFrameError: when it is something else, such as a pandas DataFrame.
             UnsupportedPlanError: when it belongs to another session.
 
@@ -382,6 +383,8 @@ class Environment(StreamEnvironment):
         """
         if not isinstance(df, ParentDataFrame):
             raise NotADataFrameError(f"a {type(df).__module__}.{type(df).__qualname__}")
+        if not isinstance(self._tables, TableSession):
+            raise EnvironmentClosedError("from_dataframe()")
         if df.sparkSession._jsparkSession != self._plain._jsparkSession:
             raise UnsupportedPlanError(
                 "from_dataframe()",
@@ -979,7 +982,7 @@ class Environment(StreamEnvironment):
         if request is not None:
             asked, request = self._implicit.asked(request, runs=False, keeps=True)
             found = self._master.found(request)
-            for part in self._explained(request, found):
+            for _, part in self._explained(request, found):
                 lines += part.lines()
             lines += self._near_misses(request, found)
         lines += self._implicit.explained(
@@ -992,16 +995,18 @@ class Environment(StreamEnvironment):
         return "\n".join(lines) + "\n"
 
     def explained(self, table: Table) -> list[ExplainedPart]:
-        """What a job of this table would read of what is kept. Runs nothing."""
+        """What a job of this table would read of what is kept, each once. Runs nothing."""
         request = self._request(table, "explain", is_looked_at=True)
         if request is None:
             return []
         request = self._implicit.asked(request, runs=False, keeps=True)[1]
-        return list(self._explained(request, self._master.found(request)))
+        explained = self._explained(request, self._master.found(request))
+        return [part for _, part in dict.fromkeys(explained)]
 
     def _explained(
         self, request: JobRequest[Query], found: Mapping[str, KeptResult]
-    ) -> Iterator[ExplainedPart]:
+    ) -> Iterator[tuple[str, ExplainedPart]]:
+        """The parts at all places of a plan, with their digests."""
         reads, wanted = self._master.reads_of(found), self._manager.wanted
         for match in examine(
             request.root,
@@ -1033,7 +1038,11 @@ class Environment(StreamEnvironment):
             if ambiguities := match.node.ambiguities():
                 why = "; ".join(map(str, ambiguities))
                 facts.append(f"one of several right answers: {why}")
-            yield ExplainedPart(fate, name, tuple(facts))
+            yield match.node.digest, ExplainedPart(fate, name, tuple(facts))
+
+    def settle(self, seconds: float) -> bool:
+        """Waits until what queries have left to be kept is kept or refused; whether it is."""
+        return self._implicit.settle(seconds)
 
     def compared(self, table: Table) -> Compared:
         """What a table computes, to be compared with another one."""
@@ -1166,7 +1175,7 @@ class Environment(StreamEnvironment):
         """A plan in which nothing was kept or wanted is not read again, until more is cached."""
         vertices = result.execution_graph.vertices
         nothing = len(vertices) == 1 and vertices[0].outcome is VertexOutcome.RUN
-        if not nothing or self._recoverable is not None:
+        if not nothing or result.is_refused or self._recoverable is not None:
             return
         self._known_plans.forget_run(table)
         # Below what Spark has persisted nothing is looked for, as long as that is so.

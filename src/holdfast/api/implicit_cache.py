@@ -133,6 +133,10 @@ class ImplicitCache:
         if self.recurring is not None:
             self.recurring.behind.give_way()
 
+    def settle(self, seconds: float) -> bool:
+        """Waits until what queries have left to be kept is kept or refused; whether it is."""
+        return self.recurring is None or self.recurring.settle(seconds)
+
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Nothing is produced in the background meanwhile."""

@@ -518,11 +518,19 @@ class RecurringResults:
     def close(self) -> None:
         """Nothing is learned or produced any more. Does nothing the second time."""
         self._learns_until = time.monotonic() + _SECONDS_TO_LEARN
-        self.learn_all()
         try:
-            self.behind.settle(self._policy.patience)
+            self.settle(self._policy.patience)
         finally:
             self.behind.close()
+
+    def settle(self, seconds: float) -> bool:
+        """Waits until all that queries have left is learned and produced; whether it is.
+
+        Args:
+            seconds: how long it waits for what is produced.
+        """
+        self.learn_all()
+        return self.behind.settle(seconds)
 
     def learn_all(self) -> None:
         """Waits until it is known what all queries that have ended tell."""

@@ -773,6 +773,7 @@ class _Job(Generic[Q, D]):
             net_runtime=time.monotonic() - self._started,
             losses=tuple(self.execution.losses),
             is_as_written=self._is_as_written,
+            is_refused=self._refused is not None,
         )
 
     def transformation(self, node: CanonicalNode) -> TableCacheTransformation | None:

@@ -15,6 +15,7 @@ class JobResult:
         execution_graph: what ran.
         net_runtime: from submission to the end, in seconds.
         is_as_written: it has failed over what was kept unasked, and was run as it was written.
+        is_refused: Spark has refused its plan over what is kept, and taken it without.
         losses: kept data that turned out to be lost on the way; the job was resubmitted then.
     """
 
@@ -22,3 +23,4 @@ class JobResult:
     net_runtime: float
     losses: tuple[str, ...] = ()
     is_as_written: bool = False
+    is_refused: bool = False

@@ -1,7 +1,8 @@
 """What tests ask of programs that use Holdfast: what is read, what is computed, what is the same.
 
-Nothing here runs a Spark job of its own, but `outcomes`, which looks at the last one. The fixtures
-of pytest are in `holdfast.testing.plugin`, which is off unless a `conftest.py` asks for it:
+Nothing here runs a Spark job of its own; `settle` waits for those of the implicit cache. The
+fixtures of pytest are in `holdfast.testing.plugin`, which is off unless a `conftest.py` asks for
+it:
 
     pytest_plugins = ["holdfast.testing.plugin"]
 """
@@ -26,6 +27,7 @@ __all__ = [
     "difference",
     "outcomes",
     "parts",
+    "settle",
 ]
 
 
@@ -36,7 +38,8 @@ def parts(df: DataFrame) -> list[ExplainedPart]:
         df: of an attached session, or of an environment.
 
     Returns:
-        for each of them what becomes of it, and what it computes; empty where nothing is read.
+        for each of them what becomes of it, and what it computes, once however often it stands in
+        the plan; empty where nothing is cached or kept of it.
 
     Raises:
         TypeError: when it is a DataFrame of plain Spark.
@@ -54,7 +57,8 @@ def assert_reads(df: DataFrame, times: int | None = None) -> None:
 
     Args:
         df: of an attached session, or of an environment.
-        times: how many kept results it reads; None: any number, from 1.
+        times: how many kept results it reads; one that is joined with itself is one. None: any
+            number, from 1.
 
     Raises:
         AssertionError: when it would not: with what it would do instead.
@@ -178,16 +182,41 @@ def outcomes(session: SparkSession | Environment) -> list[VertexOutcome]:
         >>> [outcome.value for outcome in outcomes(env)]
         ['produced', 'run']
     """
-    environment = (
-        session if isinstance(session, Environment) else getattr(session, "holdfast", None)
-    )
-    if environment is None:
+    result = _environment_of_session(session).last_job_result
+    return [] if result is None else [vertex.outcome for vertex in result.vertices]
+
+
+def settle(session: SparkSession | Environment, seconds: float = 60.0) -> None:
+    """Waits until all that queries have left to be kept without being asked is kept or refused.
+
+    What the implicit cache keeps while a program is idle, and what it learns of queries that have
+    ended, is the work of threads in the background, which any action holds up.
+
+    Args:
+        session: an attached session, or an environment.
+        seconds: how long it waits for what is being kept.
+
+    Raises:
+        TimeoutError: when something is still to be kept then.
+        TypeError: when it is a session of plain Spark.
+
+    Example:
+        >>> settle(env)
+    """
+    if not _environment_of_session(session).settle(seconds):
+        raise TimeoutError(f"results are still to be kept after {seconds:g} s")
+
+
+def _environment_of_session(session: SparkSession | Environment) -> Environment:
+    if isinstance(session, Environment):
+        return session
+    found = getattr(session, "holdfast", None)
+    if not isinstance(found, Environment):
         raise TypeError(
             "expected an Environment or an attached session, found a session of plain Spark: "
             "attach it with holdfast.attach(spark)"
         )
-    result = environment.last_job_result
-    return [] if result is None else [vertex.outcome for vertex in result.vertices]
+    return found
 
 
 def _table(df: DataFrame) -> Table:
