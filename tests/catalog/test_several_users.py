@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import grp
 import itertools
-import multiprocessing
 import os
 import pwd
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 
 import holdfast
 from tests.catalog.user_program import is_open_to_others, main
+from tests.harness.forked import CONTEXT
 
 ANA, BO, STRANGER = (pwd.getpwnam(name) for name in ("daemon", "bin", "nobody"))
 TEAM = grp.getgrnam("users").gr_gid
@@ -34,11 +33,11 @@ pytestmark = pytest.mark.skipif(
 class UserProgram:
     """A program that runs."""
 
-    def __init__(self, context: ForkServerContext, said: Path, *arguments: object) -> None:
+    def __init__(self, said: Path, *arguments: object) -> None:
         said.touch()
         self._said = said
-        self._pipe, end = context.Pipe()
-        self._process = context.Process(target=main, args=(*arguments, end, said), daemon=True)
+        self._pipe, end = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=main, args=(*arguments, end, said), daemon=True)
         self._process.start()
         end.close()
         assert self._answer() == "ready"
@@ -83,8 +82,6 @@ def root() -> Iterator[Path]:
 
 @pytest.fixture
 def start(root: Path, tmp_path: Path) -> Start:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.catalog.user_programs"])
     numbers = itertools.count()
 
     def make(
@@ -93,7 +90,7 @@ def start(root: Path, tmp_path: Path) -> Start:
         config = {f"{OPTION}.directory": str(root), f"{OPTION}.sharing": sharing}
         said = tmp_path / f"said-{next(numbers)}"
         groups = [TEAM] if is_in_team else []
-        return UserProgram(context, said, user.pw_name, groups, umask, config)
+        return UserProgram(said, user.pw_name, groups, umask, config)
 
     return make
 

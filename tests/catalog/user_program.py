@@ -38,7 +38,10 @@ _ANY: Any = _ReadableSources()
 def main(
     user: str, groups: list[int], umask: int, config: dict[str, str], pipe: Connection, said: Path
 ) -> None:
-    """To be run in a process of its own, for which `try_out` was called."""
+    """To be run in a process of its own."""
+    # In the one that it is forked from, mostly.
+    import tests.catalog.user_programs  # noqa: F401
+
     os.dup2(os.open(said, os.O_WRONLY), sys.stderr.fileno())
     become(pwd.getpwnam(user), groups)
     os.umask(umask)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,6 +18,7 @@ from holdfast.storage.kept_dataset import DataSetDescription, Manifest
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.version import __version__
+from tests.taskexecutor.conftest import Start
 
 TOKEN = "0123456789abcdef" * 2
 OUTPUT = OutputID(IntermediateDataSetID("8" * 64), "0badcafe")
@@ -35,19 +32,10 @@ FOOTER = {
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(start: Start, tmp_path: Path) -> str:
     """Where a task executor serves."""
-    command = [sys.executable, "-m", "holdfast.cli.main", "taskexecutor", "start"]
-    process = subprocess.Popen(
-        [*command, "--dir", str(tmp_path / "kept")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "HOLDFAST_TOKEN": TOKEN},
-    )
-    assert process.stdout is not None
-    yield process.stdout.readline().split()[3]
-    process.kill()
-    process.communicate()
+    executor = start(tmp_path / "kept", HOLDFAST_TOKEN=TOKEN).serving()
+    return str(executor.address)
 
 
 def test_columns_are_those_of_a_footer_that_an_executor_serves(address: str) -> None:

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +18,7 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment
 from tests.catalog.results import publish_in, use_in
+from tests.harness.forked import Command
 from tests.ui.conftest import LARGE, TOKEN, Looking, Serve
 from tests.ui.recorded_jobs import record_jobs, resume_nightly
 
@@ -215,15 +214,12 @@ def test_a_program_that_runs_is_seen_and_what_it_keeps_changed(
 
 def test_a_task_executor_that_is_killed_is_seen(serve: Serve, look: Look, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        executor = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "taskexecutor", "start", "--dir", tmp_path / "held"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"HOLDFAST_TOKEN": TOKEN},
+        executor = Command(
+            *("taskexecutor", "start", "--dir", tmp_path / "held"),
+            environment={"HOLDFAST_TOKEN": TOKEN},
         )
-        stack.callback(executor.communicate)
+        stack.callback(executor.wait)
         stack.callback(executor.kill)
-        assert executor.stdout is not None
         address = executor.stdout.readline().split(" at ")[1].split()[0]
         looking = look()
         page = looking.page
