@@ -22,7 +22,7 @@ from tests.ui.large_catalog import fill
 
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-LARGE = 8_000
+LARGE = 2_000
 TOKEN = "a-token-of-some-length"
 _PATIENCE = 15_000
 # A page is drawn late where other tests keep the cores busy.

@@ -14,7 +14,6 @@ from holdfast.cli.catalog_access import catalog_in
 from holdfast.files.directory_identity import directory_identity
 
 _DAY = 86_400.0
-_AT_ONCE = 2_000
 _TABLES = ("orders", "lineitem", "customers", "visits", "clicks", "rates")
 _OPERATORS = ("Aggregate", "Filter", "Join", "Window", "Distinct")
 
@@ -28,9 +27,7 @@ def fill(root: Path, number: int, seed: int = 7) -> None:
         with catalog.database.reading() as connection:
             now = catalog.database.now(connection)
         storage = directory_identity(root)
-        rows = [_row(rng, place, now, storage) for place in range(number)]
-        for begin in range(0, number, _AT_ONCE):
-            _insert(catalog, rows[begin : begin + _AT_ONCE], rng)
+        _insert(catalog, [_row(rng, place, now, storage) for place in range(number)], rng)
         with catalog.database.writing() as connection:
             connection.execute(
                 DAYS.insert(),

@@ -62,7 +62,7 @@ def shot(looking: Looking, name: str) -> None:
 
 @pytest.mark.parametrize("catalog", ["empty", "small", "large"])
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1600, "light")])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(6, 2)
 def test_each_page(
     look: Look, pages: dict[str, str], catalog: str, width: int, scheme: str
 ) -> None:
