@@ -19,13 +19,7 @@ CONTEXT.set_forkserver_preload(
 
 
 class Command:
-    """The `holdfast` command in a process of its own: as `subprocess.Popen` with pipes.
-
-    Args:
-        arguments: its own.
-        environment: variables beside those of this process.
-        cwd: where it runs.
-    """
+    """The `holdfast` command in a process of its own: as `subprocess.Popen` with pipes."""
 
     def __init__(
         self,
@@ -76,11 +70,7 @@ class Command:
         self._process.terminate()
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for its end; gives its exit code.
-
-        Raises:
-            TimeoutExpired: when it goes on for longer.
-        """
+        """Waits for its end; gives its exit code."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("holdfast", timeout or 0.0)
