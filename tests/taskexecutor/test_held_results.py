@@ -318,10 +318,15 @@ def test_what_is_damaged_is_verified_as_such_and_not_recorded(site: Site) -> Non
     # It stays, as others may know more of it.
     site.looks()
     assert site.names() == {whole, damaged}
+    deleted(site, damaged)
+    (shown,) = site.json("show", damaged)
+    assert shown["id"] == damaged and not shown["columns"]
 
 
-def test_what_an_executor_can_not_be_asked_or_say_is_said(site: Site) -> None:
-    site.keep()
+def test_what_an_executor_can_not_be_asked_or_say_is_said(site: Site, other_server: int) -> None:
+    name, stranger = site.keep(), f"127.0.0.1:{other_server}"
+    code, said = site.command("ls", others=(stranger,))
+    assert code == 1 and name[:8] in said and f"task executor {stranger}" in said
     site.stop()
     site.lose_catalog()
     site.run(with_catalog=False)

@@ -17,7 +17,7 @@ from tests.two_programs.cases import CASES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "sharing.md"
-_SECONDS = 1_200
+_SECONDS = 3_600
 _BEGIN, _END = "<!-- made by tests/two_programs -->", "<!-- end -->"
 
 
