@@ -91,13 +91,13 @@ def test_results_are_searched_sorted_and_paged(look: Look, pages: dict[str, str]
 
     whole = number()
     assert 0.8 * LARGE < whole < LARGE
-    page.get_by_label("Search").press_sequentially("visits_9")
-    expect(page.locator("tbody tr").first).to_contain_text("visits_9")
-    page.wait_for_url("**/results?*text=visits_9*")
+    page.get_by_label("Search").press_sequentially("visits_")
+    expect(page.locator("tbody tr").first).to_contain_text("visits_")
+    page.wait_for_url("**/results?*text=visits_*")
     assert 0 < number() < whole
     page.get_by_role("link", name="Size").click()
     expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
-    assert "text=visits_9" in page.url
+    assert "text=visits_" in page.url
     page.get_by_role("link", name="Next").click()
     expect(page.get_by_text("Page 2 of")).to_be_visible()
     # A link to what is seen shows the same to others.
