@@ -205,48 +205,12 @@ def test_a_part_on_an_executor_that_dies_is_not_published(pair: Drivers) -> None
 # -- what the environment keeps as well
 
 
-def test_what_a_job_and_the_environment_keep_outlives_the_other_side(pair: Drivers) -> None:
-    first, environment = pair.begin(1), pair.environment()
-    staged = pair.stage(first)
-    written = pair.write(staged, (0, 0), (1, 1), (3, 0))
-    kept = pair.publish(first, staged, [*written, *pair.write_no_rows(staged, 1, 2, 4)])
-    environment.remove(first.link_into(kept, environment, JobID.random()))
-    assert first.damage(kept) is None and pair.files() == [2, 1]
-    linked = first.link_into(kept, environment, OTHER_JOB)
-    assert linked.manifest.dataset == kept.manifest.dataset
-    assert (indices(linked), linked.holders) == ([0, 1, 3], (0, 1, 0))
-    assert set(linked.directories).isdisjoint(kept.directories)
-    environment.end_job(OTHER_JOB)
-    first.release_all()
-    assert environment.damage(linked) is None and pair.files() == [2, 1]
-    for node in pair.nodes:
-        (report,) = node.gateway().report(environment.application)
-        assert report.number_of_partitions == 5
-    environment.remove(linked)
-    assert pair.files() == [0, 0]
-
-
 def test_a_dataset_without_rows_is_linked(pair: Drivers) -> None:
     first, environment = pair.begin(1), pair.environment()
     staged = pair.stage(first)
     written = [*pair.write_no_rows(staged, 0, 0), *pair.write_no_rows(staged, 1, 1)]
     linked = first.link_into(pair.publish(first, staged, written), environment, OTHER_JOB)
     assert (linked.rows, indices(linked)) == (0, [0])
-    assert environment.damage(linked) is None
-
-
-def test_a_start_that_was_taken_over_leaves_nothing_with_the_environment(pair: Drivers) -> None:
-    first, environment = pair.begin(1), pair.environment()
-    kept = pair.keep(first, "1", (0, 0), (1, 1))
-    second = pair.begin(2)
-    with pytest.raises(StaleEpochError):
-        first.link_into(kept, environment, OTHER_JOB)
-    assert pair.files() == [1, 1]
-    assert all(node.gateway().report(environment.application) == () for node in pair.nodes)
-    (found,) = second.recovered_outputs().values()
-    assert found.kept is not None
-    # Nor has the environment taken it for a word about itself.
-    linked = second.link_into(found.kept, environment, OTHER_JOB)
     assert environment.damage(linked) is None
 
 
