@@ -63,10 +63,6 @@ class Said:
     home: Path
     programs: list[dict[str, dict[str, Any]]]
 
-    def found(self) -> dict[str, Found]:
-        """What the second one found."""
-        return found_again(*self.programs[:2])
-
 
 @pytest.fixture(scope="module")
 def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Said:
@@ -81,9 +77,12 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             others[number if PROGRAMS[name].modules else 0].append(f"{name}#{number}")
     same = [*streams, *(f"{name}#0" for name in functions)]
     home = tmp_path_factory.mktemp("programs")
-    first = program(home, [*{*names, *of_another_python}, *same])
-    second = program(home, [*names, *same, *others[0], *hive])
-    return Said(home, [first, second, *(program(home, each) for each in others[1:] if each)])
+    lists = [
+        [*dict.fromkeys((*names, *of_another_python, *same))],
+        [*names, *same, *others[0], *hive],
+        *filter(None, others[1:]),
+    ]
+    return Said(home, [program(home, each) if each else {} for each in lists])
 
 
 def _versions(name: str) -> int:
@@ -92,7 +91,7 @@ def _versions(name: str) -> int:
 
 @pytest.fixture(scope="module")
 def found(said: Said) -> dict[str, Found]:
-    return said.found()
+    return found_again(*said.programs[:2])
 
 
 @pytest.fixture(scope="module")
