@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import grp
-import itertools
 import os
 import pwd
 import stat
@@ -40,13 +39,12 @@ class UserProgram:
         self._process = CONTEXT.Process(target=main, args=(*arguments, end, said), daemon=True)
         self._process.start()
         end.close()
-        assert self._answer() == "ready"
 
     def __call__(self, *call: object) -> Any:
         self._pipe.send(call)
-        return self._answer()
+        return self.answer()
 
-    def _answer(self) -> Any:
+    def answer(self) -> Any:
         try:
             return self._pipe.recv()
         except EOFError:
@@ -81,18 +79,21 @@ def root() -> Iterator[Path]:
 
 
 @pytest.fixture
-def start(root: Path, tmp_path: Path) -> Start:
-    numbers = itertools.count()
+def start(root: Path, tmp_path: Path) -> Iterator[Start]:
+    started: list[UserProgram] = []
 
     def make(
         user: pwd.struct_passwd, sharing: str, umask: int = 0o077, *, is_in_team: bool = True
     ) -> UserProgram:
         config = {f"{OPTION}.directory": str(root), f"{OPTION}.sharing": sharing}
-        said = tmp_path / f"said-{next(numbers)}"
-        groups = [TEAM] if is_in_team else []
-        return UserProgram(said, user.pw_name, groups, umask, config)
+        said = tmp_path / f"said-{len(started)}"
+        started.append(UserProgram(said, user.pw_name, [TEAM] * is_in_team, umask, config))
+        assert started[-1].answer() == "ready"
+        return started[-1]
 
-    return make
+    yield make
+    for program in started:
+        program.kill()
 
 
 def modes(directory: Path) -> dict[str, str]:

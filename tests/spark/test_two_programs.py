@@ -180,7 +180,7 @@ def test_the_same_function_is_found_and_no_other_one(said: Said, name: str) -> N
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("name", "is_found"), zip(STREAMS, (True, False), strict=True))
+@pytest.mark.parametrize(("name", "is_found"), [*zip(STREAMS, (True, False), strict=True)])
 def test_a_later_program_reads_records_of_the_classes_that_it_knows(
     said: Said, name: str, is_found: bool
 ) -> None:
