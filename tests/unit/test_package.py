@@ -8,8 +8,6 @@ import sys
 import pytest
 
 import holdfast
-from holdfast.errors import StorageError
-from holdfast.lazy_module import LazyModule
 
 
 def test_every_public_name_is_there() -> None:
@@ -32,12 +30,3 @@ print({'alembic', 'numpy', 'pandas', 'pyarrow', 'sqlalchemy'} & {*sys.modules})
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.stdout.split() == ["set()", "set()"], ran.stderr
-
-
-def test_a_lazy_module_is_imported_when_something_of_it_is_asked_for() -> None:
-    assert LazyModule("holdfast.errors").StorageError is StorageError
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = LazyModule("holdfast.errors").nothing
-    missing = LazyModule("holdfast.no_such_module")
-    with pytest.raises(ImportError, match="no_such_module"):
-        _ = missing.anything

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.graph.plan_cuts import (
-    MIB,
-    CutLimits,
-    NodeFacts,
-    choose_cuts,
-    is_worth_retaining,
-)
+from holdfast.graph.plan_cuts import MIB, CutLimits, NodeFacts, choose_cuts, is_worth_retaining
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.reasons import Why
+from holdfast.plan.reasons import Reason, Why
 from holdfast.plan.validity import Validity
 
 RANDOM = (Why.RANDOM.of("Uuid"),)
@@ -64,7 +58,6 @@ def plan() -> Plan:
 @pytest.mark.parametrize(
     ("size", "limits", "is_kept"),
     [
-        (2, None, True),
         (80, None, True),
         (200, None, False),
         # What is computed by a shuffle is kept beside its files, where it is small.
@@ -73,63 +66,35 @@ def plan() -> Plan:
         (80, FEW_SHUFFLES, True),
     ],
 )
-def test_a_small_result_of_much_work_is_kept(
+def test_a_small_result_of_much_work_is_kept_unless_little_is_left_after_it(
     plan: Plan, size: float, limits: CutLimits | None, is_kept: bool
 ) -> None:
-    assert plan.cuts(plan.finished(plan.heavy(size=size)), limits) == ["group"] * is_kept
-
-
-def test_the_narrowest_of_what_follows_is_kept(plan: Plan) -> None:
-    project = plan.node("project", plan.node("filter", plan.heavy(size=30), size=20), size=5)
-    assert plan.cuts(plan.finished(project)) == ["project"]
-
-
-def test_what_little_is_left_after_or_done_at_all_is_not_worth_a_cut(plan: Plan) -> None:
-    root = plan.node("sort", plan.heavy(), work=2, shuffles=True)
-    assert plan.cuts(plan.node("answer", root)) == []
-    scan = plan.node("files", size=20, work=20)
-    group = plan.node("group", scan, size=0.01, work=20, shuffles=True)
-    join = plan.node("join", group, plan.node("more"), work=20, shuffles=True)
-    assert plan.cuts(plan.node("answer", join)) == []
+    group = plan.heavy(size=size)
+    assert plan.cuts(plan.finished(group), limits) == ["group"] * is_kept
+    # The narrowest of what follows is.
+    project = plan.node("project", plan.node("filter", group, size=0.5), size=0.1)
+    assert plan.cuts(plan.finished(project), limits) == ["project"]
+    last = plan.node("sort", group, work=2, shuffles=True)
+    assert plan.cuts(plan.node("answer", last), limits) == []
 
 
 @pytest.mark.parametrize(
-    ("operator", "limits", "doubts", "is_kept"),
+    ("limits", "doubts", "is_kept"),
     [
-        ("join", None, (), True),
+        (None, (), True),
         # What the files of a kept shuffle hold is not kept beside them.
-        ("join", SHUFFLES, (), False),
-        ("join", SHUFFLES, RANDOM, True),
-        ("join", FEW_SHUFFLES, (), True),
-        ("Sort", SHUFFLES, (), True),
+        (SHUFFLES, (), False),
+        (SHUFFLES, RANDOM, True),
+        (FEW_SHUFFLES, (), True),
     ],
 )
 def test_what_leaves_little_of_its_files_is_kept(
-    plan: Plan, operator: str, limits: CutLimits | None, doubts: tuple[object, ...], is_kept: bool
+    plan: Plan, limits: CutLimits | None, doubts: tuple[Reason, ...], is_kept: bool
 ) -> None:
     some = plan.node("filter", plan.node("files", size=1000, work=1000), size=2)
-    shuffled = plan.node(operator, some, size=900, work=3000, shuffles=True)
-    root = replace(plan.node("answer", shuffled), doubts=doubts)  # type: ignore[arg-type]
-    assert plan.cuts(root, limits) == ["filter"] * is_kept
-
-
-@pytest.mark.parametrize("is_sensitive", [False, True])
-def test_a_reader_that_gives_what_it_is_asked_for_stays_below_what_asks_it(
-    plan: Plan, is_sensitive: bool
-) -> None:
-    scan = plan.node("LogicalRelation", size=1000, work=1000)
-    some = replace(plan.node("Filter", scan, size=2), scan_sensitive=is_sensitive)
     shuffled = plan.node("join", some, size=900, work=3000, shuffles=True)
-    assert plan.cuts(plan.node("answer", shuffled)) == ["Filter"] * (not is_sensitive)
-
-
-def test_lower_cuts_come_first_and_equal_ones_once(plan: Plan) -> None:
-    left, right = plan.heavy("left"), plan.heavy("right")
-    join = plan.node("both", left, right, size=3, work=4000, shuffles=True)
-    project = plan.node("project", join, size=2.5)
-    assert plan.cuts(plan.finished(project)) == ["left", "right", "project"]
-    again = plan.node("other use", replace(left, handle=77), shuffles=True, work=500)
-    assert plan.cuts(plan.finished(left, again)).count("left") == 1
+    root = replace(plan.node("answer", shuffled), doubts=doubts)
+    assert plan.cuts(root, limits) == ["filter"] * is_kept
 
 
 @pytest.mark.parametrize(
@@ -150,16 +115,14 @@ def test_what_can_not_be_read_instead_is_not_kept(plan: Plan, why: dict[str, obj
     assert plan.cuts(plan.finished(group)) == []
 
 
+def test_what_gives_the_columns_it_is_asked_for_stays_below_what_asks_it(plan: Plan) -> None:
+    scan = plan.node("LogicalRelation", size=1000, work=1000)
+    some = replace(plan.node("Filter", scan, size=2), scan_sensitive=True)
+    shuffled = plan.node("join", some, size=900, work=3000, shuffles=True)
+    assert plan.cuts(plan.node("answer", shuffled)) == []
+
+
 SIZES = st.sampled_from([0, 0.001, 1, 5, 50, 500, 5000])
-LIMITS = st.builds(
-    CutLimits,
-    least_saved=st.sampled_from([0, MIB, 64 * MIB]),
-    least_left=st.sampled_from([-1, 0, 0.1, 0.5]),
-    most_cost=st.sampled_from([0, 0.15, 10]),
-    cost_of_byte=st.sampled_from([0, 8]),
-    cost_of_cut=st.sampled_from([0, 16 * MIB]),
-    most_cuts=st.integers(0, 8),
-)
 
 
 @st.composite
@@ -170,38 +133,31 @@ def plans(draw: st.DrawFn) -> tuple[Plan, CanonicalNode]:
         below = draw(st.lists(st.sampled_from(trees), min_size=1, max_size=2))
         facts = {"size": draw(SIZES), "work": draw(SIZES), "shuffles": draw(st.booleans())}
         made = plan.node(f"node {number}", *below, **facts)
-        if draw(st.booleans()):
-            made = replace(made, doubts=RANDOM)
-        if draw(st.sampled_from([True, False, False, False])):
-            made = replace(made, of_session=(Why.RDD.of(),))
-        trees.append(made)
+        in_doubt = {"doubts": RANDOM} if draw(st.booleans()) else {}
+        trees.append(replace(made, **in_doubt))
     return plan, trees[-1]
 
 
-@given(plans(), LIMITS)
+@given(plans(), st.sampled_from([0, 16 * MIB]), st.integers(0, 8))
 def test_any_plan_is_cut_within_the_limits(
-    made: tuple[Plan, CanonicalNode], limits: CutLimits
+    made: tuple[Plan, CanonicalNode], cost_of_cut: int, most_cuts: int
 ) -> None:
     plan, root = made
+    limits = CutLimits(
+        least_saved=MIB, least_left=0, most_cost=0.15, cost_of_cut=cost_of_cut, most_cuts=most_cuts
+    )
     cuts = choose_cuts(root, plan.facts, limits)
     digests = [cut.digest for cut in cuts]
-    assert len(set(digests)) == len(digests) <= limits.most_cuts
+    assert len(set(digests)) == len(digests) <= most_cuts
     nodes = {node.digest: node for node in root.walk()}
     assert set(digests) <= set(nodes) - {root.digest}
     for place, cut in enumerate(cuts):
         assert cut.validity() is Validity.ANYWHERE
+        # Lower ones come first.
         assert not {*digests[place + 1 :]} & {node.digest for node in cut.walk()}
-    cost = sum(plan.facts(cut).size * limits.cost_of_byte + limits.cost_of_cut for cut in cuts)
+    cost = sum(plan.facts(cut).size * limits.cost_of_byte + cost_of_cut for cut in cuts)
     whole = sum(plan.facts(node).work for node in nodes.values())
     assert cost <= whole * limits.most_cost or not cuts
-
-
-def test_a_plan_over_nothing_is_cut_where_that_costs_nothing(plan: Plan) -> None:
-    inner = plan.node("group", plan.node("scan", size=0), size=0, shuffles=True)
-    root = plan.node("sort", inner, size=0)
-    free = CutLimits(least_saved=0, least_left=0, cost_of_byte=0, cost_of_cut=0)
-    assert plan.cuts(root, free) == ["scan", "group"]
-    assert plan.cuts(root, CutLimits(least_saved=0)) == []
 
 
 def test_what_shuffles_write_is_worth_keeping_from_some_work_on(plan: Plan) -> None:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.catalog.traces import (
-    Asked,
-    Gdsf,
-    Lru,
-    Watchman,
-    results,
-    saved,
-    scanning,
-    shifting,
-    skewed,
-)
+from holdfast.advice.proposal import StorageRates
 from holdfast.catalog.profit import Room, Valued, make_room
-
-TRACES = {"skewed": skewed, "shifting": shifting, "scanning": scanning}
+from holdfast.runtime.saved_time import NeededPart, saved_seconds
 
 
 def valued(key: str, **changed: object) -> Valued[str]:
@@ -33,10 +18,6 @@ def valued(key: str, **changed: object) -> Valued[str]:
 
 def room(newcomer: Valued[str], *kept: Valued[str], free: int = 0, **more: object) -> Room[str]:
     return make_room(newcomer, kept, free, 100.0, **more)  # type: ignore[arg-type]
-
-
-def test_nothing_goes_where_there_is_room() -> None:
-    assert room(valued("new"), valued("a"), free=10) == Room(True)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +31,10 @@ def test_what_is_worth_least_goes(worse: dict[str, object]) -> None:
 
 
 def test_what_is_worth_more_stays_and_the_new_one_is_not_kept() -> None:
+    assert room(valued("new"), valued("a"), free=10) == Room(True)
+    assert room(valued("new", bytes=100, seconds=1e9), valued("a")) == Room(False)
     assert room(valued("new", seconds=1.0), valued("a")) == Room(False)
     assert room(valued("new", seconds=1.0), valued("a"), must_be_kept=True) == Room(True, ("a",))
-
-
-def test_what_is_larger_than_all_is_not_kept() -> None:
-    assert room(valued("new", bytes=100, seconds=1e9), valued("a")) == Room(False)
 
 
 def test_no_more_goes_than_is_needed() -> None:
@@ -78,12 +57,31 @@ def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
     assert room(whole, piece, other) == Room(True, ("piece",))
     # That it was made of it says what it costs to make again.
     assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
-    # It is of no more use once the other one is kept.
-    assert room(valued("new", seconds=0.1), piece, whole) == Room(True, ("piece",))
     large = valued("large", bytes=1_000, seconds=1e4)
-    part = valued("part", bytes=500, seconds=1.0, inputs=("large",))
-    assert room(part, large) == Room(True, ("large",))
-    assert room(replace(part, bytes=5), large, other) == Room(False)
+    part = valued("part", bytes=5, seconds=1.0, inputs=("large",))
+    assert room(part, large, other) == Room(False)
+
+
+RATES = StorageRates(written=10.0, read=50.0)
+
+
+@pytest.mark.parametrize(
+    ("produced", "size", "needed", "cores", "rates", "saved"),
+    [
+        # 10 s on two cores, of which 2 s are writing 40 bytes; reading them takes 0.4 s.
+        (10.0, 40, NeededPart(), 2, RATES, 7.6),
+        (10.0, 40, NeededPart(work=0.125, bytes=0.25), 2, RATES, 1 - 0.1),
+        # What is dearer to read than to compute saves nothing, and costs nothing here.
+        (0.1, 4_000, NeededPart(), 2, RATES, 0.0),
+        # Rates are assumed: not all of a production is writing.
+        (10.0, 1_000, NeededPart(), 100, StorageRates(1.0, 1_000.0), 4.99),
+        (0.0, 0, NeededPart(), 1, RATES, 0.0),
+    ],
+)
+def test_what_is_saved_is_what_is_needed_less_reading_it(
+    produced: float, size: int, needed: NeededPart, cores: int, rates: StorageRates, saved: float
+) -> None:
+    assert saved_seconds(produced, size, needed, cores, rates) == pytest.approx(saved)
 
 
 KEPT = st.lists(
@@ -114,16 +112,3 @@ def test_there_is_room_afterwards(
         assert all(freed - sizes[key] < size for key in found.evicted)
     elif must_be_kept:
         assert free + sum(sizes.values()) < size
-
-
-@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
-@pytest.mark.parametrize("trace", TRACES)
-@pytest.mark.sampled(4)
-def test_it_saves_more_than_others(
-    trace: str, share: float, record_property: Callable[[str, object], None]
-) -> None:
-    play: Callable[[int], Iterator[Asked]] = TRACES[trace]
-    budget = int(share * sum(size for _, size in results(random.Random(1))))
-    ratios = {each.__name__: saved(each(budget), play(1)) for each in (Watchman, Lru, Gdsf)}
-    record_property("ratios", ratios)
-    assert ratios["Watchman"] > max(ratios["Lru"], ratios["Gdsf"]), ratios

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import RecordNotSerializableError, RecordsRepeatedError
+from holdfast.errors import RecordsRepeatedError
 from holdfast.spark.streams.frames import Hello
 from holdfast.spark.streams.record_receiver import RecordReceiver
 from holdfast.spark.streams.record_sender import ReceiverGoneError, RecordSender
@@ -95,51 +95,6 @@ def test_a_subtask_that_runs_and_has_not_come_yet_is_waited_for(open_channel: An
     assert list(records) == ["first", "second", "third"]
 
 
-def test_a_subtask_that_has_ended_keeps_no_other_from_coming(open_channel: Any) -> None:
-    receiver, tasks = open_channel(eager=True)
-    late = threading.Timer(LATE_S, tasks.start, [0, ["first"]])
-    tasks.start(1, ["second"])
-    taken = receiver.records(lambda: late.finished.is_set() and tasks.are_over(), lambda: 0)
-    late.start()
-    assert list(taken) == ["first", "second"]
-
-
-def test_subtasks_that_leave_no_core_to_an_earlier_one_are_taken_first(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    tasks.start(1, range(10, 20))
-
-    def when_the_core_is_free() -> None:
-        tasks.join()
-        tasks.start(0, range(10))
-
-    freed = threading.Thread(target=when_the_core_is_free)
-    freed.start()
-    records = receiver.records(lambda: not freed.is_alive() and tasks.are_over(), tasks.running)
-    assert list(records) == [*range(10, 20), *range(10)]
-
-
-def test_a_subtask_that_was_begun_early_may_start_again(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    begun, started = threading.Event(), threading.Event()
-
-    def lost() -> Iterator[int]:
-        begun.wait(10)
-        raise OSError("its executor is lost")
-        yield
-
-    def again() -> None:
-        begun.set()
-        tasks.join()
-        tasks.start(1, [1], attempt=1)
-        tasks.start(0, [0])
-        started.set()
-
-    tasks.start(1, lost())
-    threading.Timer(LATE_S, again).start()
-    records = receiver.records(lambda: started.is_set() and tasks.are_over(), lambda: 1)
-    assert sorted(records) == [0, 1]
-
-
 def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
     receiver, tasks = open_channel()
     made = [0, 0]
@@ -159,16 +114,6 @@ def test_nothing_is_made_that_is_not_wanted(open_channel: Any) -> None:
     receiver.close()
     tasks.join()
     assert not [error for error in tasks.errors if not isinstance(error, ReceiverGoneError)]
-
-
-def test_a_task_that_comes_when_no_more_records_are_wanted(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    receiver.close()
-    tasks.start(0, [1])
-    tasks.join()
-    (error,) = tasks.errors
-    assert isinstance(error, ReceiverGoneError)
-    assert "nobody listens for the records of 'Source'" in str(error)
 
 
 def test_records_without_the_key_are_not_taken(open_channel: Any) -> None:
@@ -199,20 +144,7 @@ def test_a_task_may_start_again_only_as_long_as_nothing_of_it_was_taken(open_cha
     more.set()
 
 
-def test_a_record_without_a_pickle_ends_the_task(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    tasks.start(0, [threading.Lock()])
-
-    def failed() -> bool:
-        if tasks.errors:
-            raise tasks.errors[0]
-        return False
-
-    with pytest.raises(RecordNotSerializableError, match="'Source' emitted a record of type"):
-        list(receiver.records(failed, tasks.running))
-
-
 def test_huge_records_pass(open_channel: Any) -> None:
     receiver, tasks = open_channel()
-    tasks.start(0, (bytes([number]) * (20 << 20) for number in range(4)))
-    assert [record[0] for record in receiver.records(tasks.are_over, tasks.running)] == [0, 1, 2, 3]
+    tasks.start(0, (bytes([number]) * (8 << 20) for number in range(2)))
+    assert [record[0] for record in receiver.records(tasks.are_over, tasks.running)] == [0, 1]

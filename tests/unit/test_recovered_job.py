@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.eventstore.events import (
     ExecutionJobVertexInitialized,
@@ -17,7 +19,6 @@ from holdfast.eventstore.events import (
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.job_history import JobHistory
 from holdfast.runtime.recovery.log_corrections import corrections
-from holdfast.runtime.recovery.partial_vertex import PartialVertex, partial_vertex
 from holdfast.runtime.recovery.recovered_job import RecoveredJob, RecoveredVertex, decide
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from tests.unit.recovery_fakes import METRICS, Tracked, tracked
@@ -68,15 +69,12 @@ ALL = tracked(FIRST, 0, 1, 2, 3)
 OF_ANOTHER = OutputID(COUNTED, "03" * 4)
 # The log, what is there, and by subtask the output that holds its partition: others run again.
 RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
-    "finished and there": (
+    "finished and there, or lost": (
         [begun(None), *done(0, 1, 2)],
-        tracked(FIRST, 0, 1, 2),
-        {0: FIRST, 1: FIRST, 2: FIRST},
+        tracked(FIRST, 0, 1) + tracked(SECOND, 2),
+        {0: FIRST, 1: FIRST},
     ),
-    "finished and lost": ([begun(None), *done(0, 1, 2, 3)], tracked(FIRST, 1), {1: FIRST}),
-    "there by another attempt": ([begun(None), *done(0, 1)], tracked(SECOND, 0, 1), {}),
-    "there without an event": ([begun()], tracked(FIRST, 1, 3), {1: FIRST, 3: FIRST}),
-    "beyond the parallelism": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
+    "there without an event": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
     "events of no vertex": (
         [
             *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
@@ -90,12 +88,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1),
         {0: FIRST, 1: FIRST, 2: None, 3: None},
     ),
-    "reset": ([begun(), *done(0, 1, 2, 3), reset(1, 2)], ALL, {0: FIRST, 3: FIRST}),
-    "reset, and another output": (
-        [begun(), *done(0), reset(0, 1, 2, 3), begun(SECOND)],
-        tracked(FIRST, 0, 1) + tracked(SECOND, 1),
-        {1: SECOND},
-    ),
     "finished again after its reset": (
         [begun(), *done(0), reset(0), *done(0)],
         tracked(FIRST, 0),
@@ -106,33 +98,12 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
         {2: SECOND},
     ),
-    "of another parallelism": (
-        [begun(), *done(0, 1), begun(SECOND, parallelism=3)],
-        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
-        {2: SECOND},
-    ),
-    "of the same split in another start": (
+    "of two outputs of the same split": (
         [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
-        tracked(FIRST, 0, 1) + tracked(SECOND, 3),
+        tracked(FIRST, 0, 1) + tracked(SECOND, 0, 3),
         {0: FIRST, 1: FIRST, 3: SECOND},
     ),
-    "of two outputs of the same split": (
-        [begun(), *done(0), begun(SECOND)],
-        tracked(FIRST, 0) + tracked(SECOND, 0),
-        {0: FIRST},
-    ),
-    "not split, and not all": ([begun(split=""), *done(0, 1, 2, 3)], tracked(FIRST, 0, 1), {}),
-    "not split": (
-        [begun(split=""), *done(0, 1, 2, 3)],
-        ALL,
-        dict.fromkeys((0, 1, 2, 3), FIRST),
-    ),
-    "not split, and without events": ([begun(split="")], ALL, {}),
-    "not split, begun again": (
-        [begun(split=""), *done(0, 1, 2, 3), begun(None, split="")],
-        ALL,
-        {},
-    ),
+    "not split": ([begun(split=""), *done(0, 1, 2, 3)], ALL, dict.fromkeys(range(4), FIRST)),
     "after the job's end": (
         [begun(), *done(0), JobFinished(JobStatus.FAILED), begun(SECOND)],
         tracked(FIRST, 0) + tracked(SECOND, 1),
@@ -150,9 +121,42 @@ def test_what_need_not_run_again(rule: str) -> None:
     assert set(vertex.missing) == set(range(vertex.parallelism)) - set(expected)
 
 
-def test_nothing_is_known_of_what_was_not_initialized() -> None:
-    for log in ([], done(0)):
-        assert not recover(log, tracked(FIRST, 0), [FIRST]).vertices
+SUBTASKS = st.sets(st.integers(0, 2))
+STARTS = st.tuples(st.sampled_from(["s", "s", "t", ""]), st.sampled_from([2, 2, 3]))
+
+
+@given(st.lists(st.tuples(STARTS, SUBTASKS, SUBTASKS, SUBTASKS), min_size=1, max_size=5))
+def test_only_partitions_that_hold_the_rows_that_are_wanted_are_trusted(
+    starts: list[tuple[tuple[str, int], set[int], set[int], set[int]]],
+) -> None:
+    """Of each start how it splits, and whose end is recorded, taken back, and there to be found."""
+    log: list[JobEvent] = []
+    written: dict[tuple[OutputID, int], tuple[str, int]] = {}
+    there, void = set[tuple[OutputID, int]](), set[tuple[OutputID, int]]()
+    for number, (how, ended, taken_back, found) in enumerate(starts):
+        output, vertex_id = OutputID(JOINED, f"{number:08x}"), JobVertexID(f"{number:02x}")
+        of_it = {each for each in range(how[1]) if each in ended}
+        log += [begun(output, *how, vertex_id), *done(*of_it, output=output, vertex_id=vertex_id)]
+        written |= {(output, subtask): how for subtask in range(how[1])}
+        there |= {(output, subtask) for subtask in found if subtask < how[1]}
+        if taken_back:
+            log.append(reset(*taken_back, vertex_id=vertex_id))
+            void |= {place for place in written if place[1] in taken_back}
+    split, parallelism = how
+    # Starts before one that split in another way count no more.
+    while starts and starts[-1][0] == how:
+        starts.pop()
+    outputs = {OutputID(JOINED, f"{each:08x}") for each in range(len(starts), number + 1)}
+    if split:
+        expected = {subtask for output, subtask in there - void if output in outputs}
+    else:
+        all_of_it = {subtask for subtask in of_it - taken_back if (output, subtask) in there}
+        expected = all_of_it if len(all_of_it) == parallelism else set()
+    partitions = [each for place in there for each in tracked(*place)]
+    finished = only(recover(log, partitions)).finished
+    assert set(finished) == expected
+    for subtask, trusted in finished.items():
+        assert trusted is not None and written[trusted, subtask] == how
 
 
 def test_a_job_that_ended_leaves_nothing() -> None:
@@ -184,11 +188,6 @@ def test_a_whole_output_is_the_dataset(
     assert bool(vertex.missing) == (expected is None)
 
 
-def test_of_a_whole_output_some_subtasks_have_left_nothing() -> None:
-    vertex = only(recover([begun(), *done(0, output=None)], [], [FIRST]))
-    assert vertex.finished == {0: None, 1: FIRST, 2: FIRST, 3: FIRST}
-
-
 @pytest.mark.parametrize(
     ("log", "snapshot"),
     [
@@ -200,13 +199,6 @@ def test_of_a_whole_output_some_subtasks_have_left_nothing() -> None:
 )
 def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
     assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot
-
-
-def test_one_output_is_completed() -> None:
-    log, there, _ = RULES["of the same split in another start"]
-    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), (2, 3))
-    log, there, _ = RULES["finished without rows"]
-    assert partial_vertex(only(recover(log, there))) == PartialVertex(FIRST, (0, 1), ())
 
 
 def test_the_log_is_made_to_hold_what_was_found() -> None:

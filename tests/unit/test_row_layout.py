@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.storage.kept_dataset import Manifest
 from holdfast.storage.row_layout import HashedRows, Remainder, RowLayout, Share, merged
 
 SLOTS = 30
@@ -60,7 +59,7 @@ def layout(*shares: Share) -> RowLayout:
     return RowLayout(by=HashedRows(columns=(0,), slots=9), shares=shares)
 
 
-def test_what_contradicts_itself_tells_nothing() -> None:
+def test_of_what_contradicts_itself_nothing_is_known() -> None:
     one = Share(partitions=(0,), slots=((0, 3),))
     assert layout(one, Share(partitions=(1,), slots=((2, 4),))).remainder([0, 1], [0]) is None
     assert layout(one, Share(partitions=(0, 1), slots=((3, 4),))).remainder([0, 1], [0]) is None
@@ -69,10 +68,3 @@ def test_what_contradicts_itself_tells_nothing() -> None:
     assert layout(one, Share(partitions=(1,), slots=((3, 4),))).remainder([0, 1], [0]) == (
         Remainder((0,), ((3, 4),))
     )
-
-
-def test_manifests_of_before_are_read() -> None:
-    dataset = {"dataset_id": "1" * 64, "computes": "x", "columns": [], "spark_version": "4.3.0"}
-    old = {"version": 3, "created": "2026-01-01", "dataset": dataset, "partitions": []}
-    manifest = Manifest.model_validate(old)
-    assert manifest.dataset.layout is None

@@ -8,22 +8,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, KeptPartition, Manifest
+from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, Manifest
 from holdfast.storage.partition_directory import found_partitions, measured
-from holdfast.storage.row_sizes import bytes_in_memory
 
 ROWS = 1000
 
 
-def _table(letters: int = 600) -> pa.Table:
-    return pa.table(
-        {
-            "t": ["x" * letters] * ROWS,
-            "k": pa.array([1] * ROWS, pa.int64()),
-            "i": pa.array([None] * ROWS, pa.int32()),
-            "a": [["yy", None]] * ROWS,
-        }
-    )
+TABLE = pa.table(
+    {
+        "t": ["x" * 600] * ROWS,
+        "k": pa.array([1] * ROWS, pa.int64()),
+        "i": pa.array([None] * ROWS, pa.int32()),
+        "a": [["yy", None]] * ROWS,
+    }
+)
 
 
 @pytest.mark.parametrize("dictionaries", [True, False])
@@ -33,7 +31,7 @@ def test_neither_dictionaries_nor_compression_count(
 ) -> None:
     file = tmp_path / "part-00000-a.parquet"
     pq.write_table(
-        _table(), file, use_dictionary=dictionaries, compression="zstd", row_group_size=group
+        TABLE, file, use_dictionary=dictionaries, compression="zstd", row_group_size=group
     )
     (partition,) = measured(tmp_path, found_partitions(tmp_path))
     texts = (600 + 12) + (2 + 2 * 12)
@@ -43,27 +41,12 @@ def test_neither_dictionaries_nor_compression_count(
     assert partition.bytes < partition.memory / 20
 
 
-@pytest.mark.parametrize("footer", [b"", b"\0", b"no footer at all", b"\xff" * 40])
-def test_what_is_no_footer_has_no_size(footer: bytes) -> None:
-    assert bytes_in_memory(footer) is None
-
-
 def test_some_partitions_stand_for_all_of_many(tmp_path: Path) -> None:
     for index in range(130):
         pq.write_table(pa.table({"k": [1] * 10}), tmp_path / f"part-{index:05d}-a.parquet")
     partitions = measured(tmp_path, found_partitions(tmp_path))
     known = [each.memory for each in partitions if each.memory is not None]
     assert 32 < len(known) <= 64 and set(known) == {160}
-    assert _kept(partitions).memory == 130 * 160
-
-
-def test_a_result_that_was_not_measured_has_no_size() -> None:
-    partition = KeptPartition(index=0, file="part", bytes=9, rows=3, version="v")
-    assert _kept((partition,)).memory is None
-    assert _kept((partition.model_copy(update={"rows": 0}),)).memory == 0
-
-
-def _kept(partitions: tuple[KeptPartition, ...]) -> KeptDataSet:
     dataset = DataSetDescription(dataset_id="d", computes="c", columns=(), spark_version="4")
     manifest = Manifest(created="now", dataset=dataset, partitions=partitions)
-    return KeptDataSet(directories=("/nowhere",), manifest=manifest)
+    assert KeptDataSet(directories=("/nowhere",), manifest=manifest).memory == 130 * 160

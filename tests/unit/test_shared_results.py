@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import threading
-import time
-from collections.abc import Callable
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
-from sqlalchemy import URL, select, update
+from sqlalchemy import URL
 
 from holdfast.catalog.audience import Audience
 from holdfast.catalog.cataloged_result import CatalogedResult
-from holdfast.catalog.profit import REFERENCES
-from holdfast.catalog.schema import HOLDERS, MANIFESTS, RESULTS, USES
 from holdfast.errors import CatalogError
-from holdfast.ids import IntermediateDataSetID
+from holdfast.ids import JobID
 from holdfast.plan.reasons import Why
-from holdfast.runtime.at_hand import AtHand
-from holdfast.runtime.result_book import Claim, KeptResult
-from holdfast.storage.column_statistics import ColumnStatistics
+from holdfast.runtime.result_book import Claim
+from holdfast.storage.kept_dataset import DataSetDescription
+from holdfast.storage.sealed_batches import OWN_CLASSES
 from tests.catalog.conftest import postgresql as postgresql
 from tests.catalog.conftest import url as url
 from tests.catalog.results import DATASET, OTHER, pass_time
@@ -59,11 +56,9 @@ def test_with_a_lifetime_it_outlives_its_program_until_that_is_over(start: Start
     ana = start()
     ana.produce(facts=FOR_LONG)
     ana.close()
-    late = start()
-    assert late.read() == ROWS
-    late.close()
-    late = start()
-    assert len(shared_names(late)) == 1
+    reader, late = start(), start()
+    assert reader.read() == ROWS and len(shared_names(late)) == 1
+    reader.close()
     pass_time(late.catalog, 700.0)
     assert late.read() is None
     late.look_after()
@@ -119,41 +114,7 @@ def test_a_program_that_ends_leaves_what_others_keep_for_a_time(start: Start) ->
     assert start().read() == ROWS
 
 
-def test_what_is_not_wanted_here_is_read_and_held_only_for_the_next_job(start: Start) -> None:
-    ana, other = start(), start()
-    other.wanted.clear()
-    ana.produce(facts=FOR_LONG)
-    places = []
-    for _ in range(2):
-        with other.book.reading() as lease:
-            result = lease.acquire(DATASET)
-            assert result is not None
-            places.append(result.kept.directory)
-    assert places[0] == places[1] and places[0].exists()
-    # What is invalidated is not read any more, still there or not.
-    ana.book.invalidate(DIGEST, everywhere=True)
-    assert other.read() is None
-    ana.produce(facts=FOR_LONG)
-    ana.close()
-    other.book._at_hand = AtHand(seconds=0.0)
-    assert other.read() == ROWS
-    assert other.book.find() == {} and other.book.find([DATASET]).keys() == {DATASET}
-    other.look_after()
-    # Only the catalog holds it, so it may be evicted.
-    pass_time(other.catalog, 700.0)
-    assert len(other.catalog.holders.sweep()) == 1
-
-
 # -- who gets it
-
-
-def test_a_result_that_means_nothing_elsewhere_is_recorded_and_not_offered(start: Start) -> None:
-    ana, other = start(), start()
-    ana.produce(facts=replace(FACTS, reasons=(Why.RDD.of(),)))
-    assert other.read() is None
-    (recorded,) = other.catalog.search.all()
-    assert recorded.audience is Audience.NOBODY and recorded.bytes > 0
-    assert recorded.reasons == (Why.RDD.of(),)
 
 
 def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None:
@@ -161,10 +122,6 @@ def test_who_may_not_read_a_source_does_not_get_the_result(start: Start) -> None
     bo.unreadable.append(SOURCE.path)
     ana.produce()
     assert bo.read() is None and bo.book.find([DATASET]) == {}
-    own = bo.book.commit(bo.claims(), bo.write(), wanted=True, facts=FACTS)
-    assert own.reasons == (Why.KEPT_ALREADY.of(),)
-    bo.book.release([own])
-    bo.book.invalidate(DIGEST)
     bo.unreadable.clear()
     assert bo.read() == ROWS
 
@@ -187,58 +144,82 @@ def test_what_can_t_be_checked_or_opened_is_its_user_s_and_says_so(start: Start)
     ana.book.release([result])
 
 
+# -- sealed ones, which a key opens
+
+
+def seal(program: Program, counts: list[int]) -> None:
+    """A job that keeps sealed batches of so many records each."""
+    claim, job = program.claims(), JobID.random()
+    staged = program.storage.stage(job, DATASET)
+    table = pyarrow.table({"records": pyarrow.array(counts, pyarrow.int32())})
+    pyarrow.parquet.write_table(table, staged.directory / "part-00000-x-c000.parquet")
+    described = DataSetDescription(
+        dataset_id=DATASET.hex, computes="batches", columns=(), spark_version="", seal="label"
+    )
+    kept = program.storage.publish(staged, described)
+    program.storage.end_job(job)
+    program.book.release([program.book.commit(claim, kept, wanted=True, facts=FOR_LONG)])
+
+
+def finds(program: Program) -> bool:
+    """Whether a job finds it, and reads it."""
+    found = DATASET in program.book.find([DATASET])
+    with program.book.reading() as lease:
+        assert (lease.acquire(DATASET) is not None) == found
+    return found
+
+
+def test_programs_of_one_user_read_them_with_the_key_they_have_in_common(start: Start) -> None:
+    seal(start(), [1, 400])
+    other = start(has_key=False)
+    assert finds(start()) and not finds(other)
+    seal(other, [1, 400])
+    (offered, own) = other.catalog.search.all()
+    assert (offered.audience, own.audience) == (Audience.USER, Audience.NOBODY)
+    assert (offered.reasons, own.reasons) == ((), (Why.OWN_SEAL.of("no key"),))
+    # What it can't read is not damaged, and stays for those who can.
+    assert finds(start())
+
+
+def test_they_are_for_no_other_user_though_all_else_is_shared(start: Start) -> None:
+    seal(start("ana", Audience.ALL), [1, 400])
+    assert not finds(start("bob", Audience.ALL)) and finds(start("ana", Audience.ALL))
+
+
+def test_those_whose_records_bring_classes_along_are_for_their_program(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = start()
+    seal(program, [1, OWN_CLASSES + 2])
+    assert finds(program) and not finds(start())
+    (result,) = program.catalog.search.all()
+    assert result.audience is Audience.NOBODY and result.lifetime is None
+    assert result.reasons == (Why.OWN_CLASSES.of(),)
+    assert "Define them in a module" in caplog.text
+
+
 # -- damage
 
 
-def replaced(directory: Path, location: Path) -> None:
-    """In the footer: statistics of the column. Size and times are the same."""
+def test_what_is_damaged_or_lost_on_disk_is_computed_again(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    other = start()
+    (found,) = other.book.find([DATASET]).values()
+    location = Path(found.kept.locations[0])
+    # In the footer: statistics of the column. Size and times are the same.
     status, content = location.stat(), bytearray(location.read_bytes())
     content[-12] ^= 1
     location.write_bytes(content)
     os.utime(location, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def gone(directory: Path, location: Path) -> None:
-    for path in directory.iterdir():
-        path.unlink()
-    directory.rmdir()
-
-
-HARMS: dict[str, Callable[[Path, Path], None]] = {
-    "replaced": replaced,
-    "a file": lambda directory, location: location.unlink(),
-    "all": gone,
-    # What is read is what the catalog says: this is for others that find the directory.
-    "the manifest": lambda directory, location: (directory / "_manifest.json").unlink(),
-}
-
-
-@pytest.mark.parametrize("harm", HARMS)
-def test_what_is_damaged_or_lost_on_disk_is_computed_again(start: Start, harm: str) -> None:
-    ana, other = start(), start()
-    ana.produce(facts=FOR_LONG)
-    ana.close()
-    (found,) = other.book.find([DATASET]).values()
-    HARMS[harm](found.kept.directory, Path(found.kept.locations[0]))
-    if harm == "the manifest":
-        assert other.read() == ROWS
-        return
     assert other.read() is None
     other.produce((5,), FOR_LONG)
-    assert start().read() == [5, 5, 5]
-
-
-def test_what_is_damaged_in_the_catalog_is_computed_again(start: Start) -> None:
-    ana, other = start(), start()
-    ana.produce(facts=FOR_LONG)
-    (result,) = ana.catalog.search.all()
-    detail = ana.catalog.reading.detail(result.number)
-    assert detail is not None and detail.statistics == {"a": ColumnStatistics("1", "2", 0)}
-    with ana.catalog.database.writing() as connection:
-        connection.execute(update(MANIFESTS).values(content=b"something else"))
-    assert other.read() is None and other.book.find([DATASET]) == {}
-    other.produce((5,), FOR_LONG)
-    assert other.read() == [5, 5, 5]
+    (found,) = (third := start()).book.find([DATASET]).values()
+    shutil.rmtree(found.kept.directory)
+    assert third.read() is None
+    third.produce((6,), FOR_LONG)
+    assert start().read() == [6, 6, 6]
 
 
 def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
@@ -264,42 +245,16 @@ def take_away(program: Program, url: URL) -> None:
 # -- one produces
 
 
-def test_one_produces_and_the_others_wait(start: Start) -> None:
-    programs = [start() for _ in range(4)]
-    first, answers = programs[0].claims(), list[object]()
-    threads = [
-        threading.Thread(target=lambda each=each: answers.append(each.claim()))  # type: ignore[misc]
-        for each in programs[1:]
-    ]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.3)
-    assert answers == []
-    kept = programs[0].book.commit(first, programs[0].write(), wanted=True, facts=FACTS)
-    programs[0].book.release([kept])
-    for thread in threads:
-        thread.join()
-    assert [type(each) for each in answers] == [KeptResult] * 3
-    assert [each.read() for each in programs] == [[1, 1, 1]] * 4
-
-
-@pytest.mark.parametrize("end", ["gives up", "dies", "can't say so"])
-def test_a_producer_that_ends_lets_the_next_one_produce(start: Start, end: str) -> None:
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_producer_that_ends_lets_the_next_one_produce(start: Start, dies: bool) -> None:
     ana, bo = start(), start()
     claim = ana.claims()
     # Waiting has an end, and may be begun again.
     assert bo.claim(0.1) is None and bo.claim(0.1) is None
-    if end == "dies":
+    if dies:
         pass_time(bo.catalog, 700.0)
-    elif end == "gives up":
-        ana.book.abandon(claim)
     else:
-        ask = ana.book._catalog.ask
-        ana.book._catalog.ask = lambda what, otherwise: otherwise  # type: ignore[method-assign]
         ana.book.abandon(claim)
-        ana.book._catalog.ask = ask  # type: ignore[method-assign]
-        # It is not renewed for ever.
-        ana.look_after()
     bo.produce((3,))
     assert bo.read() == [3, 3, 3]
 
@@ -313,8 +268,9 @@ def test_a_producer_that_comes_back_is_fenced_and_leaves_no_garbage(start: Start
     # It has its own rows, which are right, and no other program gets them.
     assert rows(result.kept) == [9, 9, 9]
     assert [each.kind for each in result.reasons] == [Why.OVERTAKEN.name]
+    assert len(shared_names(other)) == 1
     paused.book.release([result])
-    assert start().read() == [3, 3, 3] and len(shared_names(other)) == 1
+    assert start().read() == [3, 3, 3]
 
 
 # -- invalidation
@@ -326,26 +282,12 @@ def test_what_is_invalidated_is_gone_for_all_and_stays_under_what_reads_it(start
     with reader.book.reading() as lease:
         result = lease.acquire(DATASET)
         assert result is not None
-        ana.book.invalidate(DIGEST, everywhere=True)
+        # By a program that has neither kept nor read it, if that asks for it.
+        start().book.invalidate(DIGEST)
+        assert start().read() == ROWS
+        start().book.invalidate(DIGEST, everywhere=True)
         assert rows(result.kept) == ROWS and start().read() is None
     assert shared_names(ana) == []
-    # What has gone since it was found is not read; it is asked for again, not remembered for ever.
-    ana.produce(facts=FOR_LONG)
-    other = start()
-    assert other.book.find([DATASET]).keys() == {DATASET}
-    ana.book.invalidate(DIGEST, everywhere=True)
-    ana.produce((7,), FOR_LONG)
-    assert (other.read(), other.read()) == (None, [7, 7, 7])
-
-
-def test_what_a_program_has_neither_kept_nor_read_it_invalidates_for_all(start: Start) -> None:
-    ana = start()
-    ana.produce(facts=FOR_LONG)
-    ana.close()
-    start().book.invalidate(DIGEST)
-    assert start().read() == ROWS
-    start().book.invalidate(DIGEST, everywhere=True)
-    assert start().read() is None
 
 
 def test_what_is_invalidated_while_it_is_produced_is_offered_to_no_program(start: Start) -> None:
@@ -390,53 +332,26 @@ def test_what_no_program_asked_for_makes_room_for_what_is_worth_more(start: Star
     ana = start()
     cheap, dear = ana.produce_unasked("a", 1.0), ana.produce_unasked("b", 9.0)
     ana.has_no_more_room()
-    new = ana.produce_unasked("c", 5.0)
-    assert ana.read(cheap) is None and ana.read(dear) == ana.read(new) == [0, 0, 0]
-    assert len(shared_names(ana)) == 2
+    with ana.book.reading() as lease:
+        result = lease.acquire(cheap)
+        assert result is not None
+        new = ana.produce_unasked("c", 5.0)
+        assert ana.read(cheap) is None and ana.read(dear) == ana.read(new) == [0, 0, 0]
+        # Under what reads it, it stays until the end.
+        assert rows(result.kept) == [0, 0, 0]
+    assert not result.kept.directory.exists() and len(shared_names(ana)) == 2
     assert set(start().book.find([cheap, dear, new])) == {dear, new}
-    # Twice since it was first computed is more often than once in a longer time.
-    assert ana.read(ana.produce_unasked("d", 3.0)) is None
-    assert ana.read(ana.produce_unasked("d", 3.0)) == [0, 0, 0]
-    # Three times as much, of which each byte is worth less.
-    assert ana.read(ana.produce_unasked("e", 4.0, partitions=2)) is None
 
 
-def test_what_was_asked_for_is_kept_whatever_it_is_worth(start: Start) -> None:
+def test_what_was_asked_for_is_kept_though_it_is_worth_little(start: Start) -> None:
     ana = start()
     dear = ana.produce_unasked("a", 1e6, partitions=2)
     ana.has_no_more_room()
     ana.produce(facts=replace(FOR_LONG, seconds=0.001))
     assert ana.read() == ROWS and ana.read(dear) is None
-    # Nor does it go for others while its program runs, as what is asked for later on.
+    # Nor does it go for others while its program runs.
     ana.has_no_more_room()
     assert ana.read(ana.produce_unasked("b", 1e9)) is None and ana.read() == ROWS
-    other = start()
-    first = other.produce_unasked("c", 1.0)
-    other.has_no_more_room()
-    other.unasked.clear()
-    assert other.read(other.produce_unasked("d", 1e6)) is None
-    assert other.read(first) == [0, 0, 0]
-
-
-def test_what_makes_room_while_it_is_being_read_is_there_until_the_end(start: Start) -> None:
-    ana = start()
-    first = ana.produce_unasked("a", 1.0)
-    ana.has_no_more_room()
-    with ana.book.reading() as lease:
-        result = lease.acquire(first)
-        assert result is not None
-        assert ana.read(ana.produce_unasked("b", 1e6)) == [0, 0, 0]
-        assert ana.read(first) is None and rows(result.kept) == [0, 0, 0]
-    assert not result.kept.directory.exists()
-
-
-def test_what_a_result_was_made_of_makes_room_for_it(start: Start) -> None:
-    ana = start()
-    piece, dear = ana.produce_unasked("a", 9.0), ana.produce_unasked("b", 5.0)
-    ana.has_no_more_room()
-    # It was made of the piece in next to no time.
-    whole = ana.produce_unasked("c", 0.1, inputs=(piece,))
-    assert ana.read(whole) == ana.read(dear) == [0, 0, 0] and ana.read(piece) is None
 
 
 def test_what_another_program_holds_does_not_make_room(start: Start) -> None:
@@ -457,8 +372,10 @@ def used(program: Program) -> CatalogedResult:
     return result
 
 
-def test_what_a_program_reads_of_its_own_is_recorded_with_the_next_renewal(start: Start) -> None:
-    ana = start()
+def test_what_a_program_reads_of_its_own_is_recorded_sooner_or_later(
+    start: Start, url: URL
+) -> None:
+    ana, other = start(), start()
     ana.produce(facts=FOR_LONG)
     pass_time(ana.catalog, 400.0)
     began = used(ana).last_used
@@ -467,68 +384,18 @@ def test_what_a_program_reads_of_its_own_is_recorded_with_the_next_renewal(start
             read = lease.acquire(DATASET)
             assert read is not None
             ana.book.saved(read, 0.5)
-    assert used(ana).uses == 0
-    ana.look_after()
-    ana.look_after()
-    result = used(ana)
-    assert (result.uses, result.saved_seconds) == (6, 6 * 0.5)
-    assert began < result.last_used < began + 60
-    with ana.catalog.database.reading() as connection:
-        (row,) = connection.execute(select(USES))
-        moments = json.loads(connection.scalars(select(RESULTS.c.used)).one())
-        left = connection.scalars(select(HOLDERS.c.until).where(HOLDERS.c.application == "")).one()
-        left -= ana.catalog.database.now(connection)
-    assert (row.user_name, row.saved_seconds) == ("ana", 6 * 0.5)
-    assert row.application == ana.storage.application.hex
-    assert len(moments) == REFERENCES and moments == sorted(moments) and row.used == moments[-1]
-    # Its lifetime begins again.
-    assert 590.0 < left <= 600.0
-
-
-def test_it_is_recorded_before_room_is_made_and_when_the_program_ends(start: Start) -> None:
-    ana, other = start(), start()
-    ana.produce(facts=FOR_LONG)
-    ana.read()
-    ana.produce((7,), dataset_id=OTHER)
-    by_dataset = {each.dataset_id: each for each in other.catalog.search.all()}
-    assert (by_dataset[DATASET].uses, by_dataset[OTHER].uses) == (1, 0)
-    ana.read()
-    ana.close()
-    assert used(other).uses == 2
-
-
-def test_what_another_program_has_taken_in_or_waited_for_counts_each_time(start: Start) -> None:
-    ana, reader, waiter = start(), start(), start()
-    ana.produce()
-    assert isinstance(waiter.claim(), KeptResult)
-    for program, uses in ((waiter, 1), (waiter, 2), (reader, 3), (reader, 4)):
-        assert program.read() is not None
-        program.look_after()
-        assert used(ana).uses == uses
-
-
-def test_what_its_own_program_reads_often_is_not_what_goes(start: Start) -> None:
-    ana = start()
-    # Of two that are alike the older one is worth less.
-    ana.produce((1, 2), FOR_LONG)
-    ana.produce((3, 4), FOR_LONG, OTHER)
-    for _ in range(4):
-        ana.read()
-    ana.close()
-    later = start()
-    later.limit = sum(each.bytes for each in later.catalog.search.all())
-    later.produce((5,), FOR_LONG, IntermediateDataSetID("3" * 64))
-    assert later.read() == ROWS and later.read(OTHER) is None
-
-
-def test_uses_that_the_catalog_does_not_hear_of_are_not_lost(start: Start, url: URL) -> None:
-    ana = start()
-    ana.produce()
-    ana.read()
+    assert used(other).uses == 0
     take_away(ana, url)
     with pytest.raises(CatalogError):
         ana.look_after()
-    ana.read()
     ana.catalog.database._url = url
-    ana.look_after()
-    assert used(ana).uses == 2
+    for _ in range(2):
+        ana.look_after()
+        result = used(other)
+        assert (result.uses, result.saved_seconds) == (6, 6 * 0.5)
+        assert began < result.last_used < began + 60
+    # Its lifetime begins again.
+    pass_time(ana.catalog, 300.0)
+    ana.read()
+    ana.close()
+    assert used(other).uses == 7 and other.read() == ROWS

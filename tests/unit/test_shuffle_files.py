@@ -65,9 +65,3 @@ def test_data_come_before_their_index(
     monkeypatch.undo()
     gather_shuffles(tmp_path / "a", own)
     assert set(contents(own)) == {"s/9.index", "s/0.data", "s/0.index"}
-
-
-def test_who_has_none_leaves_none(tmp_path: Path, own: Path) -> None:
-    (tmp_path / "a").mkdir()
-    gather_shuffles(tmp_path / "a", own)
-    assert list(own.iterdir()) == []

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import StorageError
-from holdfast.storage.merged_partitions import put_in_place
-from holdfast.storage.partition_directory import found_partitions, partition_sizes
 from holdfast.storage.small_partitions import (
     LEAST_SAVED,
     LEAST_TARGET,
@@ -65,43 +58,3 @@ def test_small_neighbours_are_written_together(sizes: list[int], parallelism: in
 def test_a_few_small_partitions_are_left(number: int, parallelism: int) -> None:
     assert groups_to_merge([100] * number, parallelism) == ()
     assert groups_to_merge([100] * (LEAST_SAVED + 1), parallelism) == (range(LEAST_SAVED + 1),)
-
-
-def _staged(directory: Path, rows: list[int]) -> Path:
-    """A directory with a partition, and its checksums, for each number of rows."""
-    directory.mkdir()
-    for index, number in enumerate(rows):
-        if number:
-            table = pa.table({"k": [index] * number})
-            name = f"part-{index:05d}-{directory.name}-c000.zstd.parquet"
-            pq.write_table(table, directory / name)
-            (directory / f".{name}.crc").write_bytes(b"crc")
-    return directory
-
-
-def test_merged_files_take_the_place_of_what_they_hold(tmp_path: Path) -> None:
-    staged = _staged(tmp_path / "staged", [1, 0, 2, 7, 3, 4])
-    new = _staged(tmp_path / "new", [3, 7])
-    found = found_partitions(staged)
-    assert partition_sizes(staged) == [each.bytes for each in found]
-    untouched = (staged / found[2].file).stat()
-    files = [new / each.file for each in found_partitions(new)]
-    put_in_place(files, [found[:2], found[3:]], staged)
-    left = found_partitions(staged)
-    # The last of each group's indices: a barrier stage can still see that there were others.
-    assert [(each.index, each.rows) for each in left] == [(2, 3), (3, 7), (5, 7)]
-    assert (staged / left[1].file).stat() == untouched
-    assert sorted(path.name for path in staged.iterdir()) == sorted(
-        name for each in left for name in (each.file, f".{each.file}.crc")
-    )
-
-
-def test_partitions_that_cannot_be_replaced_are_no_dataset(tmp_path: Path) -> None:
-    staged = _staged(tmp_path / "staged", [1, 1, 1])
-    (new,) = [
-        tmp_path / "new" / each.file for each in found_partitions(_staged(tmp_path / "new", [3]))
-    ]
-    found = found_partitions(staged)
-    (staged / found[1].file).unlink()
-    with pytest.raises(StorageError, match="can't replace its partitions"):
-        put_in_place([new], [found], staged)

@@ -45,7 +45,7 @@ BUILT = st.recursive(
     LEAVES, lambda below: st.builds(Tree, st.just("FilterExec"), st.tuples(below)), max_leaves=4
 )
 TREES = st.recursive(
-    st.sampled_from([SCAN, SCAN, SCAN, RANGE]).map(Tree),
+    st.sampled_from([SCAN, SCAN, SCAN, RANGE, REUSED]).map(Tree),
     lambda below: st.one_of(
         st.builds(Tree, st.sampled_from(["ProjectExec", "InputAdapter"]), st.tuples(below)),
         st.builds(Tree, st.just("UnionExec"), st.lists(below, min_size=2, max_size=3).map(tuple)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import operator as operators
 import pickle
-from collections import defaultdict, namedtuple
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,9 @@ from pyspark.sql import Row
 from holdfast.errors import InvalidKeyError, OperatorFailedError
 from holdfast.functions import (
     KeyedProcessFunction,
-    KeySelector,
     ListStateDescriptor,
     MapStateDescriptor,
     OutputTag,
-    ReduceFunction,
     ReducingStateDescriptor,
     RuntimeContext,
     ValueStateDescriptor,
@@ -33,15 +32,12 @@ from holdfast.graph.stream.operators import (
     AggregateKind,
     KeyedOperator,
     KeyedProcess,
-    Map,
     Reduce,
 )
-from holdfast.streaming.batches import to_arrow
 from holdfast.streaming.chain import NamedOperator, Pass
 from holdfast.streaming.inputs import KeyedInput, SourceInput
 from holdfast.streaming.key_hash import target_of
-from holdfast.streaming.keyed_encoding import KeyedEncoder
-from holdfast.streaming.memory_gauge import DEFAULT_MEMORY_LIMIT, MemoryGauge, memory_in_use
+from holdfast.streaming.memory_gauge import DEFAULT_MEMORY_LIMIT, memory_in_use
 from holdfast.streaming.outputs import BatchOutput, KeyedOutput
 
 LATE = OutputTag("late")
@@ -106,10 +102,11 @@ def records(results: list[dict[int, list[Any]]], channel: int = 0) -> list[Any]:
     return [record for result in results for record in result.get(channel, [])]
 
 
-def grouped(parts: list[list[Any]], key_of: Callable[[Any], Any] = first) -> dict[Any, list[Any]]:
+def grouped(parts: list[list[Any]]) -> dict[Any, list[Any]]:
+    """The values of each key."""
     groups: dict[Any, list[Any]] = {}
-    for record in (record for part in parts for record in part):
-        groups.setdefault(key_of(record), []).append(record)
+    for key, value in itertools.chain(*parts):
+        groups.setdefault(key, []).append(value)
     return groups
 
 
@@ -120,33 +117,11 @@ def test_reduce_gives_one_record_a_key(
     results = run_by_key(
         parts, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), partitions, limit, combining
     )
-    expected = {key: sum(pair[1] for pair in group) for key, group in grouped(parts).items()}
+    expected = {key: sum(values) for key, values in grouped(parts).items()}
     assert dict(records(results)) == expected
     assert len(records(results)) == len(expected)
     for number, result in enumerate(results):
         assert all(target_of(key, partitions) == number for key, _ in result.get(0, []))
-
-
-@given(st.lists(PAIRS, max_size=3), st.integers(1, 4), LIMITS, st.sampled_from(AggregateKind))
-def test_aggregates_replace_a_field_of_the_first_record(
-    parts: list[list[Any]], partitions: int, limit: int, kind: AggregateKind
-) -> None:
-    parts = [
-        [(key, value, (number, at)) for at, (key, value) in enumerate(part)]
-        for number, part in enumerate(parts)
-    ]
-    results = run_by_key(parts, Aggregate(first, kind, 1), partitions, limit)
-    of_all: Callable[[Iterable[int]], int] = {
-        AggregateKind.SUM: sum,
-        AggregateKind.MIN: min,
-        AggregateKind.MAX: max,
-    }[kind]
-    expected = {
-        (group[0][0], of_all(record[1] for record in group), group[0][2])
-        for group in grouped(parts).values()
-    }
-    assert set(records(results)) == expected
-    assert len(records(results)) == len(expected)
 
 
 class Numbered(KeyedProcessFunction):
@@ -161,94 +136,52 @@ class Numbered(KeyedProcessFunction):
         )
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
+        self.count.update((self.count.value() or 0) + 1)
         self.seen.add(value[1])
         self.times[value[1]] = (self.times[value[1]] or 0) + 1
         self.total.add(value[1])
-        yield (
-            ctx.get_current_key(),
-            count,
-            list(self.seen),
-            dict(self.times.items()),
-            self.total.get(),
-        )
+        state = self.count.value(), list(self.seen), dict(self.times.items()), self.total.get()
+        yield ctx.get_current_key(), *state
         if value[1] < 0:
             yield LATE, value
 
 
 @given(st.lists(PAIRS, max_size=3), st.integers(1, 4), LIMITS)
-def test_a_keyed_process_sees_the_records_of_a_key_in_their_order(
+def test_a_keyed_process_sees_the_records_of_a_key_together_and_in_their_order(
     parts: list[list[Any]], partitions: int, limit: int
 ) -> None:
     results = run_by_key(
         parts, KeyedProcess(first, Numbered()), partitions, limit, output=BatchOutput((LATE,))
     )
-    got: dict[Any, list[Any]] = {}
-    for key, *rest in records(results):
-        got.setdefault(key, []).append(rest)
     expected = {}
-    for key, group in grouped(parts).items():
-        values = [value for _, value in group]
-        expected[key] = [
-            [
-                count,
-                values[:count],
-                {value: values[:count].count(value) for value in values[:count]},
-                sum(values[:count]),
-            ]
-            for count in range(1, len(values) + 1)
-        ]
-    assert got == expected
-    late = records(results, 1)
-    assert sorted(late, key=repr) == sorted(
-        (pair for part in parts for pair in part if pair[1] < 0), key=repr
-    )
-    # The records of a key come together.
-    for result in results:
-        keys = [record[0] for record in result.get(0, [])]
-        assert len([key for at, key in enumerate(keys) if not at or keys[at - 1] != key]) == len(
-            set(keys)
-        )
+    for key, values in grouped(parts).items():
+        seen = [values[:count] for count in range(1, len(values) + 1)]
+        expected[key] = [(len(each), each, dict(Counter(each)), sum(each)) for each in seen]
+    together = [
+        (key, [record[1:] for record in group])
+        for result in results
+        for key, group in itertools.groupby(result.get(0, []), key=first)
+    ]
+    assert len(together) == len(expected) and dict(together) == expected
+    late = [pair for part in parts for pair in part if pair[1] < 0]
+    assert sorted(records(results, 1), key=repr) == sorted(late, key=repr)
 
 
-def test_spilling_gives_the_same_for_many_keys_and_for_one(
+def test_what_is_spilled_comes_back_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    many = [[(number % 5_000, 1) for number in range(15_000)]]
-    one = [[("hot", number) for number in range(15_000)] + [("cold", 1)]]
-    limit = memory_in_use() + (1 << 20)
-    for parts in (many, one):
-        reduced = run_by_key(parts, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), 1, limit)
-        assert dict(records(reduced)) == {
-            key: sum(pair[1] for pair in group) for key, group in grouped(parts).items()
-        }
-    for bound in (limit, 0):
-        got = records(run_by_key(one, KeyedProcess(first, lambda value, ctx: [value]), 1, bound))
-        assert [pair for pair in got if pair[0] == "hot"] == one[0][:-1]
-        assert len(got) == 15_001
-    # It leaves nothing behind.
+    many = [[(number * 7 % 2_000, 1) for number in range(6_000)]]
+    hot = [("hot", number) for number in range(6_000)]
+    limit = memory_in_use() + (1 << 19)
+    for count, bound in ((6_000, limit), (3_000, 0)):
+        parts = [many[0][:count]]
+        reduced = run_by_key(parts, Reduce(first, lambda a, b: (a[0], a[1] + b[1])), 1, bound)
+        assert dict(records(reduced)) == Counter(key for key, _ in parts[0])
+    process = KeyedProcess(first, lambda value, ctx: [value])
+    got = records(run_by_key([[*hot, ("cold", 1)]], process, 1, limit))
+    assert [pair for pair in got if pair[0] == "hot"] == hot and len(got) == 6_001
     assert list(tmp_path.iterdir()) == []
-
-
-def test_functions_by_key_are_objects_or_callables() -> None:
-    class First(KeySelector):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.position = 0
-
-        def get_key(self, value: Any) -> Any:
-            return value[self.position]
-
-    class Larger(ReduceFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.choose = max
-
-        def reduce(self, value1: Any, value2: Any) -> Any:
-            return self.choose(value1, value2)
-
-    parts = [[("a", 1), ("b", 2)], [("a", 3)]]
-    assert sorted(records(run_by_key(parts, Reduce(First(), Larger())))) == [("a", 3), ("b", 2)]
 
 
 @dataclass(frozen=True)
@@ -261,47 +194,30 @@ Named = namedtuple("Named", ["shop", "amount"])
 
 
 @pytest.mark.parametrize(
-    ("made", "field", "result"),
+    ("made", "field"),
     [
-        (lambda n: ("x", n), 1, ("x", 6)),
-        (lambda n: ("x", n), -1, ("x", 6)),
-        (lambda n: ["x", n], 1, ["x", 6]),
-        (lambda n: {"shop": "x", "amount": n}, "amount", {"shop": "x", "amount": 6}),
-        (lambda n: Named("x", n), "amount", Named("x", 6)),
-        (lambda n: Named("x", n), 1, Named("x", 6)),
-        (lambda n: Row(shop="x", amount=n), "amount", Row(shop="x", amount=6)),
-        (lambda n: Row(shop="x", amount=n), 1, Row(shop="x", amount=6)),
-        (lambda n: Sale("x", n), "amount", Sale("x", 6)),
-        (lambda n: n, 0, 6),
+        # The other fields are those of the first record.
+        (lambda n: ("x", n), 1),
+        (lambda n: ("x", n), -1),
+        (lambda n: ["x", n], 1),
+        (lambda n: {"shop": "x", "amount": n}, "amount"),
+        *((lambda n: Named("x", n), field) for field in ("amount", 1)),
+        *((lambda n: Row(shop="x", amount=n), field) for field in ("amount", 1)),
+        (lambda n: Sale("x", n), "amount"),
+        (lambda n: n, 0),
     ],
 )
-def test_fields_of_all_kinds_of_records(
-    made: Callable[[int], Any], field: int | str, result: Any
+@pytest.mark.parametrize("kind", AggregateKind)
+def test_fields_of_all_kinds_of_records_are_aggregated(
+    made: Callable[[int], Any], field: int | str, kind: AggregateKind
 ) -> None:
-    parts = [[made(1), made(2)], [made(3)]]
-    (got,) = records(run_by_key(parts, Aggregate(lambda _: "x", AggregateKind.SUM, field)))
-    assert got == result
-    assert type(got) is type(result)
-    assert repr(got) == repr(result)
+    parts = [[made(3), made(2)], [made(7)]]
+    (got,) = records(run_by_key(parts, Aggregate(lambda _: "x", kind, field)))
+    of_all = {AggregateKind.SUM: 12, AggregateKind.MIN: 2, AggregateKind.MAX: 7}
+    expected = made(of_all[kind])
+    assert (got, type(got), repr(got)) == (expected, type(expected), repr(expected))
     # What came in has not been changed.
-    assert parts[0][0] == made(1)
-
-
-KEYED = {
-    "reduce": Reduce(lambda record: record, lambda a, b: a),
-    "aggregate": Aggregate(lambda record: record, AggregateKind.MAX, 0),
-    "process": KeyedProcess(lambda record: record, lambda value, ctx: None),
-}
-
-
-@pytest.mark.parametrize("kind", KEYED)
-def test_a_key_that_can_be_none_names_the_operator(kind: str) -> None:
-    for record in ([1], {"a": 1}, ("a", [1]), float("nan")):
-        with pytest.raises(InvalidKeyError, match="'By key' got the key"):
-            run_by_key([[1, record]], KEYED[kind])
-    broken = replace(KEYED[kind], key_selector=lambda record: record["nothing"])
-    with pytest.raises(OperatorFailedError, match="'By key' raised TypeError"):
-        run_by_key([[1, 2]], broken)
+    assert parts[0][0] == made(3)
 
 
 def stopped(*_: Any) -> Any:
@@ -316,67 +232,41 @@ class TooEarly(KeyedProcessFunction):
         return None
 
 
-class TwoKinds(TooEarly):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        runtime_context.get_state(ValueStateDescriptor("seen"))
-        runtime_context.get_list_state(ListStateDescriptor("seen"))
-
-
 @pytest.mark.parametrize(
     ("operator", "message"),
     [
+        (Reduce(stopped, max), "raised StopIteration"),
         (Reduce(first, stopped), "raised .*StopIteration"),
         (KeyedProcess(first, stopped), "raised StopIteration"),
         (Aggregate(first, AggregateKind.SUM, 5), "raised IndexError"),
-        (Aggregate(first, AggregateKind.SUM, "nothing"), "raised"),
         (KeyedProcess(first, TooEarly()), "'seen': there is no current key"),
-        (KeyedProcess(first, TwoKinds()), "'seen': it is already a ValueState"),
+        *((Reduce(lambda _, key=key: key, max), "got the key") for key in ([1], float("nan"))),
     ],
 )
 @pytest.mark.parametrize("combining", [True, False])
-def test_an_error_names_the_operator(
+def test_what_fails_names_its_operator(
     operator: KeyedOperator, message: str, combining: bool
 ) -> None:
-    with pytest.raises(OperatorFailedError, match=f"'By key'.*{message}"):
+    with pytest.raises((OperatorFailedError, InvalidKeyError), match=f"'By key'.*{message}"):
         run_by_key([[("a", 1), ("a", 1)]], operator, combining=combining)
 
 
 def test_states_can_be_cleared_and_replaced() -> None:
-    class Forgetting(KeyedProcessFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.value = runtime_context.get_state(ValueStateDescriptor("value"))
-            self.list = runtime_context.get_list_state(ListStateDescriptor("list"))
-            self.map = runtime_context.get_map_state(MapStateDescriptor("map"))
-            self.sum = runtime_context.get_reducing_state(
-                ReducingStateDescriptor("sum", operators.add)
-            )
-
+    class Forgetting(Numbered):
         def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-            self.value.update(value)
-            self.list.update([1, 2])
-            self.list.add_all([3])
-            self.map.put_all({"a": 1, "b": 2})
-            self.map.remove("a")
-            del self.map["absent"]
-            self.sum.add(4)
-            yield self.value.value(), list(self.list.get()), self.sum.get()
-            yield list(self.map), list(self.map.values()), "b" in self.map, self.map.is_empty()
-            for state in (self.value, self.list, self.map, self.sum):
+            self.count.update(value)
+            self.seen.update([1, 2])
+            self.seen.add_all([3])
+            self.times.put_all({"a": 1, "b": 2})
+            self.times.remove("a")
+            self.total.add(4)
+            yield self.count.value(), list(self.seen.get()), self.total.get(), list(self.times)
+            for state in (self.count, self.seen, self.times, self.total):
                 state.clear()
                 state.clear()
-            yield self.value.value(), list(self.list), self.sum.get(), self.map.is_empty()
+            yield self.count.value(), list(self.seen), self.total.get(), list(self.times)
 
     assert records(run_by_key([[7]], KeyedProcess(lambda record: record, Forgetting()))) == [
-        (7, [1, 2, 3], 4),
-        (["b"], [2], True, False),
-        (None, [], None, True),
+        (7, [1, 2, 3], 4, ["b"]),
+        (None, [], None, []),
     ]
-
-
-def test_records_can_be_taken_one_by_one_after_a_split() -> None:
-    frames = to_arrow(KeyedEncoder("By key", 1).one_by_one(iter("abc"), str.upper, MemoryGauge()))
-    one = Pass(KeyedInput(), (NamedOperator("Map", Map(str.upper)),), BatchOutput())
-    (frame,) = one(frames)
-    assert [record for row in frame.to_pylist() for record in pickle.loads(row["batch"])] == list(
-        "ABC"
-    )

@@ -45,46 +45,6 @@ TOTAL = node("total", JOIN)
 INNER = node("inner", subqueries=(FILTER,))
 
 
-@pytest.mark.parametrize(
-    ("plan", "wanted", "matches"),
-    [
-        (TOTAL, "", ""),
-        *((TOTAL, name, name) for name in ("total", "join", "filter", "source", "other")),
-        (
-            node("top", node("left", SOURCE), node("right"), subqueries=(node("x"), node("y"))),
-            *("y x right source", "source right x y"),
-        ),
-        (node("self-join", JOIN, node("sort", JOIN)), "join", "join join"),
-        (node("outer", SOURCE, subqueries=(INNER,)), "filter", "filter"),
-        # What refers to an enclosing plan, or can't be replaced, is passed over.
-        *(
-            (node("top", subqueries=(node("exists", FILTER, reach=reach),)), *asked)
-            for reach in (1, 2)
-            for asked in (("exists", ""), ("exists filter", "filter"))
-        ),
-        (node("top", node("fixed", FILTER, replaceable=False)), "fixed", ""),
-        (node("top", node("fixed", FILTER, replaceable=False)), "fixed filter", "filter"),
-    ],
-)
-def test_a_node_is_found_wherever_it_stands(plan: CanonicalNode, wanted: str, matches: str) -> None:
-    assert found(plan, *wanted.split()) == matches.split()
-
-
-def test_nothing_is_looked_up_that_could_not_be_read() -> None:
-    asked: list[str] = []
-
-    def wanted(each: CanonicalNode) -> bool:
-        asked.append(each.operator)
-        return each.operator == "filter"
-
-    assert list(find_matches(TOTAL, wanted)) == [FILTER]
-    assert asked == ["total", "join", "filter", "other"]
-    asked.clear()
-    plan = node("top", node("fixed", SOURCE, replaceable=False), node("inner", reach=1))
-    assert list(find_matches(plan, wanted)) == []
-    assert asked == ["top", "source"]
-
-
 def test_a_plan_that_is_about_to_be_computed_is_not_read_instead() -> None:
     assert found(JOIN, "join", below_root=True) == []
     assert found(JOIN, "join", "filter", below_root=True) == ["filter"]
@@ -92,13 +52,6 @@ def test_a_plan_that_is_about_to_be_computed_is_not_read_instead() -> None:
     plan = replace(node("join", same), digest=JOIN.digest)
     assert found(plan, "again", "source", below_root=True) == ["source"]
     assert found(plan, "again", "source") == ["again"]
-
-
-def test_a_very_deep_plan_is_walked() -> None:
-    plan = SOURCE
-    for number in range(20_000):
-        plan = CanonicalNode(f"step {number}", "0", (plan,), (), 0, (), False, 0, False)
-    assert found(plan, "source") == ["source"]
 
 
 @st.composite

@@ -21,9 +21,9 @@ from holdfast.errors import (
 )
 from holdfast.ids import ApplicationID, JobID
 from holdfast.storage.kept_dataset import Manifest
-from holdfast.storage.partition_version import modified_ns
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.outputs.publication import Publication
+from holdfast.taskexecutor.partitions.partition_info import OutputID
 from holdfast.taskexecutor.recovery.claim_files import CLAIMS
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.taskexecutor.task_executor import TaskExecutor
@@ -78,22 +78,18 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def is_refused(start: Caller) -> bool:
     """Whether a start can do nothing any more."""
-    app, gateway, one = start.application, start.gateway, Publication.of(1, 1)
+    app, gateway = start.application, start.gateway
     calls: list[Callable[[], object]] = [
         lambda: gateway.register_job(app, JobID.random()),
         lambda: start.open(output_of("e")),
-        lambda: start.finish(TWO),
-        lambda: start.promote(TWO, ()),
-        lambda: gateway.promote_recovered(app, JOB, ONE, manifest_of(ONE, ()), one),
+        lambda: start.keep(TWO),
         lambda: start.link(TWO, app, ids(TWO, 0)),
         lambda: gateway.release_outputs(app, [ONE]),
         lambda: gateway.fail_output(app, JOB, TWO),
         lambda: gateway.end_job(app, JOB),
         lambda: start.damage(ONE),
-        start.found,
         lambda: gateway.open_shuffles(app),
         start.outputs,
-        lambda: gateway.heartbeat(app, {}),
     ]
     for call in calls:
         with pytest.raises(UnknownApplicationError):
@@ -119,22 +115,17 @@ def test_only_the_start_s_own_application_registers_and_only_for_a_while(world: 
     with pytest.raises(VersionMismatchError):
         world.executor.register_recovery(claim.application, claim, LEASE, "0.0.0")
     assert not (world.root / CLAIMS).exists()
-    second = world.begin(2)
+    world.begin(2)
     with pytest.raises(DuplicateRegistrationError):
         world.begin(2)
     with pytest.raises(StaleEpochError, match="fenced by epoch 2"):
         world.begin(1)
-    assert second.found() == {}
-    assert second.read_root.startswith(f"file:{world.root}/recoverable-")
-
-
-def test_an_ordinary_application_recovers_nothing(world: World) -> None:
+    # An ordinary application recovers nothing, and leaves nothing half open by trying.
     app = Caller(world.executor).connect()
     with pytest.raises(UnknownApplicationError):
         app.found()
     with pytest.raises(MalformedRequestError, match="recovers no job"):
         app.open(REST_OF_ONE, OutputPart.missing_of(ONE, [0], 1))
-    # Nothing is left half open by it.
     app.open(REST_OF_ONE)
 
 
@@ -189,58 +180,27 @@ def test_what_map_tasks_have_left_is_the_next_start_s(world: World) -> None:
     assert not found.exists()
 
 
-def test_files_that_are_not_whole_or_there_twice_are_not_recovered(world: World) -> None:
-    directory = world.begin(1).open(ONE)
-    write(directory, 0, 1, 2)
-    write(directory, 1, name="another")
-    torn = directory / "part-00002-x-c000.zstd.parquet"
-    torn.write_bytes(torn.read_bytes()[:-1])
-    write(directory / "_temporary" / "0" / "task", 3)
-    (directory / "part-00004-x-c000.zstd.parquet").symlink_to("/dev/null")
-    (directory / "part-00005-x-c000.zstd.parquet").mkdir()
-    (directory / "unknown").mkdir()
-    assert [each.index for each in world.begin(2).found()[ONE].partitions] == [0]
-    assert world.files() == ["part-00000"]
-
-
 # -- publishing what was recovered
 
 
-def test_what_was_recovered_is_published_with_what_was_missing(world: World) -> None:
-    write(world.begin(1).open(ONE), 0, 2)
+def test_a_part_counts_by_the_places_in_the_whole(world: World) -> None:
+    directory = world.begin(1).open(ONE)
+    write(directory, 0, 1)
+    # Neither whole nor there once.
+    torn = directory / "part-00001-x-c000.zstd.parquet"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    write(directory, 5)
+    write(directory, 5, name="another")
+    write(directory / "_temporary" / "0" / "task", 3)
     second = world.begin(2)
-    write(second.open(REST_OF_ONE, OutputPart.missing_of(ONE, [3, 1], 4)), 0, 1)
-    kept = second.finish(REST_OF_ONE, [1, 3], 4)
-    assert [(each.index, each.file[:10]) for each in kept] == [(1, "part-00001"), (3, "part-00000")]
-    salvaged, publication = second.found()[ONE].partitions, Publication.of(4, 4)
-    for output, partitions in ((ONE, salvaged), (REST_OF_ONE, kept)):
-        promote = second.gateway.promote_recovered if output is ONE else second.gateway.promote
-        promote(second.application, JOB, output, manifest_of(output, partitions), publication)
-    for epoch in (2, 3):
-        start = second if epoch == 2 else world.begin(3)
-        found = start.found()
-        assert {each.part_of for each in found.values()} == {ONE}
-        assert {each.publication for each in found.values()} == {publication}
-        assert (found[ONE].partitions, found[REST_OF_ONE].partitions) == (salvaged, kept)
-        assert set(start.outputs()) == set(found)
-
-
-def test_a_part_that_was_interrupted_counts_by_the_places_in_the_whole(world: World) -> None:
-    write(world.begin(1).open(ONE), 0)
-    # The task in the fourth place was never to run.
-    second = world.begin(2)
-    write(second.open(REST_OF_ONE, OutputPart.missing_of(ONE, [7, 5, 3], 8)), 0, 2, 3)
-    unnoted = second.open(TWO, OutputPart.missing_of(TWO, [1], 2))
-    write(unnoted, 0)
-    (unnoted / "_part.json").write_text("{}")
+    assert [each.index for each in second.found()[ONE].partitions] == [0]
     with pytest.raises(MalformedRequestError, match="another dataset"):
         second.open(THREE, OutputPart.missing_of(ONE, [0], 1))
-    found = world.begin(3).found()
-    assert found.keys() == {ONE, REST_OF_ONE}
-    rest = found[REST_OF_ONE]
+    # The task in the fourth place was never to run.
+    write(second.open(REST_OF_ONE, OutputPart.missing_of(ONE, [7, 5, 3], 8)), 0, 2, 3)
+    rest = world.begin(3).found()[REST_OF_ONE]
     assert [(each.index, each.file[:10]) for each in rest.partitions] == [
-        (3, "part-00002"),
-        (7, "part-00000"),
+        *((3, "part-00002"), (7, "part-00000"))
     ]
     assert (rest.part_of, rest.number_of_partitions) == (ONE, 8)
 
@@ -249,32 +209,35 @@ def test_only_what_is_there_as_it_was_found_is_published(world: World) -> None:
     write(world.begin(1).open(ONE), 0, 1)
     second = world.begin(2)
     partitions = second.found()[ONE].partitions
+
+    def promote(manifest: Manifest, output: OutputID = ONE, number: int = 2) -> None:
+        publication = Publication.of(2, number)
+        second.gateway.promote_recovered(second.application, JOB, output, manifest, publication)
+
     whole = manifest_of(ONE, partitions)
+    wrong: list[tuple[type[Exception], Callable[[], None]]] = [
+        (UnknownPartitionError, lambda: promote(manifest_of(ONE, partitions[:1]))),
+        (MalformedRequestError, lambda: promote(manifest_of(TWO, partitions))),
+        (MalformedRequestError, lambda: promote(whole, number=1)),
+        (UnknownDataSetError, lambda: promote(manifest_of(TWO, partitions), TWO)),
+    ]
+    for error, call in wrong:
+        with pytest.raises(error):
+            call()
+    promote(whole)
+    promote(whole)
+    assert [each.manifest for each in world.begin(3).found().values()] == [whole]
 
-    def promote(manifest: Manifest, output: object = ONE, number: int = 2) -> None:
-        published = Publication.of(2, number)
-        second.gateway.promote_recovered(second.application, JOB, output, manifest, published)  # type: ignore[arg-type]
 
-    with pytest.raises(UnknownPartitionError):
-        promote(manifest_of(ONE, partitions[:1]))
-    for wrong in (
-        lambda: promote(manifest_of(TWO, partitions)),
-        lambda: promote(whole, number=1),
-    ):
-        with pytest.raises(MalformedRequestError):
-            wrong()
-    with pytest.raises(UnknownDataSetError):
-        promote(manifest_of(TWO, partitions), TWO)
-    (file,) = world.root.rglob(partitions[0].file)
-    os.utime(file, ns=(1, 1))
+def test_what_was_modified_since_it_was_found_is_not_published(world: World) -> None:
+    write(world.begin(1).open(ONE), 0)
+    second = world.begin(2)
+    partitions = second.found()[ONE].partitions
+    os.utime(next(world.root.rglob(partitions[0].file)), ns=(1, 1))
     with pytest.raises(StorageError, match="was modified"):
-        promote(whole)
-    modified = modified_ns(partitions[0].version)
-    assert modified is not None
-    os.utime(file, ns=(modified, modified))
-    promote(whole)
-    promote(whole)
-    assert second.damage(ONE) is None
+        second.gateway.promote_recovered(
+            second.application, JOB, ONE, manifest_of(ONE, partitions), Publication.of(1, 1)
+        )
 
 
 # -- executors that end
@@ -307,14 +270,6 @@ def test_a_heartbeat_renews_the_lease_for_those_who_adopt_as_well(world: World) 
     assert world.files() == []
 
 
-def test_what_lapsed_while_no_executor_served_it_is_not_adopted(world: World) -> None:
-    world.begin(1).keep(ONE, 0)
-    world.wall_clock.now += LEASE
-    world.restart()
-    world.passes(0)
-    assert world.files() == [] and not world.has_claim()
-
-
 def test_a_job_that_has_ended_keeps_its_claim_for_a_while(world: World) -> None:
     first, second = world.begin(1), world.begin(2)
     second.keep(ONE, 0)
@@ -329,13 +284,3 @@ def test_a_job_that_has_ended_keeps_its_claim_for_a_while(world: World) -> None:
             world.begin(epoch)
     world.passes(LEASE)
     world.begin(1)
-
-
-def test_a_directory_that_somebody_removed_is_served_again(world: World) -> None:
-    first = world.begin(1)
-    first.keep(ONE, 0)
-    for path in world.root.iterdir():
-        path.rename(world.root.parent / path.name)
-    with pytest.raises(UnknownApplicationError):
-        world.executor.heartbeat(first.application, {})
-    assert world.begin(1).found() == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +25,8 @@ LEASE = 10_000.0
 LARGEST = 4
 
 
-class Driver:
-    """A start, and what it believes to be true."""
-
-    def __init__(self, executor: TaskExecutor, epoch: int) -> None:
-        self.executor, self.epoch = executor, epoch
-        self.caller = Caller.start_of(executor, epoch, lease_seconds=LEASE)
-        self.open: dict[OutputID, Path] = {}
-        self.finished: dict[OutputID, tuple[KeptPartition, ...]] = {}
-
-    def connect(self, executor: TaskExecutor) -> None:
-        self.executor = self.caller.gateway = executor
-        self.caller.connect(LEASE)
-
-
 class Machine(RuleBasedStateMachine):
-    """Each driver has its own executor on the one directory, or all have the same one.
+    """Each start has its own executor on the one directory, or all have the same one.
 
     What holds: no output of a stale start is ever seen after it was taken over, and no output that
     was published is ever lost by that.
@@ -48,16 +35,18 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.drivers: list[Driver] = []
-        self.outputs = 0
-        # What has to be found: the rows of each partition.
+        self.starts: list[Caller] = []
+        # By output whose it is, and where tasks write or what they have written.
+        self.open: dict[OutputID, tuple[Caller, Path]] = {}
+        self.finished: dict[OutputID, tuple[Caller, tuple[KeptPartition, ...]]] = {}
+        # By output the rows of each partition; what has to be found.
+        self.committed: dict[OutputID, dict[int, int]] = {}
         self.published: dict[OutputID, dict[int, int]] = {}
         self.half_done: dict[OutputID, dict[int, int]] = {}
-        self.committed: dict[OutputID, dict[int, int]] = {}
 
     def teardown(self) -> None:
-        for driver in self.drivers:
-            driver.executor.leave()
+        for start in self.starts:
+            executor_of(start).leave()
         shutil.rmtree(self.root)
 
     @initialize(together=st.booleans())
@@ -66,166 +55,157 @@ class Machine(RuleBasedStateMachine):
         self.begin(1)
 
     @property
-    def newest(self) -> Driver:
-        return self.drivers[-1]
+    def newest(self) -> Caller:
+        return self.starts[-1]
 
     def executor(self) -> TaskExecutor:
-        if self.together and self.drivers:
-            return self.newest.executor
+        if self.together and self.starts:
+            return executor_of(self.newest)
         return TaskExecutor(self.root)
 
-    def chosen(self, data: st.DataObject, what: str | None = None) -> Driver | None:
-        """Any driver, or one of those that have something."""
-        able = [each for each in self.drivers if what is None or getattr(each, what)]
-        return data.draw(st.sampled_from(able)) if able else None
-
-    def is_done(self, driver: Driver, call: Any) -> Any:
+    def is_done(self, start: Caller, call: Callable[[], Any]) -> Any:
         """What the newest start asks is done; what another one asks is refused: None."""
         try:
             done = call()
         except HoldfastError:
-            assert driver is not self.newest
+            assert start is not self.newest
             return None
-        assert driver is self.newest
+        assert start is self.newest
         return True if done is None else done
 
-    def salvage(self, driver: Driver) -> None:
-        for output in (*driver.open, *driver.finished):
-            if self.committed[output]:
+    def salvage(self) -> None:
+        """What tasks of the newest start have committed counts, published or not."""
+        for output, (start, _) in (self.open | self.finished).items():
+            if start is self.newest and self.committed[output]:
                 self.half_done[output] = dict(self.committed[output])
 
     @rule(by=st.integers(1, 3))
-    @precondition(lambda self: len(self.drivers) < 8)
+    @precondition(lambda self: len(self.starts) < 8)
     def begin(self, by: int) -> None:
         """A new start takes over."""
-        epoch = by + (self.newest.epoch if self.drivers else 0)
-        driver = Driver(self.executor(), epoch)
-        if self.drivers:
-            self.salvage(self.newest)
-        self.drivers.append(driver)
+        epoch = by
+        if self.starts:
+            epoch += epoch_of(self.newest)
+        start = Caller.start_of(self.executor(), epoch, lease_seconds=LEASE)
+        if self.starts:
+            self.salvage()
+        self.starts.append(start)
 
-    @rule(below=st.integers(0, 5))
+    @rule(below=st.integers(1, 5))
     def begin_too_late(self, below: int) -> None:
         """A start that was stopped before it registered."""
-        epoch = max(1, self.newest.epoch - below)
-        if epoch != self.newest.epoch:
+        epoch = max(1, epoch_of(self.newest) - below)
+        if epoch < epoch_of(self.newest):
             with pytest.raises(StaleEpochError):
-                Driver(self.executor(), epoch)
+                Caller.start_of(self.executor(), epoch, lease_seconds=LEASE)
 
-    @rule(data=st.data())
-    def stage(self, data: st.DataObject) -> None:
-        driver = self.chosen(data)
-        assert driver is not None
-        self.outputs += 1
-        output = OutputID(IntermediateDataSetID(f"{self.outputs:064x}"), "0badcafe")
-        directory = self.is_done(driver, lambda: driver.caller.open(output))
+    @rule(data=st.data(), indices=st.sets(st.integers(0, LARGEST)))
+    def stage(self, data: st.DataObject, indices: set[int]) -> None:
+        start = data.draw(st.sampled_from(self.starts))
+        output = OutputID(IntermediateDataSetID(f"{len(self.committed) + 1:064x}"), "0badcafe")
+        directory = self.is_done(start, lambda: start.open(output))
         if directory is not None:
-            driver.open[output] = directory
+            self.open[output] = start, directory
             self.committed[output] = {}
+            for index in indices:
+                self.commit(output, index, 1)
 
     @rule(data=st.data(), index=st.integers(0, LARGEST), rows=st.integers(0, 3))
+    @precondition(lambda self: self.open)
     def write(self, data: st.DataObject, index: int, rows: int) -> None:
+        self.commit(data.draw(st.sampled_from(sorted(self.open))), index, rows)
+
+    def commit(self, output: OutputID, index: int, rows: int) -> None:
         """A task commits; of a start that was taken over it counts for nothing."""
-        driver = self.chosen(data, "open")
-        if driver is None:
-            return
-        output = data.draw(st.sampled_from(sorted(driver.open)))
-        directory = driver.open[output]
+        start, directory = self.open[output]
         # As Hadoop does: it makes the directory if need be.
         attempt = directory / "_temporary" / "0"
         write(attempt, index, rows=rows)
         (file,) = attempt.glob("part-*")
         file.replace(directory / file.name)
-        if driver is self.newest:
+        if start is self.newest:
             self.committed[output][index] = rows
 
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        driver = self.chosen(data, "open")
-        if driver is None:
-            return
-        output = data.draw(st.sampled_from(sorted(driver.open)))
-        kept = self.is_done(driver, lambda: driver.caller.finish(output, None, LARGEST + 1))
+    @rule(data=st.data(), promotes=st.booleans())
+    @precondition(lambda self: self.open)
+    def finish(self, data: st.DataObject, promotes: bool) -> None:
+        output = data.draw(st.sampled_from(sorted(self.open)))
+        start, _ = self.open[output]
+        kept = self.is_done(start, lambda: start.finish(output, None, LARGEST + 1))
         if kept is None:
             return
         assert {each.index: each.rows for each in kept} == self.committed[output]
-        del driver.open[output]
+        del self.open[output]
         if kept:
-            driver.finished[output] = kept
+            self.finished[output] = start, kept
+        if kept and promotes:
+            self.promote_finished(output)
 
     @rule(data=st.data())
+    @precondition(lambda self: self.finished)
     def promote(self, data: st.DataObject) -> None:
-        driver = self.chosen(data, "finished")
-        if driver is None:
-            return
-        output = data.draw(st.sampled_from(sorted(driver.finished)))
-        kept = driver.finished[output]
-        if self.is_done(driver, lambda: driver.caller.promote(output, kept, LARGEST + 1)):
+        self.promote_finished(data.draw(st.sampled_from(sorted(self.finished))))
+
+    def promote_finished(self, output: OutputID) -> None:
+        start, kept = self.finished[output]
+        if self.is_done(start, lambda: start.promote(output, kept, LARGEST + 1)):
             self.published[output] = self.committed[output]
-            del driver.finished[output]
+            del self.finished[output]
 
     @rule(data=st.data())
+    @precondition(lambda self: self.half_done)
     def promote_half_done(self, data: st.DataObject) -> None:
-        driver = self.chosen(data)
-        if driver is None or not self.half_done:
-            return
+        start = data.draw(st.sampled_from(self.starts))
         output = data.draw(st.sampled_from(sorted(self.half_done)))
-        kept = self.newest.caller.found()[output].partitions
-        publication = Publication.of(len(kept), LARGEST + 1)
-        if self.is_done(
-            driver,
-            lambda: driver.executor.promote_recovered(
-                driver.caller.application, JOB, output, manifest_of(output, kept), publication
-            ),
-        ):
+        kept = self.newest.found()[output].partitions
+        manifest, publication = manifest_of(output, kept), Publication.of(len(kept), LARGEST + 1)
+        promote = start.gateway.promote_recovered
+        asked = (start.application, JOB, output, manifest, publication)
+        if self.is_done(start, lambda: promote(*asked)):
             self.published[output] = self.half_done.pop(output)
 
     @rule(data=st.data())
+    @precondition(lambda self: self.published or self.half_done)
     def release(self, data: st.DataObject) -> None:
-        driver, there = self.chosen(data), sorted([*self.published, *self.half_done])
-        if driver is None or not there:
-            return
-        output = data.draw(st.sampled_from(there))
-        application = driver.caller.application
-        if self.is_done(driver, lambda: driver.executor.release_outputs(application, [output])):
+        start = data.draw(st.sampled_from(self.starts))
+        output = data.draw(st.sampled_from(sorted([*self.published, *self.half_done])))
+        release = start.gateway.release_outputs
+        if self.is_done(start, lambda: release(start.application, [output])):
             self.published.pop(output, None)
             self.half_done.pop(output, None)
 
     @rule(data=st.data())
+    @precondition(lambda self: len(self.starts) > 1)
     def give_up(self, data: st.DataObject) -> None:
         """One that was taken over ends: as it has nothing left, nothing happens."""
-        driver = self.chosen(data)
-        if driver is not None and driver is not self.newest:
-            driver.executor.unregister_application(driver.caller.application)
+        start = data.draw(st.sampled_from(self.starts[:-1]))
+        start.gateway.unregister_application(start.application)
 
     @rule()
     def executor_is_killed(self) -> None:
-        """And started again; the driver registers with it as soon as it notices."""
-        driver = self.newest
-        killed = driver.executor
+        """And started again; the newest start registers with it as soon as it notices."""
+        killed, again = executor_of(self.newest), TaskExecutor(self.root)
         killed.leave()
-        again = TaskExecutor(self.root)
         again.adopt(LEASE)
-        for each in self.drivers:
-            if each.executor is killed:
-                each.executor = each.caller.gateway = again
-        self.salvage(driver)
-        driver.open.clear()
-        driver.finished.clear()
-        driver.connect(again)
+        self.salvage()
+        for start in self.starts:
+            if start.gateway is killed:
+                start.gateway = again
+        for outputs in (self.open, self.finished):
+            for output in [each for each, (start, _) in outputs.items() if start is self.newest]:
+                del outputs[output]  # type: ignore[attr-defined]
+        self.newest.connect(LEASE)
 
     @rule()
     def swept(self) -> None:
-        self.newest.executor.tick()
+        executor_of(self.newest).tick()
 
     @invariant()
     def the_newest_start_has_everything_and_no_other_one_anything(self) -> None:
-        for driver in self.drivers[:-1]:
+        for start in self.starts[:-1]:
             with pytest.raises(HoldfastError):
-                driver.executor.heartbeat(driver.caller.application, {})
-        if not self.drivers:
-            return
-        found = self.newest.caller.found()
+                start.gateway.heartbeat(start.application, {})
+        found = self.newest.found() if self.starts else {}
         for expected, is_published in ((self.published, True), (self.half_done, False)):
             assert expected == {
                 output: {part.index: part.rows for part in each.partitions}
@@ -233,7 +213,17 @@ class Machine(RuleBasedStateMachine):
                 if (each.manifest is not None) == is_published
             }
         for output in self.published:
-            assert self.newest.caller.damage(output) is None
+            assert self.newest.damage(output) is None
+
+
+def executor_of(start: Caller) -> TaskExecutor:
+    assert isinstance(start.gateway, TaskExecutor)
+    return start.gateway
+
+
+def epoch_of(start: Caller) -> int:
+    assert start.claim is not None
+    return start.claim.epoch
 
 
 TestTakingOverInAnyOrder: Any = Machine.TestCase

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.reasons import Why
-from holdfast.runtime.verification import Comparison, Verification, adds_up, why_unverifiable
+from holdfast.runtime.verification import Verification, adds_up, why_unverifiable
 from holdfast.storage.kept_dataset import DataSetDescription, KeptDataSet, Manifest
 
 
@@ -30,14 +30,7 @@ def kept(seal: str | None = None) -> KeptDataSet:
 def test_a_share_of_the_hits_is_verified(fraction: float) -> None:
     verification: Verification[Any] = Verification(fraction, None, random.Random(7).random)  # type: ignore[arg-type]
     due = sum(verification.is_due() for _ in range(10_000))
-    assert due == pytest.approx(fraction * 10_000, abs=200)
-    assert fraction not in (0.0, 1.0) or due == fraction * 10_000
-
-
-def test_a_comparison_differs_where_rows_are_on_one_side_alone() -> None:
-    comparisons = [Comparison(), Comparison(rounded=True), Comparison(only_kept=1)]
-    assert [each.differs for each in comparisons] == [False, False, True]
-    assert Comparison(only_computed=1).differs
+    assert due == pytest.approx(fraction * 10_000, abs=200 if fraction == 0.25 else 0)
 
 
 LEAF = node("Range")
