@@ -149,7 +149,7 @@ def worlds(home: Path, sharing: str = "private") -> Iterator[tuple[World, World]
 
 
 def _play(home: Path, names: Collection[str], sharing: str) -> Iterator[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as modules:
+    with tempfile.TemporaryDirectory(dir=home) as modules:
         # The user's own are found by Spark's workers, too.
         sys.path.append(modules)
         os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), modules))
