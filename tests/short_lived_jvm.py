@@ -20,11 +20,11 @@ _SMALL_PAGES = "-Dspark.buffer.pageSize=1m"
 SHARED_CLASSES = Path(sys.prefix, "spark-classes.jsa")
 _JARS = Path(pyspark.__file__).with_name("jars")
 # As Spark's launcher has them.
-_CLASS_PATH = os.pathsep.join(map(str, (*_JARS.glob("slf4j-api-*.jar"), _JARS / "*")))
+CLASS_PATH = os.pathsep.join(map(str, (*_JARS.glob("slf4j-api-*.jar"), _JARS / "*")))
 # The launcher has a cluster's directory of settings before them, and then the archive doesn't fit.
 JARS_FIRST = {
-    "spark.driver.extraClassPath": _CLASS_PATH,
-    "spark.executor.extraClassPath": _CLASS_PATH,
+    "spark.driver.extraClassPath": CLASS_PATH,
+    "spark.executor.extraClassPath": CLASS_PATH,
 }
 # To compile code for a few rows takes longer than to do without. Files are still read in batches.
 NO_CODEGEN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}

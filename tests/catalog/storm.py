@@ -5,7 +5,6 @@ Each produces, reads, evicts and invalidates results; what a result holds follow
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -30,6 +29,7 @@ from holdfast.runtime.result_book import Claim, ProductionFacts
 from holdfast.runtime.shared_results import SharedResults
 from holdfast.storage.kept_dataset import KeptDataSet
 from tests.catalog.programs import book_of, written
+from tests.harness.forked import CONTEXT
 
 DATASETS = [IntermediateDataSetID(f"{number + 1:064x}") for number in range(24)]
 LEASE_SECONDS = 3.0
@@ -51,8 +51,6 @@ class Storm:
 
 def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit: int) -> Storm:
     """Has processes work and kills them, for a while."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
     chosen, reports = random.Random(seed), root.with_name("reports")
     reports.mkdir()
     storm, until = Storm(), time.monotonic() + seconds
@@ -62,7 +60,7 @@ def rage(root: Path, url: str, processes: int, seconds: float, seed: int, limit:
         storm.done["killed"] < 2 * processes and time.monotonic() < patience
     ):
         while len(running) < processes:
-            process = context.Process(
+            process: BaseProcess = CONTEXT.Process(
                 target=_work, args=(root, url, chosen.random(), limit, reports), daemon=True
             )
             process.start()

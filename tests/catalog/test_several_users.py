@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import grp
-import json
 import os
 import pwd
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +14,12 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.catalog.user_program import is_open_to_others
+from tests.catalog.user_program import is_open_to_others, main
+from tests.harness.forked import CONTEXT
 
 ANA, BO, STRANGER = (pwd.getpwnam(name) for name in ("daemon", "bin", "nobody"))
 TEAM = grp.getgrnam("users").gr_gid
+SECONDS = 60
 OPTION = "intermediate-result-storage"
 
 
@@ -33,28 +32,35 @@ pytestmark = pytest.mark.skipif(
 class UserProgram:
     """A program that runs."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, said: Path, *arguments: object) -> None:
+        said.touch()
+        self._said = said
+        self._pipe, end = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=main, args=(*arguments, end, said), daemon=True)
+        self._process.start()
+        end.close()
 
-    def __call__(self, *call: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(call) + "\n")
-        self._process.stdin.flush()
+    def __call__(self, *call: object) -> Any:
+        self._pipe.send(call)
         return self.answer()
 
     def answer(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            _, said = self._process.communicate(timeout=60)
-            raise AssertionError(said)
-        return json.loads(line)
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            self._process.join(SECONDS)
+            raise AssertionError(self._said.read_text()) from None
 
     def close(self) -> str:
         """Ends it; what it has complained of."""
-        _, said = self._process.communicate(timeout=60)
-        assert self._process.returncode == 0, said
-        return said
+        self._pipe.close()
+        self._process.join(SECONDS)
+        assert self._process.exitcode == 0, self._said.read_text()
+        return self._said.read_text()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
 
 
 Start = Callable[..., UserProgram]
@@ -73,34 +79,21 @@ def root() -> Iterator[Path]:
 
 
 @pytest.fixture
-def start(root: Path) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
+def start(root: Path, tmp_path: Path) -> Iterator[Start]:
+    started: list[UserProgram] = []
 
     def make(
-        user: pwd.struct_passwd, sharing: str, umask: str = "077", *, is_in_team: bool = True
+        user: pwd.struct_passwd, sharing: str, umask: int = 0o077, *, is_in_team: bool = True
     ) -> UserProgram:
         config = {f"{OPTION}.directory": str(root), f"{OPTION}.sharing": sharing}
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.catalog.user_program"),
-                *(user.pw_name, json.dumps([TEAM] if is_in_team else [])),
-                *(umask, json.dumps(config)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        program = UserProgram(process)
-        assert program.answer() == "ready"
-        return program
+        said = tmp_path / f"said-{len(started)}"
+        started.append(UserProgram(said, user.pw_name, [TEAM] * is_in_team, umask, config))
+        assert started[-1].answer() == "ready"
+        return started[-1]
 
     yield make
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+    for program in started:
+        program.kill()
 
 
 def modes(directory: Path) -> dict[str, str]:
@@ -113,11 +106,11 @@ def modes(directory: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("umask", ["000", "077"])
+@pytest.mark.parametrize("umask", [0, 0o077])
 @pytest.mark.parametrize("lifetime", [600.0, None])
 @pytest.mark.sampled(3, 1)
 def test_the_group_reads_what_one_of_it_has_kept(
-    start: Start, root: Path, umask: str, lifetime: float | None
+    start: Start, root: Path, umask: int, lifetime: float | None
 ) -> None:
     ana = start(ANA, "group", umask)
     assert ana("keep", "1", [3, 4], lifetime) is None
@@ -155,7 +148,7 @@ def test_who_shares_with_nobody_has_a_directory_of_their_own(start: Start, root:
     with pytest.raises(AssertionError, match="StorageError.*belongs to another user"):
         start(ANA, "private")
     os.chown(root, ANA.pw_uid, -1)
-    assert start(ANA, "private", "000")("keep", "1", [3, 4], 600.0) is None
+    assert start(ANA, "private", 0)("keep", "1", [3, 4], 600.0) is None
     below = [path for path in root.iterdir() if path.is_dir()]
     assert {stat.S_IMODE(path.stat().st_mode) & 0o777 for path in below} == {0o700}
     bo = start(BO, "group")
@@ -181,7 +174,7 @@ def test_all_users_read_what_is_for_all(start: Start, root: Path) -> None:
 
 
 @pytest.mark.soak
-def test_room_is_made_by_whoever_needs_it(start: Start, root: Path) -> None:
+def test_room_is_made_by_the_one_that_needs_it(start: Start, root: Path) -> None:
     ana = start(ANA, "group")
     assert ana("keep", "1", [3, 4], 0.2) is None
     ana.close()
@@ -197,8 +190,7 @@ def test_room_is_made_by_whoever_needs_it(start: Start, root: Path) -> None:
 def test_directories_of_other_users_are_let_be(start: Start, root: Path) -> None:
     ana = start(ANA, "group")
     ana("keep", "1", [3, 4], None)
-    ana._process.kill()
-    ana._process.communicate()
+    ana.kill()
     bo = start(BO, "group")
     assert sum(path.name.startswith("application-") for path in root.iterdir()) == 2
     assert bo.close() == ""

@@ -1,16 +1,15 @@
-"""A program of another user: does what lines of JSON say, answers with lines of JSON."""
+"""A program of another user, which does what it is sent through a pipe, and answers."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import pwd
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ import pyarrow.parquet
 
 from holdfast.api.sharing import result_book
 from holdfast.api.storage import task_executor_storage
-from holdfast.cli import main as cli
 from holdfast.config import INTERMEDIATE_RESULT_DIRECTORY, Configuration
 from holdfast.ids import IntermediateDataSetID
 from holdfast.runtime.result_book import ProductionFacts, ResultBook
 from holdfast.runtime.task_executor_storage import TaskExecutorStorage
+from tests.catalog import commands
 from tests.catalog.programs import keep, written
 
 
@@ -36,29 +35,38 @@ class _ReadableSources:
 _ANY: Any = _ReadableSources()
 
 
-def main(user: str, groups: str, umask: str, config: str) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        # Python itself may be in root's home: what is imported late is so before that is shut.
-        _try_out(Path(scratch))
-    become(pwd.getpwnam(user), json.loads(groups))
-    os.umask(int(umask, 8))
-    configuration = Configuration.merged({}, json.loads(config))
+def main(
+    user: str, groups: list[int], umask: int, config: dict[str, str], pipe: Connection, said: Path
+) -> None:
+    """To be run in a process of its own."""
+    # In the one that it is forked from, mostly.
+    import tests.catalog.user_programs  # noqa: F401
+
+    os.dup2(os.open(said, os.O_WRONLY), sys.stderr.fileno())
+    become(pwd.getpwnam(user), groups)
+    os.umask(umask)
+    configuration = Configuration.merged({}, config)
     storage = task_executor_storage(configuration)
-    book = result_book(
-        configuration, storage, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False
-    )
+    book = _book(configuration, storage)
     calls: dict[str, Callable[..., Any]] = {
         "keep": _keep,
         "read": _read,
         "run": _run,
         "may find": _may_find,
     }
-    print(json.dumps("ready"), flush=True)
-    for line in sys.stdin:
-        name, *arguments = json.loads(line)
-        print(json.dumps(calls[name](book, storage, *arguments)), flush=True)
+    pipe.send("ready")
+    with suppress(EOFError):
+        while True:
+            name, *arguments = pipe.recv()
+            pipe.send(calls[name](book, storage, *arguments))
     book.close()
     storage.close()
+
+
+def _book(configuration: Configuration, storage: TaskExecutorStorage) -> ResultBook:
+    return result_book(
+        configuration, storage, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False
+    )
 
 
 def is_open_to_others(*paths: Path) -> bool:
@@ -76,19 +84,20 @@ def become(user: pwd.struct_passwd, groups: list[int]) -> None:
     os.setuid(user.pw_uid)
 
 
-def _try_out(scratch: Path) -> None:
-    configuration = Configuration.merged({}, {INTERMEDIATE_RESULT_DIRECTORY.key: str(scratch)})
-    storages = [task_executor_storage(configuration) for _ in range(2)]
-    books = [
-        result_book(configuration, each, _ANY, lambda: "e" * 64, lambda digest: True, lambda: False)
-        for each in storages
-    ]
-    _keep(books[0], storages[0], "1", [1], 60.0)
-    assert _read(books[1], storages[1], "1") is not None
-    for command in ("ls", "verify", "gc"):
-        _run(books[1], storages[1], command, "--directory", str(scratch))
-    for each in (*books, *storages):
-        each.close()
+def try_out() -> None:
+    """Imports what is imported late: Python itself may be in root's home, which other users can't
+    read.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        configuration = Configuration.merged({}, {INTERMEDIATE_RESULT_DIRECTORY.key: scratch})
+        storages = [task_executor_storage(configuration) for _ in range(2)]
+        books = [_book(configuration, each) for each in storages]
+        _keep(books[0], storages[0], "1", [1], 60.0)
+        assert _read(books[1], storages[1], "1") is not None
+        for command in ("ls", "verify", "gc"):
+            _run(books[1], storages[1], command, "--directory", scratch)
+        for each in (*books, *storages):
+            each.close()
 
 
 def _keep(
@@ -127,11 +136,4 @@ def _read(book: ResultBook, storage: TaskExecutorStorage, digit: str) -> Any:
 
 
 def _run(book: ResultBook, storage: TaskExecutorStorage, *arguments: str) -> tuple[int, str]:
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
-        code = cli.main(arguments)
-    return code, said.getvalue()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return commands.run(*arguments)

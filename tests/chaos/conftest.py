@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.chaos import data
 from tests.chaos.episode import Episode, Outcome
@@ -46,10 +47,13 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkers
 
 @pytest.fixture(scope="session")
 def references(
-    tmp_path_factory: pytest.TempPathFactory, tpch: Path, one_machine: OneMachine
+    tmp_path_factory: pytest.TempPathFactory,
+    tpch: Path,
+    one_machine: OneMachine,
+    spark: SparkSession,
 ) -> References:
     """What plain Spark gives."""
-    return References(tmp_path_factory.mktemp("references"), tpch, one_machine)
+    return References(tmp_path_factory.mktemp("references"), tpch, one_machine, spark)
 
 
 @pytest.fixture

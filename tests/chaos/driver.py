@@ -32,30 +32,34 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     orders = Orders.load(Path(sys.argv[1]))
-    diary = Diary(orders.diary)
     spark = SparkSession.builder.config(map=dict(orders.spark)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    perform(orders, spark)
+    spark.stop()
+
+
+def perform(orders: Orders, spark: SparkSession) -> None:
+    """Runs the jobs in a session."""
+    diary = Diary(orders.diary)
     diary.tell("session")
     # Streams have no plain form: theirs is an environment without recovery.
-    env = Environment(spark, orders.holdfast or {})
-    reader = spark.read if orders.holdfast is None else env.read
-    for table in tables_of(orders.jobs):
-        path = orders.data / f"{table}.parquet"
-        # A job of Spark's for each table would find the same out.
-        df = reader.schema(schema_of(path)).parquet(str(path))
-        if table == "lineitem" and orders.slowness:
-            df = slowed(df, orders.slowness)
-        df.createOrReplaceTempView(table)
-    diary.tell("environment")
-    for number, job in enumerate(orders.jobs):
-        diary.tell("begin", job=number)
-        run(env, orders, job, is_plain=orders.holdfast is None)
-        diary.tell("end", job=number, vertices=vertices(env))
-    time.sleep(_SECONDS_AFTER_JOBS)
-    diary.tell("closing")
-    env.close()
+    with Environment(spark, orders.holdfast or {}) as env:
+        reader = spark.read if orders.holdfast is None else env.read
+        for table in tables_of(orders.jobs):
+            path = orders.data / f"{table}.parquet"
+            # A job of Spark's for each table would find the same out.
+            df = reader.schema(schema_of(path)).parquet(str(path))
+            if table == "lineitem" and orders.slowness:
+                df = slowed(df, orders.slowness)
+            df.createOrReplaceTempView(table)
+        diary.tell("environment")
+        for number, job in enumerate(orders.jobs):
+            diary.tell("begin", job=number)
+            run(env, orders, job, is_plain=orders.holdfast is None)
+            diary.tell("end", job=number, vertices=vertices(env))
+        time.sleep(_SECONDS_AFTER_JOBS)
+        diary.tell("closing")
     diary.tell("closed")
-    spark.stop()
 
 
 def schema_of(table: Path) -> StructType:

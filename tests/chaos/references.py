@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from tests.chaos.driver import perform
 from tests.chaos.driver_process import DriverProcess
 from tests.chaos.orders import Orders
 from tests.chaos.places import Place
@@ -17,12 +20,15 @@ _SECONDS = 600
 
 
 class References:
-    """The rows of each job by plain Spark, computed once."""
+    """The rows of each job by plain Spark, computed once: in a session, or in one of a place."""
 
-    def __init__(self, home: Path, data: Path, place: Place) -> None:
+    def __init__(
+        self, home: Path, data: Path, place: Place, spark: SparkSession | None = None
+    ) -> None:
         self._home = home
         self._data = data
         self._place = place
+        self._spark = spark
         self._rows: dict[str, Rows] = {}
 
     def compute(self, programs: Sequence[Program]) -> None:
@@ -39,8 +45,11 @@ class References:
         diary = self._home / "diary"
         settings = self._place.spark()
         orders = Orders(tuple(missing), self._data, self._home, diary, settings, None)
-        with DriverProcess(orders, self._home, "plain", self._place.environment()) as driver:
-            assert driver.wait(_SECONDS) == 0, driver.said()
+        if self._spark is not None:
+            perform(orders, self._spark.newSession())
+        else:
+            with DriverProcess(orders, self._home, "plain", self._place.environment()) as driver:
+                assert driver.wait(_SECONDS) == 0, driver.said()
         for job in missing:
             self._rows[job.target] = read_rows(self._home / job.target, job.format)
             assert self._rows[job.target], f"{job.target} has no rows to lose"

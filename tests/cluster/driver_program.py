@@ -43,8 +43,14 @@ def rows(df):
     return sorted(tuple(row) for row in df.collect())
 
 
-def outcomes():
-    return [vertex.outcome.value for vertex in env.last_job_result.vertices]
+def outcomes(of=env):
+    return [vertex.outcome.value for vertex in of.last_job_result.vertices]
+
+
+def share(url):
+    """Another environment, whose results others find, and whose jobs aren't recovered."""
+    alone = {"execution.batch.job-recovery.enabled": False, "catalog.url": url}
+    globals()["other"] = Environment(spark, CONFIGURATION | alone)
 
 
 def hosts():
@@ -106,11 +112,12 @@ def slowly(df, seconds=20):
 
 
 def slowly_joined(name, path, seconds):
-    """A job that keeps a table first, and then takes a while over it."""
+    """A job that keeps a table first, and then shuffles what takes a while for each file."""
+    every_file_alone()
     df = spark.read.parquet(path)
     globals()[name] = env.from_dataframe(df.groupBy("k").agg(F.sum("id").alias("s"))).cache()
-    counted = df.groupBy("k").agg(F.count("w").alias("n"))
-    return rows(slowly(globals()[name], seconds).join(counted, "k"))
+    counted = slowly(df, seconds).groupBy("k").agg(F.count("w").alias("n"))
+    return rows(globals()[name].join(counted, "k"))
 
 
 def every_file_alone():

@@ -82,6 +82,7 @@ def test_nothing_outlives_its_owner(tmp_path: Path, number: signal.Signals) -> N
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 
+@pytest.mark.soak
 def test_what_does_not_come_up_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterProcessError, match="worker-1 has ended.*\n(.|\n)*memory"):
         LocalCluster(tmp_path, workers=1, memory="none", task_executors=False).__enter__()

@@ -17,6 +17,7 @@ from tests.taskexecutor.sharing_programs import held_files
 SECONDS = 60
 READ = ["read from cache", "run"]
 PRODUCED = ["produced", "run"]
+pytestmark = pytest.mark.soak
 
 
 class Shared:
@@ -66,37 +67,6 @@ def shared(
     return Shared(cluster, catalog_file, str(tmp_path / "source"), start_driver)
 
 
-def test_what_a_killed_driver_has_kept_is_read_by_the_next_one(shared: Shared) -> None:
-    first = shared.driver()
-    shared.keep(first, "1 h")
-    assert first("outcomes()") == PRODUCED
-    assert first("hosts()") == ["127.0.0.2", "127.0.0.3"]
-    first.program.kill_all()
-    held = shared.held()
-    assert held == [1, 1]
-    # The driver's own goes with its lease, and an executor is killed as well.
-    assert shared.becomes(lambda: shared.files() == held)
-    shared.cluster.kill_task_executor(0)
-    shared.cluster.restart_task_executor(0)
-    later = shared.driver()
-    plan = f"env.substituted(env.from_dataframe(source({shared.path!r})))"
-    assert "webhdfs://" in later(f"{plan}._jdf.queryExecution().toString()")
-    said = later(f"env.explain_kept(env.from_dataframe(source({shared.path!r})))")
-    assert "read: " in said and "kept by" in said
-    assert shared.read(later) and later("outcomes()") == READ
-    reading = f"lambda: env.from_dataframe(source({shared.path!r})).collect()"
-    found = later(f"localities({reading})")
-    assert sorted(set(found["NODE_LOCAL"])) == ["127.0.0.2", "127.0.0.3"]
-    # Lost as a whole on one node, it is computed again.
-    shared.cluster.restart_task_executor(0, empty=True)
-    assert shared.read(later)
-    assert later(f"env.from_dataframe(source({shared.path!r})).cache().invalidate_cache()") is None
-    assert shared.becomes(lambda: sum(shared.held()) == 0)
-    later.end()
-    assert shared.becomes(lambda: sum(shared.files()) == 0)
-
-
-@pytest.mark.soak
 def test_it_goes_with_its_lifetime_but_not_while_the_catalog_is_of_a_later_version(
     shared: Shared,
 ) -> None:
@@ -116,13 +86,11 @@ def test_it_goes_with_its_lifetime_but_not_while_the_catalog_is_of_a_later_versi
     assert shared.becomes(lambda: sum(shared.files()) == 0)
 
 
-@pytest.mark.soak
 def test_programs_that_run_side_by_side_read_each_other_s(shared: Shared) -> None:
     driver = shared.driver()
     shared.keep(driver, "application")
-    assert driver("globals().__setitem__('other', Environment(spark, CONFIGURATION))") is None
-    assert shared.read(driver, "other")
-    assert driver("[each.outcome.value for each in other.last_job_result.vertices]") == READ
+    assert driver(f"share('sqlite:///{shared.file}')") is None
+    assert shared.read(driver, "other") and driver("outcomes(other)") == READ
     assert sum(shared.held()) == 0
     assert driver("env.invalidate_all()") is None and driver("other.close()") is None
     driver.end()

@@ -25,9 +25,6 @@ class ClusterHome:
     HOME/token       the secret that the task executors share with their callers
     HOME/tmp         temporary files
     ```
-
-    Args:
-        root: the directory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -58,11 +55,7 @@ class ClusterHome:
         return self.logs / f"{process}.log"
 
     def make(self, workers: int) -> None:
-        """Makes what isn't there, with fresh secrets.
-
-        Args:
-            workers: the number of workers.
-        """
+        """Makes what isn't there, with fresh secrets."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         nodes = range(1, workers + 1)
         for directory in (
@@ -81,11 +74,7 @@ class ClusterHome:
         )
 
     def empty_kept_of(self, number: int) -> None:
-        """Removes what a node keeps; the directory itself stays, as it may be mounted.
-
-        Args:
-            number: the node's, from 1.
-        """
+        """Removes what a node keeps; the directory itself stays, as it may be mounted."""
         for entry in self.kept_of(number).iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)

@@ -13,15 +13,7 @@ _ADDRESS = r"(?<![\d.]){host}:(\d+)"
 
 
 class ClusterNode:
-    """A host with files of its own: a path of the cluster is another directory here.
-
-    Args:
-        home: the cluster's directory.
-        number: the node's, from 1.
-        host: its address.
-        unshare: see `unshare_command`.
-        seconds: how long its processes may take to come up.
-    """
+    """A host with files of its own: a path of the cluster is another directory here."""
 
     def __init__(
         self, home: ClusterHome, number: int, host: str, unshare: Sequence[str], seconds: float
@@ -58,29 +50,17 @@ class ClusterNode:
         return f"{self.host}:{self._task_executor_port}"
 
     def start_worker(self, command: Sequence[str]) -> None:
-        """Starts the worker, and doesn't wait for it to register.
-
-        Args:
-            command: see `worker_command`.
-        """
+        """Starts the worker, and doesn't wait for it to register."""
         self._worker = self._started("worker", command)
 
     def start_task_executor(self, command: Callable[[str, int], Sequence[str]]) -> None:
-        """Starts the task executor, and doesn't wait until it serves.
-
-        Args:
-            command: makes the command line for a host and a port.
-        """
+        """Starts the task executor, and doesn't wait until it serves."""
         self._task_executor = self._started(
             "taskexecutor", command(self.host, self._task_executor_port)
         )
 
     def await_task_executor(self) -> None:
-        """Waits until the task executor says where it serves.
-
-        Raises:
-            ClusterProcessError: when it doesn't.
-        """
+        """Waits until the task executor says where it serves."""
         address = _ADDRESS.format(host=self.host.replace(".", r"\."))
         found = self.task_executor.find_in_log(address, self._seconds)
         self._task_executor_port = int(found[1])

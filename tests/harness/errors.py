@@ -14,11 +14,7 @@ class LocalClusterError(HoldfastError):
 
 
 class NamespacesUnavailableError(LocalClusterError):
-    """Nodes can't be given files of their own on this machine.
-
-    Args:
-        why: what the attempts said.
-    """
+    """Nodes can't be given files of their own on this machine."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -30,11 +26,7 @@ class NamespacesUnavailableError(LocalClusterError):
 
 
 class JavaNotFoundError(LocalClusterError):
-    """There is no Java to run Spark with.
-
-    Args:
-        where: where it was looked for.
-    """
+    """There is no Java to run Spark with."""
 
     def __init__(self, where: str) -> None:
         super().__init__(
@@ -44,13 +36,7 @@ class JavaNotFoundError(LocalClusterError):
 
 
 class ClusterProcessError(LocalClusterError):
-    """A process of the cluster has not come up.
-
-    Args:
-        name: which process.
-        why: what was waited for.
-        log: the file that it writes to.
-    """
+    """A process of the cluster has not come up."""
 
     def __init__(self, name: str, why: str, log: Path) -> None:
         super().__init__(f"{name} {why}. The end of {log}:\n{_end_of(log)}")

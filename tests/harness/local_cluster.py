@@ -40,14 +40,7 @@ TaskExecutorCommand = Callable[[Path, str, int, Path], Sequence[str]]
 def task_executor_command(
     directory: Path, host: str, port: int, token_file: Path
 ) -> tuple[str, ...]:
-    """Runs `holdfast taskexecutor start` with this Python.
-
-    Args:
-        directory: what it keeps partitions in.
-        host: its address.
-        port: its port; 0 for a free one.
-        token_file: the secret that it shares with its callers.
-    """
+    """Runs `holdfast taskexecutor start` with this Python."""
     return (
         *(sys.executable, "-m", "holdfast.cli.main", "taskexecutor", "start"),
         *("--dir", str(directory), "--host", host, "--port", str(port)),
@@ -68,18 +61,6 @@ class LocalCluster:
         spark = cluster.session()
         cluster.kill_worker(0)
     ```
-
-    Args:
-        home: the directory for everything that the cluster writes; see `ClusterHome`.
-        workers: how many.
-        memory: what each gives to executors, as Spark writes it. One executor takes it all.
-        cores: what each gives to executors.
-        task_executors: whether a task executor runs beside each worker.
-        task_executor_command: makes its command line; it says `host:port` once it serves.
-        seconds: how long a process may take to come up.
-
-    Raises:
-        LocalClusterError: on entering, when the cluster can't be started.
     """
 
     def __init__(
@@ -157,11 +138,7 @@ class LocalCluster:
         }
 
     def session(self, configuration: Mapping[str, str] | None = None) -> SparkSession:
-        """A session on this cluster; its driver is this process.
-
-        Args:
-            configuration: Spark settings that go before those of `driver_configuration`.
-        """
+        """A session on this cluster; its driver is this process."""
         before = {key: os.environ.get(key) for key in self.driver_environment()}
         # The JVM takes these from the environment that it is started in.
         os.environ.update(self.driver_environment())
@@ -181,22 +158,11 @@ class LocalCluster:
         return frozenset(w for w in registered_workers(self.web_url) if w.state == _ALIVE)
 
     def kill_worker(self, index: int) -> None:
-        """Kills a worker and its executors with SIGKILL; they are gone when this returns.
-
-        Args:
-            index: the worker's place in `workers`.
-        """
+        """Kills a worker and its executors with SIGKILL; they are gone when this returns."""
         self.workers[index].worker.kill()
 
     def restart_worker(self, index: int) -> None:
-        """Kills a worker if it lives, starts it anew, and waits until the master knows it.
-
-        Args:
-            index: the worker's place in `workers`.
-
-        Raises:
-            ClusterProcessError: when it doesn't come up.
-        """
+        """Kills a worker if it lives, starts it again, and waits until the master knows it."""
         node = self.workers[index]
         node.worker.kill()
         before = self.alive_workers()
@@ -204,22 +170,13 @@ class LocalCluster:
         self._await_worker(node, before)
 
     def kill_task_executor(self, index: int) -> None:
-        """Kills a task executor with SIGKILL; it is gone when this returns.
-
-        Args:
-            index: its worker's place in `workers`.
-        """
+        """Kills a task executor with SIGKILL; it is gone when this returns."""
         self.workers[index].task_executor.kill()
 
     def restart_task_executor(self, index: int, *, empty: bool = False) -> None:
         """Kills a task executor if it lives, starts it on the same port, and waits for it.
 
-        Args:
-            index: its worker's place in `workers`.
-            empty: whether it is to find nothing of what it kept.
-
-        Raises:
-            ClusterProcessError: when it doesn't come up.
+        `empty`: it finds nothing of what it kept.
         """
         node = self.workers[index]
         node.task_executor.kill()

@@ -28,11 +28,7 @@ class RegisteredWorker:
 
 
 def registered_workers(url: str) -> list[RegisteredWorker]:
-    """Every worker that has registered since the master's start; none while it doesn't answer.
-
-    Args:
-        url: the master's web UI.
-    """
+    """Every worker that has registered since the master's start; none while it doesn't answer."""
     try:
         with _OPENER.open(f"{url}/json/", timeout=_SECONDS_FOR_AN_ANSWER) as answer:
             page = json.load(answer)

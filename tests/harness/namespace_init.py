@@ -40,14 +40,7 @@ def _wait_for(command: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command to its end.
-
-    Args:
-        arguments: see the top of this file.
-
-    Returns:
-        its exit code, or 128 and the signal's number when a signal ended it.
-    """
+    """Runs the command to its end."""
     owner, report = int(arguments[0]), int(arguments[1])
     os.set_inheritable(owner, False)
     os.set_inheritable(report, False)

@@ -42,17 +42,6 @@ class NamespacedProcess:
 
     It ends with everything that it has started, at once, when it is killed, when its first process
     ends, and when the process that made it ends, in whatever way. Ctrl-C doesn't reach it.
-
-    Args:
-        name: what to call it in errors.
-        command: what to run.
-        log: the file that takes what it writes, after what is in it already.
-        environment: its environment variables.
-        unshare: see `unshare_command`.
-        mounts: what it sees under other paths.
-
-    Raises:
-        ClusterProcessError: when the command can't be run.
     """
 
     def __init__(
@@ -121,18 +110,7 @@ class NamespacedProcess:
         return descendants(self._unshare.pid)[1:] if self.is_running else []
 
     def find_in_log(self, pattern: str, seconds: float) -> re.Match[str]:
-        """Waits until the log has a line that matches.
-
-        Args:
-            pattern: a regular expression; it is searched for in what this process wrote.
-            seconds: how long to wait at most.
-
-        Returns:
-            the first match.
-
-        Raises:
-            ClusterProcessError: when the process ends, or the time is up.
-        """
+        """Waits until the log has a line that matches."""
         line = re.compile(pattern)
 
         def found_or_ended() -> re.Match[str] | bool | None:

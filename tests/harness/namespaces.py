@@ -23,17 +23,7 @@ _PROBE_SECONDS = 10
 
 
 def unshare_command(directory: Path) -> tuple[str, ...]:
-    """What to put before a command so that it sees mounts and processes of its own.
-
-    Args:
-        directory: one that may be mounted somewhere.
-
-    Returns:
-        a command line that works here: as it is, or within a user namespace.
-
-    Raises:
-        NamespacesUnavailableError: when neither works.
-    """
+    """What to put before a command so that it sees mounts and processes of its own."""
     tried = []
     for command in (
         _OWN_FILES_AND_PROCESSES,

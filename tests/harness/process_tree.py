@@ -12,11 +12,7 @@ _WAITS_FOR_THE_KERNEL = "D"
 
 
 def descendants(pid: int) -> list[int]:
-    """The living descendants of a process, parents before their children.
-
-    Args:
-        pid: the process; it is not among them.
-    """
+    """The living descendants of a process, parents before their children."""
     children: dict[int, list[int]] = defaultdict(list)
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -47,14 +43,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_in_namespace(pid: int) -> int | None:
-    """The number that a process has in its innermost process namespace.
-
-    Args:
-        pid: its number here.
-
-    Returns:
-        that number, or None when the process has ended.
-    """
+    """The number that a process has in its innermost process namespace."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):

@@ -12,21 +12,16 @@ import pyspark
 
 from tests.harness.cluster_home import ClusterHome
 from tests.harness.errors import JavaNotFoundError
+from tests.short_lived_jvm import CLASS_PATH, options
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
 _FOREIGN_SETTINGS = ("SPARK_", "_SPARK", "PYSPARK_", "HOLDFAST_")
-# They start and wait; time spent on optimizing them is the executors' loss.
-_SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_SMALL_JVM = ("-Xmx512m", "-XX:-UsePerfData")
 
 
 def process_environment(home: ClusterHome, host: str) -> dict[str, str]:
-    """The environment of a process of the cluster: this one's, without settings for another Spark.
-
-    Args:
-        home: the cluster's directory.
-        host: the address that the process is to call its own.
-    """
+    """The environment of a process of the cluster: without settings for another Spark."""
     own = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN_SETTINGS)}
     return own | {
         "PYTHONUNBUFFERED": "1",
@@ -47,12 +42,7 @@ def _scala_version() -> str:
 
 
 def driver_environment(home: ClusterHome, host: str) -> dict[str, str]:
-    """What a driver's JVM is to find in its environment.
-
-    Args:
-        home: the cluster's directory.
-        host: the driver's address.
-    """
+    """What a driver's JVM is to find in its environment."""
     return {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(home.conf),  # holds the secret that the master asks for
@@ -62,11 +52,7 @@ def driver_environment(home: ClusterHome, host: str) -> dict[str, str]:
 
 
 def find_java() -> str:
-    """The Java that Spark would take.
-
-    Raises:
-        JavaNotFoundError: when there is none.
-    """
+    """The Java that Spark would take."""
     java_home = os.environ.get("JAVA_HOME")
     if java_home:
         java = Path(java_home, "bin", "java")
@@ -85,13 +71,7 @@ def temporary_files_option(home: ClusterHome) -> str:
 
 
 def master_command(home: ClusterHome, java: str, host: str) -> tuple[str, ...]:
-    """Runs a master on free ports.
-
-    Args:
-        home: the cluster's directory.
-        java: see `find_java`.
-        host: its address.
-    """
+    """Runs a master on free ports."""
     return (
         *_jvm(home, java),
         "org.apache.spark.deploy.master.Master",
@@ -115,16 +95,7 @@ class WorkerSize:
 def worker_command(
     home: ClusterHome, java: str, host: str, number: int, master_url: str, size: WorkerSize
 ) -> tuple[str, ...]:
-    """Runs a worker on free ports.
-
-    Args:
-        home: the cluster's directory.
-        java: see `find_java`.
-        host: its address.
-        number: its number, from 1.
-        master_url: the master that it registers with.
-        size: what it offers.
-    """
+    """Runs a worker on free ports."""
     return (
         *_jvm(home, java),
         "org.apache.spark.deploy.worker.Worker",
@@ -136,5 +107,5 @@ def worker_command(
 
 
 def _jvm(home: ClusterHome, java: str) -> tuple[str, ...]:
-    class_path = f"{home.conf}{os.pathsep}{SPARK_HOME / 'jars' / '*'}"
-    return java, *_SMALL_JVM, temporary_files_option(home), "-cp", class_path
+    small = (*_SMALL_JVM, *options().split(), temporary_files_option(home))
+    return java, *small, "-cp", f"{CLASS_PATH}{os.pathsep}{home.conf}"

@@ -12,15 +12,7 @@ _SECONDS_BETWEEN_LOOKS = 0.02
 
 
 def wait_for(fact: Callable[[], T | None], seconds: float) -> T | None:
-    """Looks again and again until there is something to see.
-
-    Args:
-        fact: looks once, and returns None when there is nothing yet.
-        seconds: how long to go on.
-
-    Returns:
-        what was seen, or None when the time was up.
-    """
+    """Looks again and again until there is something to see; None when the time is up."""
     deadline = time.monotonic() + seconds
     while (seen := fact()) is None and time.monotonic() < deadline:
         time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -160,11 +160,11 @@ def test_a_function_is_opened_and_closed_in_each_subtask(env: Environment, tmp_p
             with open(log, "a") as file:
                 file.write(what)
 
-    one = env.from_source(NumberSequenceSource(1, 40_000)).set_parallelism(1)
+    one = env.from_source(NumberSequenceSource(1, 4_000)).set_parallelism(1)
     # A rebalance, and another parallelism, spread records over all subtasks.
     for stream in (one.rebalance(), one):
         records = collected(stream.map(Where()).set_parallelism(2).name("where"))
-        assert len(records) == 40_000
+        assert len(records) == 4_000
         assert set(records) == {(0, 2, "where"), (1, 2, "where")}
         assert sorted(Path(log).read_text()) == ["c", "c", "o", "o"]
         Path(log).unlink()
@@ -212,18 +212,18 @@ def test_one_job_runs_all_sinks(
 
 
 def test_an_iterator_is_read_in_part_or_as_a_whole(env: Environment) -> None:
-    stream = env.from_source(NumberSequenceSource(0, 9999)).set_parallelism(1)
+    stream = env.from_source(NumberSequenceSource(0, 1999)).set_parallelism(1)
     with stream.execute_and_collect("some") as records:
         assert [records.next(), next(records)] == [0, 1]
     assert list(records) == []
     records.close()
     whole = stream.execute_and_collect("whole")
-    assert sum(whole) == sum(range(10_000))
+    assert sum(whole) == sum(range(2_000))
     assert env.last_job_result is not None and env.last_job_result.name == "whole"
     with pytest.raises(StopIteration):
         whole.next()
     assert stream.execute_and_collect(limit=3) == [0, 1, 2]
-    assert stream.execute_and_collect("few", 20_000) == list(range(10_000))
+    assert stream.execute_and_collect("few", 3_000) == list(range(2_000))
 
 
 def test_what_is_kept_of_a_table_is_read_by_a_stream(env: Environment) -> None:

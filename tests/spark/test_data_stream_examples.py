@@ -22,7 +22,7 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-@pytest.mark.sampled(3, 2)
+@pytest.mark.sampled(6, 5)
 def test_examples(env: Environment, tmp_path: Path, name: str) -> None:
     module = importlib.import_module(f"holdfast.api.{name}")
     names = {exported: getattr(holdfast, exported) for exported in holdfast.__all__}

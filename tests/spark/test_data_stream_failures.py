@@ -111,6 +111,7 @@ FAILS: dict[str, tuple[Callable[[Environment], DataStream], type[Exception], str
 
 
 @pytest.mark.parametrize("what", FAILS)
+@pytest.mark.sampled(2)
 def test_what_can_not_be_names_its_operator(env: Environment, tmp_path: Path, what: str) -> None:
     make, error, message = FAILS[what]
     with pytest.raises(error, match=message):

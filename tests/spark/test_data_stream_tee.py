@@ -47,13 +47,13 @@ def spark_jobs(env: Environment, act: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def test_one_spark_job_keeps_and_answers(env: Environment, tally: Tally, tmp_path: Path) -> None:
-    numbers = env.from_source(NumberSequenceSource(0, 99_999)).set_parallelism(2)
+    numbers = env.from_source(NumberSequenceSource(0, 4_999)).set_parallelism(2)
     kept = numbers.map(tally.counting(lambda n: n)).set_parallelism(2).cache()
-    assert spark_jobs(env, lambda: total(kept)) == (sum(range(100_000)), 1)
+    assert spark_jobs(env, lambda: total(kept)) == (sum(range(5_000)), 1)
     assert outcomes(env) == [PRODUCED, RUN]
-    assert collected(kept) == list(range(100_000))
+    assert collected(kept) == list(range(5_000))
     assert outcomes(env) == [READ, RUN]
-    assert tally.count() == 100_000
+    assert tally.count() == 5_000
     assert len(list(location(env).glob("part-*.parquet"))) == 2
     assert not list((tmp_path / "kept").glob("application-*/staging/*"))
 
@@ -88,6 +88,7 @@ class Counting(MapFunction):
 
 
 @pytest.mark.parametrize("function", [Reused(), Counting()], ids=lambda each: type(each).__name__)
+@pytest.mark.sampled(2)
 def test_what_is_answered_from_records_is_answered_from_kept_ones(
     env: Environment, function: MapFunction
 ) -> None:
@@ -168,6 +169,7 @@ class Reporting:
 
 
 @pytest.mark.parametrize("times", [0, 2])
+@pytest.mark.sampled(2)
 def test_what_tasks_report_not_once_is_not_kept(
     env: Environment, tally: Tally, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_source_that_changes_meanwhile_is_not_kept(env: Environment, tmp_path:
     assert outcomes(env) == [NOT_KEPT, RUN]
 
 
+@pytest.mark.soak
 def test_a_side_output_and_a_shuffled_stream_are_kept_in_the_same_way(
     env: Environment, tally: Tally
 ) -> None:
@@ -218,12 +221,3 @@ def test_several_cached_streams_are_each_kept_once(env: Environment, tally: Tall
     by_key = third.union(env.from_collection([99])).key_by(lambda n: n % 2).process(SameByKey())
     assert len(collected(by_key)) == 31 and outcomes(env) == [PRODUCED, RUN]
     assert collected(third) == list(range(30))
-
-
-def test_a_chain_of_cached_streams(env: Environment, tally: Tally) -> None:
-    inner = cached(env, tally)
-    outer = inner.map(lambda n: 2 * n).cache()
-    assert total(outer) == 90 and outcomes(env).count(PRODUCED) == 2
-    outer.invalidate()
-    assert total(outer) == 90 and tally.count() == 10
-    assert collected(outer) == [2 * n for n in range(10)]

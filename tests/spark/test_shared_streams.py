@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -148,6 +147,7 @@ SHARED: dict[str, tuple[Callable[[Environment], DataStream], list[Any]]] = {
 
 
 @pytest.mark.parametrize("what", SHARED)
+@pytest.mark.sampled(4)
 def test_what_is_shared(start: Start, what: str) -> None:
     make, expected = SHARED[what]
     assert keeps(start(), make) == expected
@@ -167,6 +167,7 @@ def test_lifetimes(start: Start, kept: Path) -> None:
     assert becomes(start()) == {READ, RUN}
 
 
+@pytest.mark.soak
 def test_the_longer_of_two_lifetimes_counts(start: Start) -> None:
     def briefly(env: Environment) -> DataStream:
         return env.from_collection(range(3))
@@ -252,7 +253,7 @@ KEYS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("into", ["collect", "sinks"])
 @pytest.mark.parametrize("how", KEYS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_what_was_sealed_with_another_key_is_computed_again(
     start: Start, kept: Path, key: Path, words: Path, tmp_path: Path, how: str, into: str
 ) -> None:
@@ -276,6 +277,7 @@ def test_what_was_sealed_with_another_key_is_computed_again(
     assert becomes(start(), lambda env: counted(env, words)) == {READ, RUN}
 
 
+@pytest.mark.soak
 def test_what_is_not_cached_here_is_not_read_one_by_one(
     start: Start, kept: Path, key: Path
 ) -> None:
@@ -332,26 +334,6 @@ def test_a_directory_in_which_others_can_put_a_key_has_none(
 # -- whose records mean something elsewhere --------------------------------------------------------
 
 
-def test_records_with_classes_of_their_own_stay_with_their_program(
-    start: Start, kept: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    @dataclass(frozen=True, order=True)
-    class Own:
-        page: str
-
-    def clicks(env: Environment) -> DataStream:
-        return env.from_collection(["a", "b"]).map(Own)
-
-    one, other = start(), start()
-    assert collected(clicks(one).cache(lifetime="1 h")) == [Own("a"), Own("b")]
-    assert not shared(kept)
-    assert "Define them in a module that the program imports" in caplog.text
-    assert PRODUCED in becomes(other, clicks)
-    # Its functions may be of any class, as long as its records aren't.
-    collected(clicks(one).map(lambda click: click.page).cache(lifetime="1 h"))
-    assert len(shared(kept)) == 1
-
-
 def drawn(env: Environment) -> DataStream:
     import random
 
@@ -363,6 +345,7 @@ def cut_off(env: Environment) -> DataStream:
 
 
 @pytest.mark.parametrize("doubtful", [drawn, cut_off])
+@pytest.mark.sampled(2)
 def test_what_means_nothing_elsewhere_is_not_offered(
     start: Start, doubtful: Callable[[Environment], DataStream], kept: Path
 ) -> None:
@@ -387,6 +370,7 @@ def test_programs_with_other_cores_share_no_stream(
 
 
 @pytest.mark.parametrize("why", ["it has no catalog", "its jobs are recovered"])
+@pytest.mark.sampled(2)
 def test_without_a_key_in_common_streams_go_with_their_program(
     start: Start, tmp_path: Path, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -406,7 +390,8 @@ def test_without_a_key_in_common_streams_go_with_their_program(
     assert PRODUCED in becomes(one, lambda env: env.from_collection([1]))
 
 
-@pytest.mark.parametrize("sharing", ["group", pytest.param("all", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("sharing", ["group", "all"])
 def test_where_other_users_read_streams_stay_their_user_s(start: Start, sharing: str) -> None:
     env, other = start(**{SHARING: sharing}), start(**{SHARING: sharing})
     with pytest.raises(StreamNotShareableError, match="pickles, which run code"):

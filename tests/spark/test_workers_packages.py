@@ -63,4 +63,3 @@ def test_packages_of_the_workers_count(
     assert asked(pythons[0]) == ({1}, False)
     assert asked(pythons[1]) == ({2}, False)
     assert asked(pythons[0]) == ({1}, True)
-    assert asked(pythons[1]) == ({2}, True)

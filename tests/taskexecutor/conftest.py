@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +13,7 @@ import pytest
 
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor
 from tests.free_ports import free_ports
+from tests.harness.forked import Command
 from tests.taskexecutor.nodes import Drivers, Node
 
 
@@ -24,20 +22,13 @@ class ExecutorProcess:
 
     def __init__(self, directory: Path, *arguments: str, **environment: str) -> None:
         self.directory = directory
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "holdfast", "taskexecutor", "start"),
-                *("--dir", str(directory), "--grace", "0.5"),
-                *arguments,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
+        self.process = Command(
+            *("taskexecutor", "start", "--dir", directory, "--grace", "0.5"),
+            *arguments,
+            environment=environment,
         )
 
     def serving(self) -> ExecutorProcess:
-        assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
         assert self.line, self.process.communicate()[1]
         self.address = self.line.split()[3]
@@ -58,15 +49,8 @@ class ExecutorProcess:
         self.process.kill()
         self.process.wait()
 
-    def refused(self) -> tuple[int, str]:
-        """Waits for the end: its exit code, and what it said, in one line."""
-        out, err = self.process.communicate(timeout=30)
-        assert out == ""
-        return self.process.returncode, err
-
     def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        self.kill()
 
 
 Start = Callable[..., ExecutorProcess]

@@ -1,13 +1,9 @@
-"""A driver in its own process, which does what each line says, and says how it went.
-
-python -m tests.taskexecutor.lone_driver JOB DIRECTORY               keeps partitions here
-python -m tests.taskexecutor.lone_driver JOB ADDRESS TOKEN NODE      keeps them with an executor
-"""
+"""A driver in its own process, which does what it is sent, and says how it went."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.ids import JobID
@@ -73,19 +69,16 @@ class LoneDriver:
         self.storage.release_all()
 
 
-def main() -> None:
-    driver = LoneDriver(*sys.argv[1:])
-    print("ready", flush=True)
-    for line in sys.stdin:
-        name, digit = line.split()
+def main(pipe: Connection, *arguments: str) -> None:
+    """Given a job and a directory, it keeps partitions here; or given an executor and its node."""
+    driver = LoneDriver(*arguments)
+    pipe.send("ready")
+    while True:
+        name, digit = pipe.recv()
         step: Callable[[str], None] = getattr(driver, name)
         try:
             step(digit)
         except Exception as error:
-            print(type(error).__name__, flush=True)
+            pipe.send(type(error).__name__)
         else:
-            print("done", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            pipe.send("done")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from holdfast.storage.kept_dataset import KeptDataSet
 from holdfast.taskexecutor.calls.client import RemoteTaskExecutor, Timeouts
 from holdfast.taskexecutor.recovery.recovery_claim import RecoveryClaim
 from holdfast.version import __version__
+from tests.harness.forked import Command
 from tests.taskexecutor.callers import description, write
 
 ROWS = 3
@@ -50,17 +49,11 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "holdfast", "taskexecutor", "start"),
-                *("--dir", SAME_PATH, "--grace", "0.5"),
-                *("--port", str(self.port), "--public-host", self.host),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
+        self.process = Command(
+            *("taskexecutor", "start", "--dir", SAME_PATH, "--grace", "0.5"),
+            *("--port", self.port, "--public-host", self.host),
             cwd=self.directory,
         )
-        assert self.process.stdout is not None
         assert self.process.stdout.readline()
 
     @property
@@ -77,7 +70,7 @@ class Node:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
 
 class Drivers:

@@ -1,8 +1,4 @@
-"""Programs on a task executor that share results, without Spark.
-
-Arguments: URL ADDRESS TOKEN          keeps a result for ten minutes, and waits
-Arguments: URL ADDRESS TOKEN SEED     keeps results without an end
-"""
+"""Programs on a task executor that share results, without Spark."""
 
 from __future__ import annotations
 
@@ -10,11 +6,12 @@ import hashlib
 import io
 import itertools
 import os
-import sys
+import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pyarrow.parquet
@@ -176,19 +173,15 @@ def holders_recorded(
     return [(part.index, kept.directories[holder].split("/")[2]) for part, holder in kept.placed]
 
 
-def main() -> None:
-    url, address, token, *seed = sys.argv[1:]
+def main(url: str, address: str, token: str, seed: str | None, has_kept: Event) -> None:
+    """Keeps a result for ten minutes, and waits; with a seed it keeps others without an end."""
     program = SharingProgram.on(url, address, token, lease_seconds=5.0)
-    if not seed:
+    if seed is None:
         program.produce()
-        print("kept", flush=True)
-        sys.stdin.read()
+        has_kept.set()
+        time.sleep(600)
     for number in itertools.count():
         dataset_id = IntermediateDataSetID(hashlib.sha256(f"{seed} {number}".encode()).hexdigest())
         with suppress(StorageError):
             program.produce(dataset_id=dataset_id)
-        print("kept", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        has_kept.set()

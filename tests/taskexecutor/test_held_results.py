@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ import pytest
 
 from holdfast.ids import CATALOG_APPLICATION, IntermediateDataSetID
 from tests.catalog.conftest import postgresql as postgresql
+from tests.harness.forked import CONTEXT
 from tests.taskexecutor import sharing_programs
-from tests.taskexecutor.site import ROWS, Site, site_at
+from tests.taskexecutor.site import ROWS, SECONDS, Site, site_at
 
 OTHER = IntermediateDataSetID("2" * 64)
 
@@ -47,19 +47,13 @@ def test_a_result_with_a_lifetime_outlives_its_program_and_others_go_with_it(sit
     assert site.ends_lifetimes()
 
 
-def killed_driver(site: Site, *seed: str, log: Any = None) -> subprocess.Popen[str]:
+def killed_driver(site: Site, seed: str | None = None) -> BaseProcess:
     """A driver that has kept a result, and goes on with that where it has a seed."""
-    driver = subprocess.Popen(
-        [
-            *(sys.executable, "-m", sharing_programs.__name__),
-            *(site.url, site.executor.address, site.executor.token, *seed),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
-    assert driver.stdout is not None and driver.stdout.readline() == "kept\n"
+    has_kept = CONTEXT.Event()
+    arguments = (site.url, site.executor.address, site.executor.token, seed, has_kept)
+    driver = CONTEXT.Process(target=sharing_programs.main, args=arguments, daemon=True)
+    driver.start()
+    assert has_kept.wait(SECONDS)
     return driver
 
 
@@ -75,7 +69,7 @@ def only_the_catalog_s_are_left(site: Site) -> bool:
 def test_what_a_killed_driver_has_kept_survives_the_executor_s_kill_too(site: Site) -> None:
     driver = killed_driver(site)
     driver.kill()
-    driver.communicate()
+    driver.join()
     address = site.executor.address
     site.executor.kill()
     site.run()
@@ -86,17 +80,15 @@ def test_what_a_killed_driver_has_kept_survives_the_executor_s_kill_too(site: Si
 
 
 @pytest.mark.soak
-def test_kills_at_any_time_leave_what_the_catalog_records_and_nothing_else(
-    site: Site, tmp_path: Path
-) -> None:
+def test_kills_at_any_time_leave_what_the_catalog_records_and_nothing_else(site: Site) -> None:
     for turn in range(6):
-        driver = killed_driver(site, str(turn), log=(tmp_path / "complaints").open("w"))
+        driver = killed_driver(site, str(turn))
         time.sleep(0.1 + 0.037 * turn)
         if turn % 2:
             site.executor.kill()
             site.run()
         driver.kill()
-        driver.communicate()
+        driver.join()
     recorded = {each.name for each in site.recorded() if each.is_shared}
     assert len(recorded) >= 6
     # What was announced, and not kept, goes with the leases of those that were killed.
@@ -318,10 +310,15 @@ def test_what_is_damaged_is_verified_as_such_and_not_recorded(site: Site) -> Non
     # It stays, as others may know more of it.
     site.looks()
     assert site.names() == {whole, damaged}
+    deleted(site, damaged)
+    (shown,) = site.json("show", damaged)
+    assert shown["id"] == damaged and not shown["columns"]
 
 
-def test_what_an_executor_can_not_be_asked_or_say_is_said(site: Site) -> None:
-    site.keep()
+def test_what_an_executor_can_not_be_asked_or_say_is_said(site: Site, other_server: int) -> None:
+    name, stranger = site.keep(), f"127.0.0.1:{other_server}"
+    code, said = site.command("ls", others=(stranger,))
+    assert code == 1 and name[:8] in said and f"task executor {stranger}" in said
     site.stop()
     site.lose_catalog()
     site.run(with_catalog=False)

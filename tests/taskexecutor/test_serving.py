@@ -147,27 +147,6 @@ def test_a_partition_is_served_as_hadoop_asks_for_it(kept: Kept, ask: Ask) -> No
         assert not {"content-type", "server"} & headers.keys()
 
 
-def test_statuses_and_locations_are_served(kept: Kept, ask: Ask) -> None:
-    def found(path: str) -> Any:
-        status, headers, body = ask(path)
-        assert (status, "content-type" in headers) == (200, False)
-        return json.loads(body)
-
-    directory = found(f"{kept.output}?op=GETFILESTATUS")["FileStatus"]
-    assert (directory["type"], directory["length"]) == ("DIRECTORY", 0)
-    file = found(f"{kept.url}?op=GETFILESTATUS")["FileStatus"]
-    part = kept.parts[0]
-    assert (file["type"], file["length"]) == ("FILE", part.bytes)
-    assert file["modificationTime"] == (kept.place / part.file).stat().st_mtime_ns // 10**6
-    listed = found(f"{kept.output}?op=LISTSTATUS")["FileStatuses"]["FileStatus"]
-    assert [each["pathSuffix"] for each in listed] == [each.file for each in kept.parts]
-    root = found(f"{kept.base}?op=LISTSTATUS")["FileStatuses"]["FileStatus"]
-    assert ONE.name in [each["pathSuffix"] for each in root]
-    located = found(f"{kept.url}?op=GETFILEBLOCKLOCATIONS&offset=0&length=9")
-    (block,) = located["BlockLocations"]["BlockLocation"]
-    assert (block["hosts"], block["length"]) == (["127.0.0.1"], part.bytes)
-
-
 def test_partitions_are_only_read(kept: Kept, ask: Ask) -> None:
     for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "MOVE"):
         for operation in ("OPEN", "CREATE", "DELETE", "RENAME", "APPEND", "CONCAT"):

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from holdfast.errors import LocationsIncompleteError, MalformedRequestError, StorageError
+from holdfast.errors import LocationsIncompleteError, StorageError
 from holdfast.ids import ApplicationID
-from tests.taskexecutor.callers import manifest_of, output_of, write
+from tests.taskexecutor.callers import write
 from tests.taskexecutor.nodes import ROWS, SECONDS, Drivers, comes
 
 TWO = ((0, 0), (1, 0))
@@ -116,15 +116,3 @@ def test_what_its_executor_does_not_have_as_tasks_say_is_not_kept(lone: Drivers)
         lone.publish(storage, staged, written_too)
     # An end waits for no executor that is gone.
     storage.close()
-
-
-def test_text_that_no_message_can_carry_is_a_malformed_request(lone: Drivers) -> None:
-    storage = lone.environment()
-    kept = lone.keep(storage, "1", *TWO)
-    output = output_of("1", str(kept.name).rpartition("-")[2])
-    manifest = manifest_of(output, kept.manifest.partitions)
-    dataset = manifest.dataset.model_copy(update={"computes": "\ud800"})
-    with pytest.raises(MalformedRequestError):
-        lone.nodes[0].gateway().promote(
-            storage.application, lone.job, output, manifest.model_copy(update={"dataset": dataset})
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,41 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
+_FLAT = "INSERT INTO {} SELECT id, id % 7 FROM range(1000)"
+_PARTITIONED = [
+    f"INSERT INTO {{}} PARTITION (p = {p}) SELECT id, id % 7 FROM range(500)" for p in (1, 2)
+]
+TABLES: dict[str, list[str]] = {
+    "flat": ["CREATE TABLE {} (id BIGINT, v INT) USING parquet", _FLAT],
+    "parts": [
+        "CREATE TABLE {} (id BIGINT, v INT, p INT) USING parquet PARTITIONED BY (p)",
+        "INSERT INTO {} SELECT id, id % 7, id % 3 FROM range(1000)",
+    ],
+    "hive_parts": [
+        "CREATE TABLE {} (id BIGINT, v INT) PARTITIONED BY (p INT) STORED AS PARQUET",
+        *_PARTITIONED,
+    ],
+    "hive_text": ["CREATE TABLE {} (id BIGINT, v INT) STORED AS TEXTFILE", _FLAT],
+    "text_parts": [
+        "CREATE TABLE {} (id BIGINT, v INT) PARTITIONED BY (p INT) STORED AS TEXTFILE",
+        *_PARTITIONED,
+    ],
+    "buckets": [
+        "CREATE TABLE {} (id BIGINT, v INT) USING parquet CLUSTERED BY (v) INTO 4 BUCKETS",
+        _FLAT,
+    ],
+    "lines": ["CREATE TABLE {} (id BIGINT, v INT) USING csv", _FLAT],
+}
+"""How each table of the catalog is made."""
+
 
 @dataclass(frozen=True)
 class World:
-    """Where a case is made.
+    """Where a case is made. What it asks is made by the first program that asks it.
 
     Attributes:
         spark: the program's session.
-        home: the directory of the files that `write_inputs` has written.
+        home: the directory of the files.
     """
 
     spark: SparkSession
@@ -29,54 +57,71 @@ class World:
 
     def read(self) -> DataFrame:
         """The files that most cases ask."""
-        return self.spark.read.parquet(str(self.home / "parquet"))
+        return self.files("parquet")
 
     def files(self, kind: str, **options: Any) -> DataFrame:
         """The same rows in files of another kind."""
-        return self.spark.read.options(**options).format(kind).load(str(self.home / kind))
+        return self.spark.read.options(**options).format(kind).load(self.path(kind))
+
+    def path(self, kind: str) -> str:
+        """Where there are files of a kind."""
+        path = self.home / kind
+        if not path.exists():
+            self._write(kind, str(path))
+        return str(path)
+
+    def table(self, name: str) -> None:
+        """Has the catalog have a table, and what else a query may name of it."""
+        catalog = self.spark.catalog
+        if name in TABLES and not catalog.tableExists(name):
+            for statement in TABLES[name]:
+                self.spark.sql(statement.format(name))
+        elif name == "seen" and not catalog.tableExists(name):
+            self.table("flat")
+            self.spark.sql("CREATE VIEW seen AS SELECT id, v FROM flat WHERE v > 2")
+        elif name == "doubled" and not catalog.functionExists(name):
+            self.spark.sql("CREATE FUNCTION doubled(x BIGINT) RETURNS BIGINT RETURN x * 2")
+        elif name == "up_to" and not catalog.functionExists(name):
+            self.table("flat")
+            self.spark.sql(
+                "CREATE FUNCTION up_to(n INT) RETURNS TABLE (id BIGINT) "
+                "RETURN SELECT id FROM flat WHERE id < up_to.n"
+            )
+
+    def _write(self, kind: str, path: str) -> None:
+        rows = self.spark.range(2000).selectExpr(
+            *("id", "id % 7 AS v", "CAST(id AS STRING) AS t", "id * 1.5 AS x"),
+            *("timestamp_seconds(id) AS ts", "array(id, id + 1) AS a"),
+            "named_struct('p', id, 'q', 'z') AS st",
+        )
+        flat = rows.drop("a", "st")
+        match kind:
+            case "csv":
+                flat.write.csv(path, header=True)
+            case "xml":
+                flat.write.option("rowTag", "r").xml(path)
+            case "text":
+                rows.select("t").write.text(path)
+            case "hive":
+                rows.write.partitionBy("v").parquet(path)
+            case _:
+                rows.write.format(kind).save(path)
 
 
 Make = Callable[[World], DataFrame]
 
 
-def write_inputs(spark: SparkSession, home: Path) -> None:
-    """Files, and tables of the catalog, that the cases ask."""
-    rows = spark.range(2000).selectExpr(
-        *("id", "id % 7 AS v", "CAST(id AS STRING) AS t", "id * 1.5 AS x"),
-        *("timestamp_seconds(id) AS ts", "array(id, id + 1) AS a"),
-        "named_struct('p', id, 'q', 'z') AS st",
-    )
-    flat = rows.drop("a", "st")
-    rows.write.parquet(str(home / "parquet"))
-    rows.write.orc(str(home / "orc"))
-    flat.write.csv(str(home / "csv"), header=True)
-    rows.write.json(str(home / "json"))
-    rows.select("t").write.text(str(home / "text"))
-    flat.write.option("rowTag", "r").xml(str(home / "xml"))
-    rows.write.partitionBy("v").parquet(str(home / "hive"))
-    for statement in (
-        "CREATE TABLE flat (id BIGINT, v INT) USING parquet",
-        "INSERT INTO flat SELECT id, id % 7 FROM range(1000)",
-        "CREATE TABLE parts (id BIGINT, v INT, p INT) USING parquet PARTITIONED BY (p)",
-        "INSERT INTO parts SELECT id, id % 7, id % 3 FROM range(1000)",
-        "CREATE TABLE hive_parts (id BIGINT, v INT) PARTITIONED BY (p INT) STORED AS PARQUET",
-        "INSERT INTO hive_parts PARTITION (p = 1) SELECT id, id % 7 FROM range(1000)",
-        "INSERT INTO hive_parts PARTITION (p = 2) SELECT id, id % 7 FROM range(500)",
-        "CREATE TABLE hive_text (id BIGINT, v INT) STORED AS TEXTFILE",
-        "INSERT INTO hive_text SELECT id, id % 7 FROM range(1000)",
-        "CREATE TABLE text_parts (id BIGINT, v INT) PARTITIONED BY (p INT) STORED AS TEXTFILE",
-        "INSERT INTO text_parts PARTITION (p = 1) SELECT id, id % 7 FROM range(1000)",
-        "INSERT INTO text_parts PARTITION (p = 2) SELECT id, id % 7 FROM range(500)",
-        "CREATE TABLE buckets (id BIGINT, v INT) USING parquet CLUSTERED BY (v) INTO 4 BUCKETS",
-        "INSERT INTO buckets SELECT id, id % 7 FROM range(1000)",
-        "CREATE TABLE lines (id BIGINT, v INT) USING csv",
-        "INSERT INTO lines SELECT id, id % 7 FROM range(1000)",
-        "CREATE VIEW seen AS SELECT id, v FROM flat WHERE v > 2",
-        "CREATE FUNCTION doubled(x BIGINT) RETURNS BIGINT RETURN x * 2",
-        "CREATE FUNCTION up_to(n INT) RETURNS TABLE (id BIGINT) "
-        "RETURN SELECT id FROM flat WHERE id < up_to.n",
-    ):
-        spark.sql(statement)
+@dataclass(frozen=True)
+class Count:
+    """A record of a stream."""
+
+    word: str
+    number: int
+
+    @staticmethod
+    def of(pair: tuple[str, int]) -> Count:
+        """The record of a pair."""
+        return Count(*pair)
 
 
 @F.udf(LongType())
@@ -133,7 +178,10 @@ def sql(text: str, *before: str) -> Make:
     def made(world: World) -> DataFrame:
         for statement in before:
             world.spark.sql(statement)
-        return world.spark.sql(text.format(files=f"parquet.`{world.home / 'parquet'}`"))
+        for word in re.findall(r"\w+", text):
+            world.table(word)
+        files = f"parquet.`{world.path('parquet')}`" if "{files}" in text else ""
+        return world.spark.sql(text.format(files=files))
 
     return made
 
@@ -191,10 +239,10 @@ CASES: dict[str, dict[str, Make]] = {
         "XML files": counts("xml", rowTag="r"),
         "text files": lambda w: w.files("text").groupBy(F.substring("value", 1, 1)).count(),
         "binary files": lambda w: (
-            w.spark.read.format("binaryFile").load(str(w.home / "text")).select("length")
+            w.spark.read.format("binaryFile").load(w.path("text")).select("length")
         ),
         "directories that are partitions": lambda w: (
-            w.spark.read.parquet(str(w.home / "hive")).where("v = 3").groupBy("v").count()
+            w.spark.read.parquet(w.path("hive")).where("v = 3").groupBy("v").count()
         ),
         "`range`": lambda w: w.spark.range(100).where("id % 3 = 0"),
         "a temporary view": _temporary_view,

@@ -151,3 +151,15 @@ def _literal(text: str) -> str:
 
 PROGRAMS = dict(_programs(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")))
 """By names."""
+
+
+def with_modules(program: Program, directory: Path, number: int) -> Program:
+    """The program with its modules written to a directory, under names that end in a number."""
+    text = program.text
+    for module, source in program.modules.items():
+        top, *rest = module.split(".")
+        text = re.sub(rf"\b{top}\b", f"{top}_{number}", text)
+        file = directory.joinpath(f"{top}_{number}", *rest).with_suffix(".py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source, encoding="utf-8")
+    return Program(text, settings=program.settings)

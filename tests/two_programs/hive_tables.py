@@ -1,16 +1,12 @@
-"""A program that plays what programs find over tables that Spark reads by a SerDe.
+"""What programs find over tables that Spark reads by a SerDe.
 
-`python -m tests.two_programs.hive_tables HOME` prints a line of JSON for each case: what was wrong.
-Hive's catalog is one of a process, and its programs are environments in sessions of this one.
+Hive's catalog is one of a process: these programs are environments in sessions of one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +16,16 @@ from pyspark.sql import SparkSession
 
 import holdfast
 from holdfast import VertexOutcome
-from tests.short_lived_jvm import local_session
 from tests.two_programs import moved_partitions
 from tests.two_programs.moved_partitions import QUERIES, Programs, alter
 
+_SETTINGS = {
+    "hive.exec.dynamic.partition.mode": "nonstrict",
+    "spark.sql.hive.convertMetastoreParquet": "false",
+    "spark.sql.hive.convertMetastoreOrc": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
 CASES: dict[str, Callable[[Programs], None]] = {}
 PARTS = {"all": {1, 2, 3}, "one": {1}, "other": {2, 3}}
 TABLE = "CREATE TABLE t (k INT) PARTITIONED BY (p INT) STORED AS TEXTFILE"
@@ -273,33 +275,24 @@ def _calls(programs: Programs) -> None:
                 assert ours[:2] == plain[:2], f"{text}, {found=}: {ours}, {plain}"
 
 
-def main() -> None:
-    """Plays the cases; each in a database of its own."""
-    home = Path(sys.argv[1])
-    settings = {
-        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:hive;create=true",
-        "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
-        "spark.sql.hive.convertMetastoreParquet": "false",
-        "spark.sql.hive.convertMetastoreOrc": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    builder = local_session("hive tables", home).config(map=settings).enableHiveSupport()
-    spark: SparkSession = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    for name in sys.argv[2:] or CASES:
-        wrong, began = "", time.monotonic()
-        directory = home / f"case {list(CASES).index(name)}, 100%25"
-        spark.sql(f"CREATE DATABASE between_programs LOCATION '{directory}/warehouse'")
-        try:
-            CASES[name](Programs(spark, directory))
-        except Exception:
-            wrong = traceback.format_exc()[-3_000:]
+class HiveTables(Programs):
+    """Programs whose sessions leave tables to Hive's readers."""
+
+    def session(self) -> SparkSession:
+        session = super().session()
+        for key, value in _SETTINGS.items():
+            session.conf.set(key, value)
+        return session
+
+
+def played(spark: SparkSession, home: Path, name: str) -> dict[str, str]:
+    """Plays a case in a database of its own: what was wrong; nothing where all is well."""
+    directory = home / f"case {list(CASES).index(name)}, 100%25"
+    spark.sql(f"CREATE DATABASE between_programs LOCATION '{directory}/warehouse'")
+    try:
+        CASES[name](HiveTables(spark, directory))
+    except Exception:
+        return {"wrong": traceback.format_exc()[-3_000:]}
+    finally:
         spark.sql("DROP DATABASE between_programs CASCADE")
-        seconds = round(time.monotonic() - began, 1)
-        print(json.dumps({"name": name, "wrong": wrong, "seconds": seconds}), flush=True)
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()
+    return {"wrong": ""}

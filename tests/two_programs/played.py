@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tests.two_programs.cases import CASES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "sharing.md"
-_SECONDS = 1_200
+_SECONDS = 3_600
 _BEGIN, _END = "<!-- made by tests/two_programs -->", "<!-- end -->"
 
 
@@ -87,6 +87,7 @@ def found_again(first: Said, second: Said) -> dict[str, Found]:
             again.get("error"),
         )
         for name, again in second.items()
+        if name in first
     }
 
 
@@ -103,23 +104,18 @@ def _open_inputs(home: Path) -> None:
                 os.chmod(os.path.join(directory, name), 0o666)
 
 
-def program(home: Path, names: Collection[str], by: Runner) -> Said:
-    """What one program says of cases, by their names; of all without any."""
-    as_user = () if by.user is None else ("--user", by.user)
-    return run("program", *as_user, str(home), *names, python=by.python)
-
-
-def run(module: str, *arguments: str, python: str = sys.executable) -> Said:
-    """What a program of this package prints, by names.
+def program(home: Path, names: Iterable[str], by: Runner = Runner()) -> Said:
+    """What one program says of cases, by their names; of all without any.
 
     Raises:
         AssertionError: when it fails.
     """
+    as_user = () if by.user is None else ("--user", by.user)
     # Python's workers import the functions of the cases.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    pythons = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), python)
+    pythons = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), by.python)
     ended = subprocess.run(
-        [python, "-m", f"tests.two_programs.{module}", *arguments],
+        [by.python, "-m", "tests.two_programs.program", *as_user, str(home), *names],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -131,12 +127,13 @@ def run(module: str, *arguments: str, python: str = sys.executable) -> Said:
     return {each.pop("name"): each for each in lines}
 
 
-def asked(request: pytest.FixtureRequest, test: str) -> list[str]:
-    """Of which names a test was chosen."""
+def asked(request: pytest.FixtureRequest, *tests: Callable[..., None]) -> list[str]:
+    """Of which names tests were chosen."""
+    chosen = {test.__name__ for test in tests}
     return [
         each.callspec.params["name"]
         for each in request.session.items
-        if isinstance(each, pytest.Function) and each.originalname == test
+        if isinstance(each, pytest.Function) and each.originalname in chosen
     ]
 
 

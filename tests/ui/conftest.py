@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,11 +17,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.harness.forked import Command
 from tests.ui.large_catalog import fill
 
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-LARGE = 8_000
+LARGE = 2_000
 TOKEN = "a-token-of-some-length"
 _PATIENCE = 15_000
 # A page is drawn late where other tests keep the cores busy.
@@ -72,15 +71,9 @@ def _serving() -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(*arguments: object, **environment: str) -> str:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast", "ui", *map(str, arguments)],
-                env=os.environ | environment,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            process = Command("ui", *arguments, environment=environment)
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
-            assert process.stdout is not None
             return process.stdout.readline().rpartition(" at ")[2].strip().rstrip("/")
 
         yield start

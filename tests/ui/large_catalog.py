@@ -4,81 +4,91 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from holdfast.catalog.catalog import Catalog
-from holdfast.catalog.catalog_scope import THE_CATALOG
-from holdfast.catalog.schema import DAYS, HOLDERS, RESULTS, USES
-from holdfast.cli.catalog_access import catalog_in
-from holdfast.files.directory_identity import directory_identity
+from tests.catalog.results import publish_in, use_in
 
 _DAY = 86_400.0
-_AT_ONCE = 2_000
+_USERS = ("ana", "bo", "cleo")
 _TABLES = ("orders", "lineitem", "customers", "visits", "clicks", "rates")
 _OPERATORS = ("Aggregate", "Filter", "Join", "Window", "Distinct")
 
 
 def fill(root: Path, number: int, seed: int = 7) -> None:
-    """Records results in the catalog of a storage directory, which need not be there."""
+    """Records results in the catalog of a storage directory, which need not be there: like one that
+    is published and used.
+    """
     root.mkdir(parents=True, exist_ok=True)
+    publish_in(root, is_shared=True, lifetime=7 * _DAY)
+    use_in(root)
     rng = Random(seed)
-    with catalog_in(root, make=True) as catalog:
-        assert catalog is not None
-        with catalog.database.reading() as connection:
-            now = catalog.database.now(connection)
-        storage = directory_identity(root)
-        rows = [_row(rng, place, now, storage) for place in range(number)]
-        for begin in range(0, number, _AT_ONCE):
-            _insert(catalog, rows[begin : begin + _AT_ONCE], rng)
-        with catalog.database.writing() as connection:
-            connection.execute(
-                DAYS.insert(),
-                [
-                    {
-                        "day": int(now // _DAY) - back,
-                        "user_name": user,
-                        "uses": rng.randrange(1000),
-                        "read_bytes": rng.randrange(10**11),
-                        "saved_seconds": rng.random() * 9000,
-                        "kept": rng.randrange(200),
-                        "kept_bytes": rng.randrange(10**10),
-                        "produced_seconds": rng.random() * 4000,
-                    }
-                    for back in range(60)
-                    for user in ("ana", "bo", "cleo")
-                ],
-            )
+    with closing(sqlite3.connect(root / "catalog" / "catalog.db")) as connection, connection:
+        connection.row_factory = sqlite3.Row
+        (result,), (use,), (day,) = (
+            map(dict, connection.execute(f"SELECT * FROM {table} LIMIT 1"))
+            for table in ("results", "uses", "days")
+        )
+        results = [_result(rng, place, result) for place in range(1, number)]
+        _insert(connection, "results", results)
+        kept = [each for each in results if each["state"] == "kept"]
+        holders = [
+            # The catalog itself holds it.
+            {"result": each["number"], "application": "", "until": each["last_used"] + 7 * _DAY}
+            for each in kept
+        ]
+        _insert(connection, "holders", holders)
+        of_users = ("application", "user_name")
+        uses = [
+            {key: value for key, value in use.items() if key != "number"}
+            | {"result": each["number"], "used": each["last_used"]}
+            | {key: each[key] for key in of_users}
+            for each in results[::2]
+        ]
+        _insert(connection, "uses", uses)
+        days = [
+            day
+            | {"day": day["day"] - back, "user_name": user}
+            | {"uses": rng.randrange(1000), "saved_seconds": rng.random() * 9000}
+            for back in range(60)
+            for user in _USERS
+        ]
+        _insert(connection, "days", days)
 
 
-def _row(rng: Random, place: int, now: float, storage: str) -> dict[str, object]:
+def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        names = ", ".join(rows[0])
+        values = ", ".join(f":{name}" for name in rows[0])
+        connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({values})", rows)
+
+
+def _result(rng: Random, place: int, like: dict[str, Any]) -> dict[str, Any]:
     dataset = hashlib.sha256(f"{place}".encode()).hexdigest()
-    created = now - rng.random() * 30 * _DAY
-    last = created + rng.random() * (now - created)
+    name = f"{dataset}-{place:08x}"
+    created = like["created"] - rng.random() * 30 * _DAY
+    last = created + rng.random() * (like["created"] - created)
     operators = ", ".join(rng.sample(_OPERATORS, 2))
     is_gone = rng.random() < 0.1
-    return {
-        "storage": storage,
-        "environment": "e" * 64,
+    return like | {
+        "number": like["number"] + place,
         "dataset_id": dataset,
         "digest": dataset[::-1],
-        "name": f"{dataset}-{place:08x}",
+        "name": name,
         "state": "gone" if is_gone else "kept",
         "computes": f"{operators} over {rng.choice(_TABLES)}, {rng.choice(_TABLES)}_{place % 997}",
-        "directories": json.dumps([f"/kept/{dataset}-{place:08x}"]),
-        "is_shared": 1,
+        "directories": json.dumps([f"/kept/{name}"]),
         "audience": rng.choice(("user", "group", "all")),
-        "user_name": rng.choice(("ana", "bo", "cleo", "root")),
-        "group_name": "staff",
+        "user_name": rng.choice((*_USERS, "root")),
         "host": f"worker-{place % 9}",
         "application": f"{place % 500:032x}",
         "bytes": int(rng.paretovariate(0.6) * 100_000),
         "row_count": rng.randrange(10**7),
-        "partitions": rng.randrange(1, 64),
         "seconds": rng.random() * 300,
-        "cpu_seconds": rng.random() * 900,
         "created": created,
-        "lifetime": 7 * _DAY,
         "uses": rng.randrange(40),
         "saved_seconds": rng.random() * 5000,
         "used": json.dumps([last]),
@@ -87,37 +97,3 @@ def _row(rng: Random, place: int, now: float, storage: str) -> dict[str, object]
         "gone": last if is_gone else None,
         "shape": dataset,
     }
-
-
-def _insert(catalog: Catalog, rows: list[dict[str, object]], rng: Random) -> None:
-    with catalog.database.writing() as connection:
-        connection.execute(RESULTS.insert(), rows)
-        datasets = [row["dataset_id"] for row in rows]
-        recorded = connection.execute(RESULTS.select().where(RESULTS.c.dataset_id.in_(datasets)))
-        numbers = {row.name: row.number for row in recorded}
-        connection.execute(
-            HOLDERS.insert(),
-            [
-                {
-                    "result": numbers[row["name"]],
-                    "application": THE_CATALOG,
-                    "until": float(str(row["last_used"])) + 7 * _DAY,
-                }
-                for row in rows
-                if row["state"] == "kept"
-            ],
-        )
-        connection.execute(
-            USES.insert(),
-            [
-                {
-                    "result": numbers[row["name"]],
-                    "application": row["application"],
-                    "user_name": row["user_name"],
-                    "used": row["last_used"],
-                    "saved_seconds": row["seconds"],
-                }
-                for row in rows
-                if rng.random() < 0.5
-            ],
-        )
