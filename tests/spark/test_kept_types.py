@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 
+import holdfast
 from holdfast import Environment, VertexOutcome
 from holdfast.errors import UnsupportedTypeError
 from holdfast.testing import outcomes
@@ -407,6 +408,21 @@ def test_cache_fixes_what_is_different_each_time_whatever_its_type(
     assert [each.startswith("held by Spark's own cache") for each in reasons] == [True, True]
     spark.catalog.clearCache()
     assert env.list_cached() == []
+
+
+def test_closing_and_detaching_take_it_out_of_sparks_own_cache(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    sparks_own = spark._jsparkSession.sharedState().cacheManager()
+    before = sparks_own.numCachedEntries()
+    env, session = Environment(spark, config=config), holdfast.attach(spark.newSession(), config)
+    for number, each in enumerate((env, session)):
+        each.sql(f"SELECT make_interval({number}) AS odd").cache().count()
+    assert sparks_own.numCachedEntries() == before + 2
+    env.close()
+    holdfast.detach(session)
+    assert sparks_own.numCachedEntries() == before
 
 
 POINT = "ST_GeomFromWKB(X'0101000000000000000000F03F0000000000000040', 4326)"
