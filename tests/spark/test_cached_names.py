@@ -294,7 +294,13 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+# What functions read is followed by `test_what_subqueries_read_is_followed` as well.
+AT_NIGHT = {"functions": pytest.mark.soak}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=AT_NIGHT.get(each, ())) for each in SCRIPTS]
+)
 def test_a_script_answers_as_on_a_plain_session(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
