@@ -24,7 +24,8 @@ from pyspark.sql import functions as F
 from holdfast import Environment, Table, VertexOutcome
 from holdfast.testing import outcomes
 
-DIRECTORY = "intermediate-result-storage.directory"
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PATIENCE = 100.0
 ROWS = 8
 EXPECTED = [(i, i + 100) for i in range(ROWS)]
@@ -155,12 +156,6 @@ def places(root: Path) -> set[Path]:
 def listed(*envs: Environment) -> set[Path]:
     """Where environments say that something is kept."""
     return {each.location for env in envs for each in env.list_cached() if each.location}
-
-
-def sizes(directory: Path) -> dict[Path, tuple[int, int]]:
-    """Every file below a directory, with its size and its time."""
-    status = {path: path.stat() for path in directory.rglob("*") if path.is_file()}
-    return {path: (each.st_size, each.st_mtime_ns) for path, each in status.items()}
 
 
 @pytest.fixture
@@ -403,28 +398,3 @@ def test_tasks_that_outlive_their_failed_job_leave_nothing(
         "the task that was held has ended",
     )
     until(lambda: not places(root), "its files are gone")
-
-
-# --- environments ---------------------------------------------------------------------------------
-
-
-def test_two_environments_on_one_directory_do_not_see_or_harm_each_other(
-    spark: SparkSession, env: Environment, hot: Table, root: Path, traces: Traces
-) -> None:
-    traces.open("hot")
-    assert rows(hot) == EXPECTED
-    (location,) = listed(env)
-    files = sizes(location)
-    with Environment(spark, config={DIRECTORY: root}) as going:
-        assert going.list_cached() == []
-        theirs = going.from_dataframe(traces.table(spark, "hot"))
-        assert rows(theirs) == EXPECTED and outcomes(going) == RUN
-        assert rows(theirs.cache()) == EXPECTED and outcomes(going) == PRODUCED
-        assert places(root) == listed(env, going) and len(listed(env, going)) == 2
-        going.invalidate_all()
-        assert places(root) == {location}
-        theirs.cache().count()
-    assert places(root) == {location} and sizes(location) == files
-    computed = len(traces.lines("hot"))
-    assert rows(hot) == EXPECTED and outcomes(env) == READ
-    assert len(traces.lines("hot")) == computed
