@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 import holdfast
 from holdfast import Table, VertexOutcome
 from holdfast.errors import AlreadyAttachedError, ConfigurationError, NotAttachedError
-from holdfast.testing import assert_computes, assert_reads, outcomes
+from holdfast.testing import assert_reads, outcomes
 from tests.spark.interpreting import interpreting
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -169,24 +169,6 @@ def test_a_command_whose_result_is_cached_runs_once(session: SparkSession) -> No
         assert session.sql("SHOW TABLES LIKE 'written'").cache().count() == 1
     finally:
         session.sql("DROP TABLE written")
-
-
-def test_tables_are_cached_in_sql(session: SparkSession) -> None:
-    catalog = session.catalog
-    assert session.sql(f"CACHE TABLE by_day AS {BY_DAY}").collect() == []
-    assert session.holdfast.list_cached()[0].rows and catalog.isCached("by_day")
-    assert_reads(session.sql(BY_DAY))
-    session.sql("UNCACHE TABLE by_day")
-    assert not catalog.isCached("by_day")
-    assert_computes(session.table("by_day"))
-    session.sql("-- lazily\n/* and so */ cache lazy table `by_day`")
-    assert catalog.isCached("by_day") and session.holdfast.list_cached()[0].dataset_id is None
-    session.sql("CLEAR CACHE")
-    catalog.cacheTable("by_day", StorageLevel.MEMORY_ONLY)
-    assert session.table("by_day").storageLevel == StorageLevel.MEMORY_ONLY
-    assert not session.holdfast.list_cached()
-    catalog.uncacheTable("by_day")
-    assert session.table("by_day").storageLevel == StorageLevel.NONE
 
 
 # --- what Spark runs ------------------------------------------------------------------------------

@@ -83,13 +83,6 @@ def test_a_larger_query_reads_what_is_kept(probe: Probe, where: str) -> None:
     probe.assert_reads(CONTAINING[where])
 
 
-def test_what_comes_first_is_kept(probe: Probe) -> None:
-    probe.table(counts).cache()
-    probe.rows(probe.table(f"SELECT * FROM ({COUNTS}) WHERE n > 1"))
-    assert probe.outcomes() == [PRODUCED, RUN]
-    probe.assert_reads(counts)
-
-
 def test_a_cte_keeps_what_a_dataframe_has_cached(probe: Probe) -> None:
     probe.table(lambda p: counts(p).where("count > 1")).cache()
     probe.table(counts).cache()
@@ -125,13 +118,6 @@ def test_what_matches_only_itself_does_match_itself(probe: Probe) -> None:
     assert READ in probe.outcomes()
     assert len(probe.rows(moment.join(moment.select("u"), "u"))) == len(first)
     assert READ in probe.outcomes()
-
-
-def test_rows_of_an_rdd_match_the_same_dataframe(probe: Probe) -> None:
-    values = probe.spark.sparkContext.parallelize([(1, "a"), (2, "b")])
-    handed = probe.env.from_dataframe(probe.spark.createDataFrame(values, "x int, y string"))
-    probe.keep(lambda p: handed.where("x > 1"))
-    probe.assert_reads(lambda p: handed.where("1 < x").select("y"))
 
 
 # -- subqueries that refer to the plan around them -------------------------------------------------

@@ -177,23 +177,6 @@ def test_what_cannot_be_cached_is_not_cached(env: Environment) -> None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_what_it_creates_are_tables(env: Environment, spark: SparkSession) -> None:
-    frame = pd.DataFrame({"id": [1, 2], "x": [0.5, float("nan")]})
-    made = {
-        "range": (lambda s: s.range(3)),
-        "range with a step": (lambda s: s.range(1, 7, 2)),
-        "rows": (lambda s: s.createDataFrame([(1, "a"), (2, None)], "id int, name string")),
-        "pandas": (lambda s: s.createDataFrame(frame)),
-        "no rows": (lambda s: s.createDataFrame([], "id int")),
-    }
-    for name, make in made.items():
-        table = make(env)
-        assert isinstance(table, Table), name
-        expected = sorted(map(repr, make(spark).collect()))
-        assert sorted(map(repr, table.cache().collect())) == expected
-    assert len(env.list_cached()) == len(made)
-
-
 def test_what_is_no_dataframe_is_refused(env: Environment) -> None:
     given = {"pandas.*DataFrame": pd.DataFrame({"id": [1]}), "builtins.list": [1], "NoneType": None}
     for named, each in given.items():
@@ -246,21 +229,6 @@ def test_sql_takes_tables_and_arguments(env: Environment, numbers: Table) -> Non
         env.sql("SELECT nothing FROM {t}", t=hot)
 
 
-def test_a_view_is_a_table(env: Environment, numbers: Table) -> None:
-    numbers.where("k = 2").createOrReplaceTempView("twos")
-    try:
-        assert env.table("twos").cache().count() == 3 and outcomes(env) == PRODUCED
-        assert env.sql("SELECT max(id) AS m FROM twos").first() == Row(m=8)
-        assert outcomes(env) == READ
-        for view in (env.table("twos"), env.read.table("twos")):
-            assert type(view) is Table
-            assert_reads(view)
-    finally:
-        env.spark.catalog.dropTempView("twos")
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        env.table("twos")
-
-
 # --- what is kept ---------------------------------------------------------------------------------
 
 
@@ -306,23 +274,6 @@ def test_the_handle_need_not_be_held(env: Environment, numbers: Table, kept: Pat
 
 
 # --- Python functions, accumulators and broadcast variables ---------------------------------------
-
-
-def test_accumulators_count_once(env: Environment, numbers: Table) -> None:
-    context = env.spark.sparkContext
-    calls, rows = context.accumulator(0), context.accumulator(0)
-
-    @F.udf("long")
-    def counting(value: int) -> int:
-        calls.add(1)
-        return value + 1
-
-    hot = numbers.coalesce(1).select(counting("id").alias("i")).cache()
-    for _ in range(2):
-        assert hot.agg(F.sum("i")).first() == (55,)
-    assert calls.value == 10
-    hot.foreach(lambda row: rows.add(row.i))
-    assert rows.value == 55 and outcomes(env) == READ
 
 
 def test_broadcast_variables_are_what_they_hold(env: Environment, numbers: Table) -> None:
