@@ -115,6 +115,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.soak
 def test_a_flag_has_queries_reuse_shuffles_and_an_interrupt_is_a_few_lines(tmp_path: Path) -> None:
     (tmp_path / "interrupted.py").write_text(INTERRUPTED, encoding="utf-8")
     result = ran("-m", "holdfast", "--implicit", "interrupted.py", cwd=tmp_path)
