@@ -265,7 +265,7 @@ SCRIPTS = {
         CACHE TABLE y AS SELECT 3; UNCACHE TABLE nowhere; UNCACHE TABLE IF EXISTS nowhere
         CACHE TABLE nowhere; CACHE TABLE w AS SELECT * FROM nowhere; CACHE THE TABLE
         CACHE TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w
-        CACHE LAZY TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w; CLEAR CACHE""",
+        /**/ cache lazy table w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w; CLEAR CACHE""",
     "renamed": """
         CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
         CREATE TEMP VIEW v AS SELECT k FROM flat; CACHE TABLE v; CACHE TABLE flat
