@@ -35,6 +35,7 @@ for line in sys.stdin:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         **dict(each.split("=") for each in settings if "=" in each),
     }.items():
@@ -60,8 +61,8 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def sales(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "sales"
-    spark.range(0, 400_000, 1, 4).select(
-        (F.col("id") % 50_000).alias("customer"),
+    spark.range(0, 60_000, 1, 4).select(
+        (F.col("id") % 6_000).alias("customer"),
         (F.hash("id") % 1000).cast("long").alias("price"),
     ).write.parquet(str(path))
     return path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast import VertexOutcome
 from holdfast.testing import assert_reads, outcomes
-
-pytestmark = pytest.mark.usefixtures("interpreted")
+from tests.spark.interpreting import interpreting
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -39,10 +39,13 @@ class Player:
         session: plain, or attached.
         database: that is there for as long as this plays.
         home: a directory that is written.
+        names: of which it is asked whether they are cached, after each step that is no query.
     """
 
-    def __init__(self, session: SparkSession, database: str, home: Path) -> None:
-        self._session = session
+    def __init__(
+        self, session: SparkSession, database: str, home: Path, names: Sequence[str]
+    ) -> None:
+        self._session, self._names = session, names
         self._database = database
         self._path = str(home / database)
         self._frames: dict[str, DataFrame] = {}
@@ -61,7 +64,8 @@ class Player:
         except Py4JJavaError as error:
             lost = "FileNotFoundException" in str(error)
             answer = _LOST if lost else str(error.java_exception.getClass().getSimpleName())
-        return answer, tuple(self._is_cached(name) for name in NAMES)
+        asked = () if arguments[0].startswith("SELECT") else self._names
+        return answer, tuple(self._is_cached(name) for name in asked)
 
     def end(self) -> None:
         for frame in self._frames.values():
@@ -199,14 +203,15 @@ def steps(seed: int, number: int = 25) -> Script:
 
 def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
     """Plays a script on a plain session and on an attached one: both answer alike."""
-    plain = Player(spark.newSession(), f"plain_{name}", home)
+    names = [each for each in NAMES if re.search(rf"\b{each}\b", str(script))]
+    plain = Player(interpreting(spark.newSession()), f"plain_{name}", home, names)
     try:
         expected = [plain.play(step) for step in script]
     finally:
         plain.end()
     config = {"intermediate-result-storage.directory": str(home / "kept")}
-    attached = holdfast.attach(spark.newSession(), config)
-    ours = Player(attached, f"ours_{name}", home)
+    attached = holdfast.attach(interpreting(spark.newSession()), config)
+    ours = Player(attached, f"ours_{name}", home, names)
     try:
         for number, step in enumerate(script):
             answer = ours.play(step)
@@ -260,7 +265,7 @@ SCRIPTS = {
         CACHE TABLE y AS SELECT 3; UNCACHE TABLE nowhere; UNCACHE TABLE IF EXISTS nowhere
         CACHE TABLE nowhere; CACHE TABLE w AS SELECT * FROM nowhere; CACHE THE TABLE
         CACHE TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w
-        CACHE LAZY TABLE w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w; CLEAR CACHE""",
+        /**/ cache lazy table w AS SELECT k DIV 0 AS k FROM flat; SELECT * FROM w; CLEAR CACHE""",
     "renamed": """
         CREATE TABLE flat (k INT, p INT) USING parquet; INSERT INTO flat VALUES (1, 1), (2, 2)
         CREATE TEMP VIEW v AS SELECT k FROM flat; CACHE TABLE v; CACHE TABLE flat
@@ -289,7 +294,13 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+# What functions read is followed by `test_what_subqueries_read_is_followed` as well.
+AT_NIGHT = {"functions": pytest.mark.soak}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=AT_NIGHT.get(each, ())) for each in SCRIPTS]
+)
 def test_a_script_answers_as_on_a_plain_session(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
@@ -308,7 +319,7 @@ def test_a_script_answers_as_on_a_plain_session(
 @pytest.fixture
 def session(attached: Any) -> Iterator[SparkSession]:
     """An attached session with a database of its own."""
-    attached.sql("CREATE DATABASE of_cached_names")
+    interpreting(attached).sql("CREATE DATABASE of_cached_names")
     attached.sql("USE of_cached_names")
     yield attached
     attached.sql("USE default")
@@ -343,7 +354,7 @@ KINDS_OF_T = ("flat", "partitioned")
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("kind", KINDS_OF_T)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_what_is_written_is_cached_again(session: SparkSession, kind: str, write: str) -> None:
     table(session, kind)
     session.sql("CREATE TEMP VIEW v AS SELECT k FROM t WHERE k > 0")
@@ -381,7 +392,7 @@ OF_SUBQUERIES: dict[str, tuple[str, list[int], list[int]]] = {
 
 @pytest.mark.parametrize("of", OF_SUBQUERIES)
 @pytest.mark.parametrize("kind", KINDS_OF_T)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_what_subqueries_read_is_followed(session: SparkSession, kind: str, of: str) -> None:
     query, inserted, overwritten = OF_SUBQUERIES[of]
     table(session, kind)
@@ -458,12 +469,13 @@ def test_nothing_stays_in_spark_s_cache(
     spark: SparkSession, session: SparkSession, tmp_path: Path
 ) -> None:
     cache: Any = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
+    before = cache.numCachedEntries()
     session.sql("CACHE TABLE x AS SELECT 1 AS y")
     assert session.range(3).cache().count() == 3
     session.sql("CLEAR CACHE")
-    assert cache.isEmpty()
+    assert cache.numCachedEntries() == before
     session.range(3).cache().count()
     session.table("x").cache().unpersist()
     holdfast.detach(session)
-    assert cache.isEmpty()
+    assert cache.numCachedEntries() == before
     holdfast.attach(session, {"intermediate-result-storage.directory": str(tmp_path / "kept")})

@@ -93,6 +93,7 @@ JOINED = "FROM t JOIN range(9) d ON t.k = d.id"
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.sampled(2)
 def test_what_is_kept_is_of_the_columns_that_were_asked_for(
     probe: Probe, tmp_path: Path, source: Source
 ) -> None:
@@ -111,7 +112,7 @@ def test_other_columns_have_their_own_rows(probe: Probe, tmp_path: Path, source:
         source.read(probe, tmp_path / "files")
         probe.keep("SELECT k, a, b FROM t")
         probe.keep(f"SELECT d.id, t.a, t.b {JOINED}")
-        for query in NARROWER:
+        for query in NARROWER[::3]:
             probe.assert_computes(query)
 
 

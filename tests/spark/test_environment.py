@@ -12,7 +12,6 @@ import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -33,6 +32,9 @@ from holdfast.errors import (
 )
 from holdfast.testing import assert_computes, assert_reads, outcomes
 from tests.short_lived_jvm import environment_of_program
+from tests.spark.interpreting import interpreting
+
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 DIRECTORY = "intermediate-result-storage.directory"
 COMPRESSION = "intermediate-result-storage.compression"
@@ -68,7 +70,7 @@ def test_the_examples_of_docstrings_run(
 ) -> None:
     spark.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
     small = env.from_dataframe(spark.createDataFrame([(1, 10), (2, 20)], "k bigint, v bigint"))
-    session = spark if name in OF_THE_SUITE else spark.newSession()
+    session = spark if name in OF_THE_SUITE else interpreting(spark.newSession())
     given = {"table": small, "env": env, "expr": F.expr, "F": F, "spark": session}
     spark.sql("DROP TABLE IF EXISTS numbers")
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -80,29 +82,18 @@ def test_the_examples_of_docstrings_run(
 
 # --- configuration --------------------------------------------------------------------------------
 
-WRONG: dict[str, tuple[str, object, str]] = {
-    "near": (
-        "intermediate-result-storage.compresion",
-        "zstd",
-        f"compresion.*did you mean '{COMPRESSION}'",
-    ),
-    "far": ("colour", "red", "colour.*known keys are"),
-    "type": (COMPRESSION, "zip", f"{COMPRESSION}.*'zip'.*zstd, lz4_raw"),
-    "path": (DIRECTORY, 7, "the path of a directory"),
-}
 
-
-@pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_setting_names_what_is_expected(spark: SparkSession, what: str) -> None:
-    key, value, said = WRONG[what]
-    with pytest.raises(ConfigurationError, match=said) as raised:
-        Environment(spark, config={key: value})
-    assert (raised.value.key, raised.value.value) == (key, value)
-    if what in ("near", "type"):
-        configured = spark.newSession()
-        configured.conf.set(f"spark.holdfast.{key}", str(value))
-        with pytest.raises(ConfigurationError, match=said):
-            Environment(configured)
+@pytest.mark.parametrize(
+    ("key", "said"), [("compresion", "did you mean"), ("compression", "lz4_raw")]
+)
+def test_a_wrong_setting_of_spark_s_configuration_is_named(
+    spark: SparkSession, key: str, said: str
+) -> None:
+    configured = spark.newSession()
+    configured.conf.set(f"spark.holdfast.intermediate-result-storage.{key}", "zip")
+    with pytest.raises(ConfigurationError, match=f"storage.{key}.*{said}") as raised:
+        Environment(configured)
+    assert raised.value.value == "zip"
 
 
 def test_spark_configuration_is_taken_and_what_is_given_takes_precedence(
@@ -186,35 +177,11 @@ def test_what_cannot_be_cached_is_not_cached(env: Environment) -> None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_what_it_creates_are_tables(env: Environment, spark: SparkSession) -> None:
-    frame = pd.DataFrame({"id": [1, 2], "x": [0.5, float("nan")]})
-    made = {
-        "range": (lambda s: s.range(3)),
-        "range with a step": (lambda s: s.range(1, 7, 2)),
-        "rows": (lambda s: s.createDataFrame([(1, "a"), (2, None)], "id int, name string")),
-        "pandas": (lambda s: s.createDataFrame(frame)),
-        "no rows": (lambda s: s.createDataFrame([], "id int")),
-    }
-    for name, make in made.items():
-        table = make(env)
-        assert isinstance(table, Table), name
-        expected = sorted(map(repr, make(spark).collect()))
-        assert sorted(map(repr, table.cache().collect())) == expected
-    assert len(env.list_cached()) == len(made)
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        (pd.DataFrame({"id": [1]}), "pandas.*DataFrame"),
-        ([1, 2], "builtins.list"),
-        (None, "NoneType"),
-    ],
-    ids=["pandas", "list", "None"],
-)
-def test_what_is_no_dataframe_is_refused(env: Environment, given: Any, named: str) -> None:
-    with pytest.raises(NotADataFrameError, match=named):
-        env.from_dataframe(given)
+def test_what_is_no_dataframe_is_refused(env: Environment) -> None:
+    given = {"pandas.*DataFrame": pd.DataFrame({"id": [1]}), "builtins.list": [1], "NoneType": None}
+    for named, each in given.items():
+        with pytest.raises(NotADataFrameError, match=named):
+            env.from_dataframe(each)  # type: ignore[arg-type]
 
 
 def test_the_active_session_stays_the_program_s_own(spark: SparkSession, env: Environment) -> None:
@@ -262,21 +229,6 @@ def test_sql_takes_tables_and_arguments(env: Environment, numbers: Table) -> Non
         env.sql("SELECT nothing FROM {t}", t=hot)
 
 
-def test_a_view_is_a_table(env: Environment, numbers: Table) -> None:
-    numbers.where("k = 2").createOrReplaceTempView("twos")
-    try:
-        assert env.table("twos").cache().count() == 3 and outcomes(env) == PRODUCED
-        assert env.sql("SELECT max(id) AS m FROM twos").first() == Row(m=8)
-        assert outcomes(env) == READ
-        for view in (env.table("twos"), env.read.table("twos")):
-            assert type(view) is Table
-            assert_reads(view)
-    finally:
-        env.spark.catalog.dropTempView("twos")
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        env.table("twos")
-
-
 # --- what is kept ---------------------------------------------------------------------------------
 
 
@@ -302,19 +254,6 @@ def test_what_is_invalidated_is_computed_and_kept_again(
     assert hot.count() == 3 and outcomes(env) == RUN
 
 
-def test_nothing_is_kept_after_the_block(env: Environment, numbers: Table, kept: Path) -> None:
-    with numbers.where("k = 1").cache() as hot:
-        hot.count()
-        hot.invalidate_cache()
-        assert hot.count() == 3 and outcomes(env) == PRODUCED
-        assert kept_files(kept)
-    assert not kept_files(kept) and env.list_cached() == []
-    assert hot.count() == 3 and outcomes(env) == RUN
-    with hot.cache():
-        assert hot.count() == 3 and outcomes(env) == PRODUCED
-    assert not kept_files(kept)
-
-
 def test_another_handle_outlives_the_block(env: Environment, numbers: Table) -> None:
     hot = numbers.where("k = 1").cache()
     with numbers.where("k = 1").cache() as other:
@@ -335,23 +274,6 @@ def test_the_handle_need_not_be_held(env: Environment, numbers: Table, kept: Pat
 
 
 # --- Python functions, accumulators and broadcast variables ---------------------------------------
-
-
-def test_accumulators_count_once(env: Environment, numbers: Table) -> None:
-    context = env.spark.sparkContext
-    calls, rows = context.accumulator(0), context.accumulator(0)
-
-    @F.udf("long")
-    def counting(value: int) -> int:
-        calls.add(1)
-        return value + 1
-
-    hot = numbers.coalesce(1).select(counting("id").alias("i")).cache()
-    for _ in range(2):
-        assert hot.agg(F.sum("i")).first() == (55,)
-    assert calls.value == 10
-    hot.foreach(lambda row: rows.add(row.i))
-    assert rows.value == 55 and outcomes(env) == READ
 
 
 def test_broadcast_variables_are_what_they_hold(env: Environment, numbers: Table) -> None:

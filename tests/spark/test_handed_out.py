@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast import Environment
-from holdfast.api.table import Table
+from holdfast import Environment, Table
 from tests.spark.conftest import Tally
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -46,7 +45,7 @@ def hot(env: Environment, spark: SparkSession) -> Table:
 
 
 @pytest.mark.parametrize("name", HAND_OUTS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_it_outlives_the_cache(
     env: Environment, spark: SparkSession, hot: Table, name: str, tmp_path: Path
 ) -> None:
@@ -95,23 +94,12 @@ def test_it_reads_rather_than_computes(env: Environment, spark: SparkSession, ta
     assert tally.count() == calls
 
 
-def test_closing_releases_everything(spark: SparkSession, tmp_path: Path) -> None:
-    config = {"intermediate-result-storage.directory": str(tmp_path / "other")}
-    with Environment(spark, config=config) as env:
-        table = env.from_dataframe(spark.range(3)).cache()
-        table.collect()
-        handed_out = table.to_dataframe()
-    assert not list((tmp_path / "other").rglob("*.parquet"))
-    assert table.count() == 3
-    with pytest.raises(Exception, match=str(tmp_path / "other")):
-        handed_out.collect()
-
-
 def _collect_garbage(env: Environment, spark: SparkSession) -> None:
     gc.collect()
     jvm: Any = spark.sparkContext._jvm
     jvm.java.lang.System.gc()
-    env._master.release_collected()
+    # What is no longer read goes with what is released next.
+    env.invalidate_all()
 
 
 def _eventually_nothing_lies_in(env: Environment, spark: SparkSession, kept: Path) -> None:

@@ -15,9 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 
+import holdfast
 from holdfast import Environment, VertexOutcome
 from holdfast.errors import UnsupportedTypeError
 from holdfast.testing import outcomes
+
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -223,7 +226,7 @@ SHAPES: dict[str, Callable[[SparkSession], DataFrame]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_a_shape_survives(spark: SparkSession, env: Environment, name: str) -> None:
     df = SHAPES[name](spark)
     hot = assert_survives(env, df)
@@ -256,11 +259,14 @@ def test_any_name_survives(spark: SparkSession, env: Environment) -> None:
     assert_survives(env, df.orderBy("c0"))
     env.invalidate_all()
     hot = assert_survives(env, df)
-    for index, name in [*enumerate(ALL_NAMES)][::4]:
-        if len([other for other in ALL_NAMES if other.lower() == name.lower()]) == 1:
-            quoted = f"`{name.replace('`', '``')}`"
-            assert hot.where(f"{quoted} = {index}").count() == 1, name
-            assert outcomes(env) == READ
+    alone = {
+        index: f"`{name.replace('`', '``')}` = {index}"
+        for index, name in enumerate(ALL_NAMES)
+        if [other.lower() for other in ALL_NAMES].count(name.lower()) == 1
+    }
+    filtered = [hot.where(each).select(F.lit(index)) for index, each in alone.items()]
+    found = reduce(DataFrame.unionAll, filtered[::3]).collect()
+    assert sorted(index for (index,) in found) == [*alone][::3] and outcomes(env) == READ
 
 
 @pytest.mark.parametrize("rows", [5, 0])
@@ -402,6 +408,21 @@ def test_cache_fixes_what_is_different_each_time_whatever_its_type(
     assert [each.startswith("held by Spark's own cache") for each in reasons] == [True, True]
     spark.catalog.clearCache()
     assert env.list_cached() == []
+
+
+def test_closing_and_detaching_take_it_out_of_sparks_own_cache(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
+    sparks_own = spark._jsparkSession.sharedState().cacheManager()
+    before = sparks_own.numCachedEntries()
+    env, session = Environment(spark, config=config), holdfast.attach(spark.newSession(), config)
+    for number, each in enumerate((env, session)):
+        each.sql(f"SELECT make_interval({number}) AS odd").cache().count()
+    assert sparks_own.numCachedEntries() == before + 2
+    env.close()
+    holdfast.detach(session)
+    assert sparks_own.numCachedEntries() == before
 
 
 POINT = "ST_GeomFromWKB(X'0101000000000000000000F03F0000000000000040', 4326)"

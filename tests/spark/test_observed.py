@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from holdfast import Environment
 from holdfast.testing import assert_computes, assert_reads
+from tests.spark.interpreting import interpreting
 
 
 @pytest.fixture(scope="module")
@@ -158,15 +156,19 @@ OTHERS: dict[Callable[..., Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
 def kept(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a program has kept of all queries."""
     directory = tmp_path_factory.mktemp("kept")
+    queries = [each.format(home=files) for each in (*TIMELESS, *WORDS, *TIMES, VECTORS, LOCAL_TEXT)]
     with program(spark, directory) as first:
-        for query in (*TIMELESS, *WORDS, *TIMES, VECTORS, LOCAL_TEXT):
-            first.sql(query.format(home=files)).cache(lifetime="1 h").count()
+        for query in queries:
+            first.sql(query).cache(lifetime="1 h").count()
+    with program(spark, directory) as alike:
+        for query in queries:
+            assert_reads(alike.sql(query).cache())
     return directory
 
 
 def program(spark: SparkSession, directory: Path) -> Environment:
     config = {"intermediate-result-storage.directory": str(directory)}
-    return Environment(spark.newSession(), config=config)
+    return Environment(interpreting(spark.newSession()), config=config)
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda other: other.__name__)
@@ -174,9 +176,6 @@ def test_a_program_finds_what_does_not_depend_on_what_it_differs_in(
     spark: SparkSession, files: Path, kept: Path, other: Callable[..., Any]
 ) -> None:
     found, not_found = OTHERS[other]
-    with program(spark, kept) as alike:
-        for query in found + not_found:
-            assert_reads(alike.sql(query.format(home=files)).cache())
     later = program(spark, kept)
     with later, other(spark.sparkContext._jvm, later.spark):
         for query in found:
@@ -188,77 +187,3 @@ def test_a_program_finds_what_does_not_depend_on_what_it_differs_in(
             table = later.sql(query.format(home=files))
             expected = later.plain(later.wrap(table)).collect()
             assert sorted(map(repr, table.collect())) == sorted(map(repr, expected))
-
-
-PROGRAM = """
-import sys
-import tempfile
-{imports}
-from pyspark.sql import SparkSession, functions as F
-import holdfast
-
-kept, source = sys.argv[1:]
-spark = (
-    SparkSession.builder.master("local[1]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.driver.memory", "512m")
-    .getOrCreate()
-)
-spark = holdfast.attach(spark, {{"intermediate-result-storage.directory": kept}})
-
-def scaled(value):
-    return decimal.Decimal(value) * fractions.Fraction(3, 2).numerator + len(textwrap.dedent(" x"))
-
-queries = {{
-    "sums": lambda: spark.read.parquet(source).groupBy("g").agg(F.sum("x")),
-    "function": lambda: spark.read.parquet(source).select(F.udf(scaled, "decimal(20, 2)")("k")),
-    "upper": lambda: spark.read.parquet(source).select(F.upper("t")),
-    "moment": lambda: spark.read.parquet(source).select(
-        F.timestamp_seconds("k").cast("string").alias("s")
-    ),
-}}
-for name, make in queries.items():
-    make().cache(lifetime="1 h").count()
-    vertex, _ = spark.holdfast.last_job_result.vertices
-    print(name, vertex.outcome.name)
-spark.stop()
-"""
-IMPORTS = ["import decimal", "import fractions", "import textwrap", "import pandas"]
-
-
-def run_elsewhere(home: Path, kept: Path, files: Path, imports: list[str], **around: str) -> str:
-    home.mkdir()
-    (home / "program.py").write_text(PROGRAM.format(imports="\n".join(imports)))
-    ended = subprocess.run(
-        [sys.executable, "program.py", str(kept), f"{files}/timeless"],
-        cwd=home,
-        env=os.environ | around,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("around", "others"),
-    [
-        ({"JDK_JAVA_OPTIONS": "-Duser.language=tr -Duser.country=TR"}, ["upper"]),
-        # What a library looks at when a function calls it is not known.
-        ({"TZ": "Asia/Kathmandu"}, ["function", "moment"]),
-    ],
-    ids=["locale", "zone"],
-)
-def test_a_program_elsewhere_finds_what_does_not_depend_on_where_it_runs(
-    tmp_path: Path, files: Path, around: dict[str, str], others: list[str]
-) -> None:
-    kept = tmp_path / "kept"
-    first = run_elsewhere(tmp_path / "one", kept, files, IMPORTS, TZ="UTC")
-    assert set(first.split()[1::2]) == {"PRODUCED"}
-    second = run_elsewhere(
-        tmp_path / "two", kept, files, IMPORTS[::-1], **{"TZ": "UTC", "HOME": "/nowhere", **around}
-    )
-    found = dict(zip(second.split()[::2], second.split()[1::2], strict=True))
-    assert [name for name, outcome in found.items() if outcome != "READ"] == others

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
+pytestmark = pytest.mark.usefixtures("interpreted", "shop")
+
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 Start = Callable[[], Environment]
 
@@ -121,9 +123,8 @@ def resumed(
     return rows
 
 
-@pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_another_start_finds_the_parts_and_has_plain_spark_s_rows(
     spark: SparkSession, start: Start, settings: Any, name: str
 ) -> None:
@@ -133,7 +134,6 @@ def test_another_start_finds_the_parts_and_has_plain_spark_s_rows(
         assert resumed(start, lambda env: env.sql(query), is_cut=name in CUT) == expected
 
 
-@pytest.mark.usefixtures("shop")
 def test_functions_called_by_row_are_parts(
     spark: SparkSession, start: Start, settings: Any
 ) -> None:
@@ -159,9 +159,8 @@ NO_PARTS = {
 }
 
 
-@pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize("what", NO_PARTS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_what_can_t_be_kept_is_computed_by_each_start(
     spark: SparkSession, start: Start, settings: Any, what: str
 ) -> None:
@@ -176,7 +175,6 @@ def test_what_can_t_be_kept_is_computed_by_each_start(
         held.close()
 
 
-@pytest.mark.usefixtures("shop")
 def test_a_table_that_spark_has_persisted_is_no_part(
     spark: SparkSession, start: Start, settings: Any
 ) -> None:

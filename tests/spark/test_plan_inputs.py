@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from holdfast.testing import assert_computes, assert_differ, assert_reads, assert_same, difference
@@ -23,52 +22,21 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 # -- how files are read ----------------------------------------------------------------------------
 
-SPLITS = {"spark.sql.files.maxPartitionBytes": "200", "spark.sql.files.openCostInBytes": "1"}
-
-
-@pytest.fixture
-def lines(tmp_path: Path) -> str:
-    """A file that is read in more parts where parts are smaller."""
-    (tmp_path / "lines.csv").write_text("".join(f"{n},{n % 7}\n" for n in range(400)))
-    return str(tmp_path / "lines.csv")
-
-
-def test_what_tells_the_parts_of_a_file_depends_on_how_it_is_split(
-    probe: Probe, lines: str
-) -> None:
-    def grouped(column: str) -> DataFrame:
-        read = probe.env.read.csv(lines)
-        return read.select(F.col(column).alias("m")).groupBy("m").agg(F.count("*").alias("n"))
-
-    columns = ["_metadata.file_block_start", "_metadata.file_block_length", "_metadata"]
-    kept = [probe.keep(lambda _, each=each: grouped(each)) for each in columns]
-    names = probe.keep(lambda _: grouped("_c1"))
-    whole = probe.plain_rows(lambda _: grouped(columns[0]))
-    with probe.settings(SPLITS):
-        expected = probe.plain_rows(lambda _: grouped(columns[0]))
-        assert expected != whole
-        for each in kept:
-            assert_computes(each)
-        assert_reads(names)
-        assert_same_rows(probe.rows(grouped(columns[0])), expected)
-    for each in kept:
-        assert_reads(each)
-
-
 HADOOP = "mapreduce.input.linerecordreader.line.maxlength"
 # Who is said to have set it.
 SETTERS = ("programmatically", "mapred-site.xml", "Set by Spark from keys with 'spark.hive'")
 
 
-def test_what_is_set_in_hadoop_s_configuration_counts(probe: Probe, lines: str) -> None:
+def test_what_is_set_in_hadoop_s_configuration_counts(probe: Probe, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("".join(f"{n}\n" for n in range(0, 400, 7)) + "12345\n")
     configuration = probe.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-    kept = probe.keep(lambda p: p.env.read.text(lines))
+    kept = probe.keep(lambda p: p.env.read.text(str(tmp_path / "lines")))
     for setter in SETTERS:
         configuration.set(HADOOP, "3", setter)
         try:
             assert_computes(kept)
             if setter == SETTERS[-1]:
-                assert len(probe.rows(kept)) == len(probe.plain_rows(lambda _: kept)) < 400
+                assert len(probe.rows(kept)) == len(probe.plain_rows(lambda _: kept)) < 59
         finally:
             configuration.unset(HADOOP)
         assert_reads(kept)

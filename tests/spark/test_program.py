@@ -15,36 +15,21 @@ from IPython.core.interactiveshell import InteractiveShell
 from jupyter_client.manager import start_new_kernel
 from pyspark.sql import SparkSession
 
+from tests.short_lived_jvm import OF_PROGRAMS, environment_of_program
+
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 import helping
 
-def odd(n: int) -> bool:
-    return n % 2 == 1
-
 if __name__ == "__main__":
-    spark = (
-        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    )
-    again = SparkSession.builder.getOrCreate()
-    numbers = spark.range(int(sys.argv[1])).where(F.udf(odd, "boolean")("id"))
-    counts = numbers.groupBy((F.col("id") % 3).alias("k")).count().cache()
-    print(sys.argv[1:], __name__, __file__, helping.NAME, again is spark)
-    print(sorted(counts.collect()), counts.where("k > 0").count())
-    print(spark.sql("SELECT sum(count) AS s FROM {c}", c=counts).collect())
-    if hasattr(spark, "holdfast"):
-        last = spark.holdfast.last_job_result
-        print([each.outcome.value for each in last.vertices], file=sys.stderr)
-    if "leave" in sys.argv:
-        sys.exit(7)
-    raise ValueError("as asked")
+    spark = SparkSession.builder.master("local[1]").getOrCreate()
+    assert spark.range(int(sys.argv[1])).cache().count() == 9
+    sys.exit(7)
 """
 
 # The virtual environment that the tests run in need not be an active one.
-ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+ENVIRONMENT = os.environ | environment_of_program() | {"PYSPARK_PYTHON": sys.executable}
 
 
 @pytest.fixture
@@ -62,23 +47,9 @@ def ran(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_program_prints_what_it_prints_without_holdfast(program: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    plain = ran(program, 30, "--flag", cwd=elsewhere)
-    attached = ran("-m", "holdfast", program, 30, "--flag", cwd=elsewhere)
-    assert attached.stdout == plain.stdout != ""
-    assert "['read from cache', 'run']" in attached.stderr
-    assert "read from cache" not in plain.stderr
-    # Its error is shown from its own first line.
-    assert plain.returncode == attached.returncode == 1
-    shown = attached.stderr[attached.stderr.index("Traceback") :].splitlines()
-    assert f'File "{program}"' in shown[1] and shown[-1] == "ValueError: as asked"
-
-
 @pytest.mark.soak
 def test_a_module_runs_and_its_exit_code_is_the_command_s(program: Path) -> None:
-    result = ran("-m", "holdfast", "-m", "counting", 9, "leave", cwd=program.parent)
+    result = ran("-m", "holdfast", "-m", "counting", 9, cwd=program.parent)
     assert result.returncode == 7, result.stderr
 
 
@@ -91,7 +62,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_wrong_setting_is_said_before_spark_starts(tmp_path: Path, setting: str) -> None:
     (tmp_path / "ran.py").write_text("print('ran')\n", encoding="utf-8")
     result = ran("-m", "holdfast", "run", "-c", setting, "ran.py", cwd=tmp_path)
@@ -133,9 +104,7 @@ def first_row_interrupts(rows):
     yield from rows
 
 if __name__ == "__main__":
-    spark = (
-        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    )
+    spark = SparkSession.builder.master("local[1]").getOrCreate()
     spark.range(100).write.parquet("numbers")
     for _ in range(2):
         spark.read.parquet("numbers").groupBy("id").count().collect()
@@ -146,6 +115,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.soak
 def test_a_flag_has_queries_reuse_shuffles_and_an_interrupt_is_a_few_lines(tmp_path: Path) -> None:
     (tmp_path / "interrupted.py").write_text(INTERRUPTED, encoding="utf-8")
     result = ran("-m", "holdfast", "--implicit", "interrupted.py", cwd=tmp_path)
@@ -218,17 +188,15 @@ class Notebook:
 @pytest.fixture
 def notebook(tmp_path: Path) -> Iterator[Notebook]:
     """Started by a server that has settings of Spark's."""
-    (tmp_path / "spark-defaults.conf").write_text(
-        f"spark.master local[3]\n"
-        f"spark.ui.enabled false\n"
-        f"spark.holdfast.intermediate-result-storage.directory {tmp_path / 'kept'}\n",
-        encoding="utf-8",
-    )
+    settings = OF_PROGRAMS | {
+        "spark.master": "local[3]",
+        "spark.holdfast.intermediate-result-storage.directory": str(tmp_path / "kept"),
+    }
+    lines = [f"{key} {value}\n" for key, value in settings.items()]
+    (tmp_path / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
     of_server = "--conf spark.holdfast.implicit-cache.enabled=true pyspark-shell"
-    settings = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": of_server}
-    manager, client = start_new_kernel(
-        kernel_name="python3", cwd=str(tmp_path), env=ENVIRONMENT | settings
-    )
+    server = ENVIRONMENT | {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": of_server}
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=server)
     try:
         yield Notebook(manager, client)
     finally:
@@ -254,7 +222,7 @@ def test_a_notebook_has_its_server_s_settings_shows_progress_and_is_stopped(
         "    yield from rows\n"
         "spark.range(0, 8, 1, 4).mapInPandas(nap, 'id long').cache().count()"
     )
-    shown = notebook.outputs(notebook.begin(slow.format(1.5)))
+    shown = notebook.outputs(notebook.begin(slow.format(1)))
     assert "tasks" in str(shown) and "'8'" in str(shown)
     before = time.monotonic()
     cell = notebook.begin(slow.format(60))

@@ -1,4 +1,4 @@
-"""What the README shows, runs; what it lists, is all there is."""
+"""What the README shows, runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.config import ALL_OPTIONS
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -46,21 +46,3 @@ def test_the_examples_run_from_the_first_to_the_last(
     assert "_manifest.json" in README.read_text(encoding="utf-8")
     # The environment borrowed the suite's session, so closing it has not stopped that.
     assert spark.range(1).count() == 1
-
-
-def test_the_commands_it_shows_are_targets_of_the_makefile() -> None:
-    makefile = README.with_name("Makefile").read_text(encoding="utf-8")
-    commands = re.findall(r"(?:`|\$ )make ([a-z][a-z-]*)", README.read_text(encoding="utf-8"))
-    assert set(commands) >= {"demo", "test"}
-    for command in commands:
-        assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
-
-
-def test_every_configuration_key_is_in_its_table_with_its_description() -> None:
-    rows = re.findall(
-        r"^\| `([a-z-]+\.[a-zA-Z.-]+)` \| (.*?) \| (.*?) \|$", README.read_text(), re.M
-    )
-    assert {key for key, _, _ in rows} == {option.key for option in ALL_OPTIONS}
-    for option in ALL_OPTIONS:
-        shown = next(row for row in rows if row[0] == option.key)
-        assert shown[2].startswith(option.description.rstrip("."))

@@ -147,7 +147,7 @@ def test_what_is_private_has_a_reason(env: Environment, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(17)
 def test_a_reason_is_the_same_everywhere(
     env: Environment, said: Said, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_file_of_the_same_length_and_time_is_another_version(
 
 
 @REPLACED
+@pytest.mark.sampled(2)
 def test_a_dataframe_goes_on_to_mean_the_version_that_it_listed(
     env: Environment, source: Path, replaced: Change
 ) -> None:
@@ -179,6 +180,7 @@ Table = Callable[[], DataFrame]
 
 
 @pytest.mark.parametrize("changed", [put_in_place, overwrite, append, later])
+@pytest.mark.sampled(2)
 def test_a_catalog_s_table_over_a_file_that_changed_without_a_refresh(
     env: Environment,
     table: Table,

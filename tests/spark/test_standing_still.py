@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark import StorageLevel
 from pyspark.ml.feature import StandardScaler, VectorAssembler
 from pyspark.sql import DataFrame, SparkSession
@@ -32,12 +33,13 @@ from tests.short_lived_jvm import NO_CODEGEN, local_session
 
 # A program that stands still is to be seen as such also where the machine is busy.
 _LIMIT_SECONDS = 300
-_ROWS = 12
+_ROWS, _THREADS = 12, 2
 
 
-def test_nothing_stands_still(tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", [1, pytest.param(2, marks=pytest.mark.soak)])
+def test_nothing_stands_still(tmp_path: Path, share: int) -> None:
     ran = subprocess.run(
-        [sys.executable, __file__, str(tmp_path)],
+        [sys.executable, __file__, str(tmp_path), str(share)],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         timeout=_LIMIT_SECONDS + 30,
@@ -46,8 +48,10 @@ def test_nothing_stands_still(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr[-20_000:]
     answers = json.loads((tmp_path / "answers.json").read_text())
-    expected = {name: _expected(name) for name in [*_ACTIONS, *_ALONE]}
-    assert answers == [expected, {name: expected[name] for name in _ACTIONS}]
+    assert answers == [
+        {name: _EXPECTED.get(name, _ROWS) for name in _actions(number, share)}
+        for number in range(_THREADS)
+    ]
 
 
 # -- the program ----------------------------------------------------------------------------------
@@ -201,8 +205,14 @@ _EXPECTED = {
 }
 
 
-def _expected(name: str) -> Any:
-    return _EXPECTED.get(name, _ROWS)
+def _actions(number: int, share: int) -> dict[str, Callable[[DataFrame, str], Any]]:
+    """What a thread plays, where each action is played by so many of them."""
+    shared = [
+        (name, action)
+        for place, (name, action) in enumerate(_ACTIONS.items())
+        if (place - number) % _THREADS < share
+    ]
+    return dict(shared) | (_ALONE if number == 0 else {})
 
 
 def _play(
@@ -210,11 +220,11 @@ def _play(
     plain: SparkSession,
     home: Path,
     number: int,
+    share: int,
     answers: list[dict[str, Any]],
 ) -> None:
     base = spark.range(50).selectExpr("id", *[f"id + {i} AS c{i}" for i in range(10)])
-    actions = _ACTIONS | (_ALONE if number == 0 else {})
-    for place, (name, action) in enumerate(actions.items()):
+    for place, (name, action) in enumerate(_actions(number, share).items()):
         garbage = Dropped(base.where(f"id > {2 * place + number}"))
         garbage.read()
         del garbage
@@ -223,7 +233,7 @@ def _play(
         answers[number][name] = action(_salted(spark).cache(), str(home / f"{place}_{number}"))
 
 
-def main(home: Path) -> None:
+def main(home: Path, share: int) -> None:
     faulthandler.dump_traceback_later(_LIMIT_SECONDS, exit=True)
     warnings.simplefilter("ignore")
     builder = local_session("standing still", home)
@@ -240,14 +250,14 @@ def main(home: Path) -> None:
     # As MLlib and libraries in Scala have Spark cache something.
     spark.newSession().range(5)._jdf.persist()
     answers: list[dict[str, Any]] = [{}, {}]
-    other = threading.Thread(target=_play, args=(spark, plain, home, 1, answers))
+    other = threading.Thread(target=_play, args=(spark, plain, home, 1, share, answers))
     cached = [spark.range(number).cache() for number in range(30)]
     signal.signal(signal.SIGALRM, lambda *_: cached.pop().unpersist() if cached else None)
     signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     gc.set_threshold(40, 2, 2)
     with contextlib.redirect_stdout(io.StringIO()):
         other.start()
-        _play(spark, plain, home, 0, answers)
+        _play(spark, plain, home, 0, share, answers)
         other.join()
     gc.set_threshold(700, 10, 10)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -256,4 +266,4 @@ def main(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkAttributeError
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.group import GroupedData
@@ -227,7 +227,7 @@ def made(name: str, d: DataFrame) -> list[DataFrame]:
 
 
 @pytest.mark.parametrize("name", of_this_pyspark(TRANSFORMATIONS))
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 def test_a_transformation_has_the_rows_of_pyspark_s(
     name: str, t: Table, df: DataFrame, keeping: Environment
 ) -> None:
@@ -316,7 +316,7 @@ ACTIONS: dict[str, Example] = {
 
 
 @pytest.mark.parametrize("name", of_this_pyspark(ACTIONS))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_action_gives_what_pyspark_gives_and_runs_as_a_job(
     name: str, t: Table, df: DataFrame, keeping: Environment
 ) -> None:
@@ -348,13 +348,6 @@ def test_a_lazy_checkpoint_is_a_table(t: Table) -> None:
     cut = t.localCheckpoint(eager=False)
     assert type(cut) is Table
     assert cut.where(t.k == 1).count() == 2  # the columns are still the table's
-
-
-def test_an_observation_sees_the_job_s_rows(t: Table, keeping: Environment) -> None:
-    observation = Observation()
-    t.observe(observation, F.count(F.lit(1)).alias("n")).collect()
-    assert observation.get == {"n": 4}
-    assert job(keeping) == "collect"
 
 
 def test_eager_evaluation_shows_rows(
@@ -408,7 +401,7 @@ def pivoted(keeping: Environment) -> Table:
 @pytest.mark.parametrize(
     "column", "`a.b` s g l b dec fl dbl bool d ts ntz iv st ar st.x missing".split()
 )
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(16)
 def test_pivot_without_values_is_a_job_with_spark_s_own_answer(
     column: str, spark: SparkSession, pivoted: Table, keeping: Environment
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from tests.short_lived_jvm import environment_of_program
 
 # Computes, keeps, verifies, recovers, hands out and writes: as much as may need something.
 PROGRAM = """
@@ -20,8 +21,8 @@ from pyspark.sql import SparkSession
 from holdfast import Environment
 
 spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "2")
+    .getOrCreate()
 )
 spark.range(20).selectExpr("id", "id % 3 AS k").write.parquet("source")
 with Environment(spark, {
@@ -66,7 +67,9 @@ def test_jobs_answer_without_what_this_spark_lacks_and_say_once_what_that_is(
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path / "home",
-        env={**os.environ, "PYTHONPATH": str(package.parent), "PYSPARK_PYTHON": sys.executable},
+        env=os.environ
+        | environment_of_program()
+        | {"PYTHONPATH": str(package.parent), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=200,

@@ -1,8 +1,8 @@
 """Programs with functions, and what each is changed to: texts, as a notebook has them.
 
 Each text makes `df` of `spark`, a DataFrame `rows` and a directory `home`. They stand in
-`functions.txt`: below `## name | kind`, and then what one version after the other has in the place of
-something else, once: `old -> new`, in the program or in a module of its own (`### name`). There may
+`functions.txt`: below `## name | kind`, and then what one version after the other has in the place
+of something else, once: `old -> new`, in the program or in another module (`### name`). There may
 be `varying`, `helpers` for a module that several have, and `with` and `or` for settings.
 """
 

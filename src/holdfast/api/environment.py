@@ -539,9 +539,7 @@ class Environment(StreamEnvironment):
         Source: FLIP-36, "Step 3: Clean up".
         """
         self._followed.close()
-        while self._not_kept:
-            _, (computation, _) = self._not_kept.popitem()
-            self._bridge.dataframe(computation.query.written).unpersist()
+        self._release_from_spark_cache()
         self._release(self._manager.invalidate_all())
 
     @property
@@ -569,6 +567,7 @@ class Environment(StreamEnvironment):
         for shown in self._pages:
             shown.close()
         self._followed.close()
+        self._release_from_spark_cache()
         if self._recoverable is not None:
             self._recoverable.close()
         self._manager.close()
@@ -917,6 +916,14 @@ class Environment(StreamEnvironment):
         self._not_kept.clear()
         for computation in self._manager.wanted.all():
             self._uncache(computation.digest)
+
+    def _release_from_spark_cache(self) -> None:
+        """Takes out of Spark's own cache what it holds because it can't be kept."""
+        while self._not_kept:
+            _, (computation, _) = self._not_kept.popitem()
+            # A session that has been stopped has no cache any more.
+            with suppress(Py4JError, PySparkException, OSError):
+                self._bridge.dataframe(computation.query.written).unpersist()
 
     def _uncache(self, digest: str) -> None:
         self._spark_has_uncached(digest)
