@@ -222,34 +222,41 @@ def test_settings_that_change_between_starts(
 # -- programs that change between starts -----------------------------------------------------------
 
 
+class Tie:
+    """Comes out in another way in each start, as a limit may."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __holdfast_digest__(self) -> str:
+        return "a tie"
+
+
 @pytest.mark.parametrize("way", ["by a subquery", "by a broadcast"])
 def test_what_all_tasks_are_given_counts_by_its_content(
-    spark: SparkSession, starts: Starts, orders: Path, tmp_path: Path, way: str
+    starts: Starts, orders: Path, way: str
 ) -> None:
-    """As a limit, or a tie, may come out in another way in each start."""
-
     def asked(value: int) -> Query:
-        def query(session: Any) -> Any:
-            read = session.read.parquet(str(orders))
-            given = session.read.parquet(str(tmp_path / f"given-{value}")).agg(F.max("id"))
+        tie = Tie(value)
+
+        def query(read: DataFrame) -> DataFrame:
+            chosen = F.udf(lambda _: tie.value, LongType())
+            one = read.where("id = 1").select(chosen("id").alias("v"))
             if way == "by a broadcast":
-                every = read.crossJoin(F.broadcast(given.toDF("v")))
+                every = read.join(F.broadcast(one), read.k > F.col("v") - 100)
             else:
-                every = read.select("k", given.scalar().alias("v"))
+                every = read.select("k", one.scalar().alias("v"))
             return every.groupBy("k").agg(F.count("*"), F.min("v"), F.max("v"))
 
-        return query
+        return over(orders, query)
 
-    starts.config["pipeline.name"] = "nightly"
-    for value in (1, 2):
-        spark.range(value, value + 1).write.parquet(str(tmp_path / f"given-{value}"))
-    starts.leave(asked(1))
-    starts.lose(0.5, way)
-    assert starts.leave(asked(2)) > 0
+    assert starts.leave(asked(1)) >= 7
+    for each in starts.home.glob("store/**/*.rows"):
+        each.unlink()
     starts.lose(0.5, way)
     rows, result = starts.run(asked(2))
     assert rows == starts.plain_rows(asked(2))
-    assert recovered_tasks(result) > 0
+    assert recovered_tasks(result) == 0
 
 
 def by_literals(session: Any, path: str) -> tuple[DataFrame, DataFrame]:
