@@ -209,7 +209,9 @@ DIFFERENT = {
         "", "g = types.FunctionType(g.__code__, {'n': 0, '__name__': '__main__'})",
     ),
     "own name": ("def §(x): return g.__name__\ng = f = §", "g", "h"),
-    "shown name": ("def §(x): return x\ng = §\ndef f(x): return g.__repr__()", "a", "b"),
+    "shown name": (
+        "def §(): return lambda x: x\nmake = §\ndef f(x): return make().__repr__()", "a", "b",
+    ),
     "own documentation": ("def f(x): return f.__doc__\nf.__doc__ = §", "None", "'text'"),
     "class documentation": ("class A: §\ndef f(x): return A.__doc__", "pass", "'text'"),
     "own annotations": ("def f(x: §): return f.__annotations__", "int", "str"),
