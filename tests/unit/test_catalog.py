@@ -268,6 +268,18 @@ def test_a_lifetime_begins_again_with_each_use_and_the_end_of_who_holds_it(
     assert bo.holders.sweep() == [] and not bo.holders.use(number, hold=True)
 
 
+def test_what_no_program_uses_stays_for_its_time(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    kept(ana, lifetime=None, retention=600.0)
+    ana.programs.leave()
+    found = produced(OTHER, **{**KEPT, "lifetime": 600.0})
+    assert bo.publications.restore(found, ana.scope.program, "any")
+    pass_time(bo, 500.0)
+    assert bo.holders.sweep() == []
+    pass_time(bo, 200.0)
+    assert {each.dataset_id for each in bo.holders.sweep()} == {DATASET, OTHER}
+
+
 def test_what_holds_a_result_keeps_it(programs: Programs) -> None:
     ana, bo = programs(), programs()
     number = kept(ana, lifetime=10.0)
