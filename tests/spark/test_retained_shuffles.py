@@ -125,7 +125,7 @@ def over(orders: Path, query: Callable[[DataFrame], DataFrame]) -> Query:
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 def test_only_what_is_missing_runs(
     spark: SparkSession,
     starts: Starts,
@@ -150,18 +150,19 @@ def test_only_what_is_missing_runs(
     assert starts.outputs() == []
 
 
+KILLED_IN = (broadcast, nested, with_a_subquery, with_a_function)
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from tests.spark.starts import Starts
-from tests.spark.test_retained_shuffles import QUERIES, over
+from tests.spark.test_retained_shuffles import KILLED_IN, over
 
 settings = json.loads(sys.argv[1])
 spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 starts = Starts(spark, Path(sys.argv[2]), {})
 left = []
-for query in QUERIES:
+for query in KILLED_IN:
     before = sum(left)
     left.append(starts.leave(over(Path(sys.argv[3]), query)) - before)
 print(json.dumps(left), flush=True)
@@ -183,7 +184,7 @@ def test_another_driver_reads_what_a_killed_one_has_left(
         cwd=Path(__file__).parents[2],
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    for query, left in zip(QUERIES, json.loads(killed.stdout.splitlines()[-1]), strict=True):
+    for query, left in zip(KILLED_IN, json.loads(killed.stdout.splitlines()[-1]), strict=True):
         asked = over(orders, query)
         rows, result = starts.run(asked)
         assert rows == starts.plain_rows(asked), query.__name__
@@ -368,7 +369,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("suffix", [".rows", ".data", ".index"])
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 def test_what_is_damaged_is_made_again(
     starts: Starts, orders: Path, suffix: str, damage: str
 ) -> None:
