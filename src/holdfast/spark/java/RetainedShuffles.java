@@ -1149,7 +1149,7 @@ public final class RetainedShuffles {
             TreeNode exchange = plan instanceof ReusedExchangeExec
                 ? (TreeNode) ((ReusedExchangeExec) plan).child() : plan;
             Option collected = ((TreeNode) exchange.children().head()).getTagValue(COLLECTED);
-            return "";
+            return collected.isDefined() ? (String) collected.get() : job.contentOf(sent);
         }
 
         private static boolean isBroadcast(SparkPlan plan) {
