@@ -247,20 +247,28 @@ class Tie:
 
 
 @pytest.mark.usefixtures("no_vertices")
-def test_what_all_tasks_are_given_counts_by_its_content(starts: Starts, orders: Path) -> None:
+@pytest.mark.parametrize("way", ["by a subquery", "by a broadcast"])
+def test_what_all_tasks_are_given_counts_by_its_content(
+    starts: Starts, orders: Path, way: str
+) -> None:
     def asked(value: int) -> Query:
         tie = Tie(value)
 
         def query(read: DataFrame) -> DataFrame:
             chosen = F.udf(lambda _: tie.value, LongType())
-            one = read.where("id = 1").select(chosen("id").alias("v")).scalar()
-            every = read.select("k", one.alias("v"))
+            one = read.where("id = 1").select(chosen("id").alias("v"))
+            if way == "by a broadcast":
+                every = read.join(F.broadcast(one), read.k > F.col("v") - 100)
+            else:
+                every = read.select("k", one.scalar().alias("v"))
             return every.groupBy("k").agg(F.count("*"), F.min("v"), F.max("v"))
 
         return over(orders, query)
 
     assert starts.leave(asked(1)) >= 7
-    starts.lose(0.5, "content")
+    for each in starts.home.glob("store/**/*.rows"):
+        each.unlink()
+    starts.lose(0.5, way)
     rows, result = starts.run(asked(2))
     assert rows == starts.plain_rows(asked(2))
     assert recovered_tasks(result) == 0
