@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from holdfast import Environment
 from holdfast.testing import outcomes, settle
@@ -45,12 +46,13 @@ class Tables:
     def __init__(self, session: SparkSession, home: Path) -> None:
         self.session = session
         self.home = home
+        self._schemas: dict[Path, StructType] = {}
 
     def asking(self, columns: str, rest: str = "", join: str = SOLD) -> Make:
         def make(session: Any) -> DataFrame:
             for path in self.home.iterdir():
                 if path.name != "kept":
-                    session.read.parquet(str(path)).createOrReplaceTempView(path.name)
+                    self._read(session, path).createOrReplaceTempView(path.name)
             found: DataFrame = session.sql(f"SELECT {columns} FROM {join} {rest}")
             return found
 
@@ -58,6 +60,14 @@ class Tables:
 
     def write(self, name: str, ids: DataFrame, *columns: str, mode: str = "append") -> None:
         ids.selectExpr(*columns).write.mode(mode).parquet(str(self.home / name))
+        self._schemas.clear()
+
+    def _read(self, session: Any, path: Path) -> DataFrame:
+        # It takes a job to find a schema, which is the same until something is written.
+        if path not in self._schemas:
+            self._schemas[path] = self.session.read.parquet(str(path)).schema
+        found: DataFrame = session.read.schema(self._schemas[path]).parquet(str(path))
+        return found
 
 
 class Keeping:

@@ -49,58 +49,10 @@ def plus(step: Any) -> Any:
     return lambda x: str(x + step)
 
 
-def with_default(step: int) -> Any:
-    def add(x: int, by: int = step) -> int:
-        return x + by
-
-    return long(add)
-
-
-def local(name: str) -> Any:
-    """A function of a notebook: pickled by what it is made of."""
-
-    def function(x: int) -> int:
-        return x
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "__main__"
-    return function
-
-
-def named(function: Any) -> Any:
-    return lambda x: str(getattr(function, "__name__"))  # noqa: B009
-
-
-def shown(function: Any) -> Any:
-    return lambda x: repr(function).split()[1]
-
-
-def calling(function: Any) -> Any:
-    return lambda x: str(function(x))
-
-
-def documented(text: str) -> Any:
-    function = local("first")
-    function.__doc__ = text
-    return lambda x: str(function.__doc__)
-
-
-SAME: dict[str, tuple[Make, Make]] = {
-    "defined again": (lambda: plus(1), lambda: plus(2 - 1)),
-    "a name that is asked for": (lambda: named(local("a")), lambda: named(local("a"))),
-    "a name that is not": (lambda: calling(local("a")), lambda: calling(local("b"))),
-}
+# What counts of a function: tests/unit/test_function_digest.py.
 OTHER: dict[str, tuple[Make, ...]] = {
     "the body": (lambda: lambda x: x + 1, lambda: lambda x: x + 2, lambda: lambda x: x * 2),
-    "the order of operands": (lambda: lambda x: x - 100, lambda: lambda x: 100 - x),
-    "the type of a constant": (lambda: lambda x: str(x * 1), lambda: lambda x: str(x * 1.0)),
     "the closure": (lambda: plus(1), lambda: plus(2), lambda: plus(1.0)),
-    "a default": (lambda: with_default(1), lambda: with_default(2)),
-    "what is called": (lambda: lambda x: hex(x), lambda: lambda x: oct(x)),
-    "an attribute": (lambda: lambda x: str(x).isdigit(), lambda: lambda x: str(x).isalpha()),
-    "its name, where that is asked for": (lambda: named(local("a")), lambda: named(local("b"))),
-    "its name, where it is shown": (lambda: shown(local("a")), lambda: shown(local("b"))),
-    "its documentation": (lambda: documented("a"), lambda: documented("b")),
     "what it returns": (
         lambda: F.udf(lambda x: x, "bigint"),
         lambda: F.udf(lambda x: x, "int"),
@@ -114,12 +66,6 @@ OTHER: dict[str, tuple[Make, ...]] = {
         lambda: arrow_udf(lambda x: x, "long"),
     ),
 }
-
-
-@pytest.mark.parametrize("what", SAME)
-def test_a_function_is_the_same_in_spite_of(asked: Probe, what: str) -> None:
-    one, other = (asked.table(of(make())) for make in SAME[what])
-    assert_same(one, other)
 
 
 @pytest.mark.parametrize("what", OTHER)

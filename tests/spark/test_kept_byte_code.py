@@ -1,4 +1,4 @@
-"""What our Java classes were compiled to is found by the next program, and by nobody else."""
+"""What our Java classes were compiled to is found by the next program, if it is whole."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.spark import java_classes
-from holdfast.spark.java_classes import compiled
 from holdfast.spark.kept_byte_code import KeptByteCode, write_jar
-from holdfast.spark.plan_reader import PlanReader
 
 JAVA = Path(java_classes.__file__).parent / "java" / "NodeMeasure.java"
-NAME = "NodeMeasure"
 
 
 @pytest.fixture
@@ -39,97 +36,79 @@ def written(spark: SparkSession) -> tuple[KeptByteCode, str]:
     """A class that is compiled and kept, and its name."""
     source = JAVA.read_text(encoding="utf-8") + f"// {uuid.uuid4().hex}\n"
     kept = kept_at(spark, source)
-    made = java_classes._class(spark, NAME, source, kept.digest)
+    made = java_classes._class(spark, "NodeMeasure", source, kept.digest)
     kept.write(made.byte_code)
     return kept, made.java_class.getName()
 
 
-def test_a_kept_class_is_loaded(spark: SparkSession, cache: Path) -> None:
+def test_a_class_is_kept_for_one_source_and_loaded_once(spark: SparkSession, cache: Path) -> None:
     kept, name = written(spark)
-    assert kept.jar.is_relative_to(cache) and name in kept.read()
+    assert kept.jar.is_relative_to(cache) and kept.jar != kept_at(spark, "another source").jar
     assert kept.loaded(spark, name).getConstructors()[0].newInstance(None) is not None
-    assert [*kept.jar.parent.iterdir()] == [kept.jar]
-
-
-def test_a_class_is_kept_for_one_source_and_one_spark(spark: SparkSession, cache: Path) -> None:
-    assert kept_at(spark, "a").jar == kept_at(spark, "a").jar != kept_at(spark, "b").jar
-
-
-def test_a_jvm_loads_it_once(spark: SparkSession, cache: Path) -> None:
-    kept, _ = written(spark)
     assert [kept.is_first_in(spark), kept.is_first_in(spark)] == [True, False]
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"\x00" * 1000], ids=["empty", "torn", "zeros"])
-def test_a_damaged_one_is_removed(spark: SparkSession, cache: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"PK", b"\0" * 1000, None])
+def test_a_damaged_one_is_removed(spark: SparkSession, cache: Path, content: bytes | None) -> None:
     kept, name = written(spark)
-    kept.jar.write_bytes(content)
-    assert kept.loaded(spark, name) is None and not kept.jar.exists()
-
-
-def test_a_jar_without_the_class_is_removed(spark: SparkSession, cache: Path) -> None:
-    kept, name = written(spark)
-    write_jar(kept.jar, {"another.One": b""})
+    if content is None:
+        write_jar(kept.jar, {"another.One": b""})
+    else:
+        kept.jar.write_bytes(content)
     assert kept.loaded(spark, name) is None and not kept.jar.exists()
 
 
 def test_nothing_is_written_where_python_may_not(
     spark: SparkSession, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = replace(kept_at(spark, "a"), jar=cache / "file" / "a.jar")
     (cache / "file").write_text("no directory")
-    asked: list[None] = []
 
-    def code() -> dict[str, bytes]:
-        asked.append(None)
-        return {"a.B": b""}
+    def write(jar: Path) -> None:
+        replace(kept_at(spark, "a"), jar=jar).write(lambda: {"a.B": b""})
 
-    kept.write(code)
-    assert [each.name for each in cache.iterdir()] == ["file"]
+    write(cache / "file" / "a.jar")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    replace(kept, jar=cache / "a.jar").write(code)
+    write(cache / "a.jar")
     assert [each.name for each in cache.iterdir()] == ["file"]
-    # To ask for it takes a call to the JVM for each class.
-    assert asked == []
+
+
+PROGRAM = """
+from pyspark.sql import SparkSession
+from holdfast import Environment
+from holdfast.testing import assert_reads
+
+spark = (
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    .getOrCreate()
+)
+with Environment(spark) as env:
+    assert env.range(9).where("id > 3").cache().count() == 5
+    assert_reads(env.range(9).where("3 < id"))
+"""
 
 
 @pytest.mark.soak
 def test_the_next_program_compiles_nothing(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "cache")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
-    def program() -> list[str]:
+    def jars_after_a_program(**around: str) -> dict[Path, int]:
         done = subprocess.run(
-            [sys.executable, __file__], capture_output=True, text=True, env=environment
+            [sys.executable, "-c", PROGRAM],
+            capture_output=True,
+            text=True,
+            env=environment | around,
+            cwd=tmp_path,
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        return {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*.jar")}
 
-    def jars() -> dict[Path, int]:
-        return {each: each.stat().st_mtime_ns for each in tmp_path.rglob("PlanReader.*.jar")}
-
-    first, _ = program()
-    (jar,) = left = jars()
-    second, other = program()
-    assert first == second == f"holdfast.made_{jar.name.split('.')[1]}.PlanReader"
-    # The second context of a JVM has classes of its own.
-    assert other != second and jars() == left
-    # Damaged, it costs a program nothing but the compilation.
-    jar.write_bytes(b"PK")
-    assert len(set(program())) == 2
-    assert program()[0] == first and jars().keys() == left.keys()
-
-
-def _program() -> None:
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    for _ in range(2):
-        spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-        reading = PlanReader.of(spark).read(spark.range(3)._jdf.queryExecution().analyzed())
-        assert reading.operators[0]["c"].endswith(".Range")
-        print(compiled(spark, "PlanReader").getName())
-        spark.stop()
-
-
-if __name__ == "__main__":
-    _program()
+    assert jars_after_a_program(PYTHONDONTWRITEBYTECODE="1") == {}
+    written = jars_after_a_program()
+    assert written
+    assert jars_after_a_program() == written
+    for jar, content in zip(written, [b"", b"PK", b"\0" * 1000] * len(written), strict=False):
+        jar.write_bytes(content)
+    again = jars_after_a_program()
+    assert again.keys() == written.keys() and min(jar.stat().st_size for jar in again) > 1000

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from holdfast import VertexOutcome
+from holdfast import VertexOutcome, testing
 from tests.spark.conftest import Probe, assert_same
 
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
@@ -36,7 +36,9 @@ def grouped(probe: Probe) -> tuple[Any, DataFrame]:
     return hot, table
 
 
-def assert_answers(probe: Probe, table: DataFrame, *outcomes: VertexOutcome) -> None:
+def assert_answers(
+    probe: Probe, table: DataFrame, *outcomes: VertexOutcome, ordered: bool = False
+) -> None:
     """An action of a table answers as plain Spark does."""
     rows = probe.rows(table)
     assert probe.outcomes() == [*outcomes, RUN]
@@ -44,7 +46,7 @@ def assert_answers(probe: Probe, table: DataFrame, *outcomes: VertexOutcome) -> 
     analyzed, jvm = table._jdf.queryExecution().analyzed(), probe.spark._jvm
     rows_of = jvm.org.apache.spark.sql.classic.Dataset.ofRows  # type: ignore[union-attr]
     fresh = ClassicDataFrame(rows_of(probe.spark._jsparkSession, analyzed), probe.spark)
-    assert_same(rows, probe.rows(fresh))
+    assert_same(rows, probe.rows(fresh), ordered=ordered)
 
 
 QUERIES = [
@@ -92,9 +94,11 @@ def damaged(probe: Probe, hot: Any, table: DataFrame) -> None:
 
 
 def other_settings(probe: Probe, hot: Any, table: DataFrame) -> None:
-    with probe.settings({"spark.sql.shuffle.partitions": "3"}):
-        assert_answers(probe, table, READ)
-        assert table.rdd.getNumPartitions() <= 3
+    for number in ("2", "5"):
+        partitions = {"adaptive.enabled": "false", "shuffle.partitions": number}
+        with probe.settings({f"spark.sql.{key}": each for key, each in partitions.items()}):
+            # Rows come partition by partition.
+            assert_answers(probe, table, READ, ordered=True)
     with probe.settings({"spark.sql.caseSensitive": "true"}):
         assert_answers(probe, table, PRODUCED)
     assert_answers(probe, table, READ)
@@ -153,6 +157,27 @@ def test_files_that_were_listed_again(probe: Probe, tmp_path: Path) -> None:
         assert table.collect()[0].s == 150
     finally:
         probe.spark.sql("DROP TABLE listed")
+
+
+def test_a_module_that_a_function_imports_may_change(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (module := tmp_path / "hf_steps.py").write_text("def step(n): return n + 1\n")
+
+    def stepped(n: int) -> int:
+        from hf_steps import step  # type: ignore[import-not-found]
+
+        return int(step(n))
+
+    def table() -> DataFrame:
+        return probe.env.range(3).select(F.udf(stepped, "long")("id"))
+
+    one, other = table(), table()
+    testing.assert_same(one, other)
+    module.write_text("def step(n): return n + 10\n")
+    # Workers may still have it as it was.
+    testing.assert_differ(one, other, "reason")
 
 
 def test_shown_plans_are_those_of_a_new_job(

@@ -14,6 +14,7 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 
 from holdfast import Environment
+from holdfast.spark.task_classes import ship
 from holdfast.testing import assert_computes, assert_reads
 from tests.spark.interpreting import interpreting
 
@@ -141,6 +142,13 @@ def another_jar(jvm: Any, spark: SparkSession) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def classes_of_ours(jvm: Any, spark: SparkSession) -> Iterator[None]:
+    # One that no other test has sent to tasks.
+    ship(spark, "NodeMeasure")
+    yield
+
+
 # What a later program differs in, what it finds nevertheless, and what it doesn't.
 OTHERS: dict[Callable[..., Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     another_locale: ((*TIMELESS, *TIMES[:2]), WORDS),
@@ -148,6 +156,7 @@ OTHERS: dict[Callable[..., Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     other_texts_of_java: ((), (LOCAL_TEXT,)),
     another_zone: ((*TIMELESS, WORDS[0]), TIMES),
     another_zone_of_java: ((*TIMELESS, WORDS[0]), TIMES),
+    classes_of_ours: ((VECTORS,), ()),
     another_jar: ((*TIMELESS, WORDS[0], TIMES[0]), (VECTORS,)),
 }
 

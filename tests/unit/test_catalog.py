@@ -243,6 +243,18 @@ def test_a_lifetime_begins_again_with_each_use_and_the_end_of_who_holds_it(
     assert numbers(bo.holders.sweep()) == [held]
 
 
+def test_what_no_program_uses_stays_for_its_time(programs: Programs) -> None:
+    ana, bo = programs(), programs()
+    kept(ana, lifetime=None, retention=600.0)
+    ana.programs.leave()
+    found = produced(OTHER, **{**KEPT, "lifetime": 600.0})
+    assert bo.publications.restore(found, ana.scope.program, "any")
+    pass_time(bo, 500.0)
+    assert bo.holders.sweep() == []
+    pass_time(bo, 200.0)
+    assert {each.dataset_id for each in bo.holders.sweep()} == {DATASET, OTHER}
+
+
 def test_a_withdrawn_result_is_found_no_more(programs: Programs) -> None:
     ana, bo = programs(), programs("bo")
     kept(ana)

@@ -78,12 +78,37 @@ TWO = (where("b", "x < 1"), where("b", "x < 1"))
         # What was asked before is kept with what is asked now, where that isn't too much.
         ((groups("a", "m"),) * 2, groups("b", "n"), "abmn"),
         ((groups("a"), groups("c")), groups("b"), "abm"),
+        # First of all what was asked last.
+        ((groups("x"), groups("y")), groups("b"), "bmy"),
         ((groups("a"),) * 2, groups("ac"), None),
         ((groups("a"),) * 2, groups("d"), None),
     ],
 )
 def test_what_is_kept(before: tuple[Groups, ...], asked: Groups, kept: str | None) -> None:
     assert kept_for(noted(*before), asked) == kept
+
+
+@pytest.mark.parametrize(
+    ("asked", "serves"),
+    [
+        (groups("a"), True),
+        (groups("ab", "mn"), True),
+        (groups("a", "o"), False),
+        (groups("c"), False),
+        (groups(""), True),
+        (where("", "ab < 1"), True),
+        (where("a", "ac < 1"), False),
+    ],
+)
+def test_groups_serve_what_has_no_more_keys_and_measures(asked: Groups, serves: bool) -> None:
+    fine = groups("ab", "mn")
+    assert fine.serve(asked) is fine.reads_as(asked) is serves
+
+
+def test_a_condition_on_what_can_not_be_grouped_by_is_grouped_by_as_a_whole() -> None:
+    asked = AskedGroups()
+    asked.add_condition("rand() < 1", [("a", 10.0), ("", 2.0)])
+    assert [*asked.by] == ["rand() < 1"] and asked.compared == {}
 
 
 def test_what_is_kept_without_literals_serves_other_literals() -> None:
@@ -99,11 +124,13 @@ def test_what_is_kept_without_literals_serves_other_literals() -> None:
 def test_what_other_programs_have_kept_counts() -> None:
     twice = noted(groups("b"), groups("b"))
     assert kept_for(twice, groups("a"), (groups("e"), 50)) == "abem"
+    assert kept_for(twice, groups("a"), (groups("d"), 60_000)) == "abm"
     # Nothing more is kept of a join with more groups than expected.
     assert kept_for(twice, groups("a"), (groups("e"), 10_000_000)) is None
 
 
 def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
+    assert not noted(groups("a")).are_kept_instead("join", groups("ac"))
     new = noted(*map(groups, "efg"))
     assert new.are_kept_instead("join", groups("a"))
     for _ in range(2):
