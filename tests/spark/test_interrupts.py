@@ -184,14 +184,14 @@ def test_an_interrupt_while_small_partitions_are_merged(
 def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
     begun = str(world.home / "begun")
     # No task of this looks whether it was killed, for longer than anybody waits.
-    slow = "aggregate(sequence(0, 6000000), 0L, (sum, each) -> sum + length(hex(each)))"
+    slow = "aggregate(sequence(0, 30000000), 0L, (sum, each) -> sum + length(hex(each)))"
     marked = F.udf(lambda x: open(begun, "a").close() or x, "long")
     rows = world.spark.range(0, 2, 1, 2).select(marked("id").alias("x"))
     table = world.env.from_dataframe(rows.selectExpr(f"x + {slow} AS y").selectExpr("sum(y)"))
 
     def twice() -> None:
         for _ in range(2):
-            time.sleep(0.2)
+            time.sleep(0.5)
             interrupt()
 
     with world.while_running(twice), pytest.raises(KeyboardInterrupt):
