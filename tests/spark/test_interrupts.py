@@ -201,7 +201,7 @@ def test_a_second_interrupt_is_obeyed_at_once(world: World) -> None:
 
 @pytest.mark.parametrize("kept", [True, False], ids=["production", "plain"])
 @pytest.mark.parametrize("how", ["interruptAll", "cancelJobGroup", "cancelAllJobs", "tag"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(5, 2)
 def test_a_job_that_is_cancelled_ends_with_spark_s_error(
     world: World, how: str, kept: bool
 ) -> None:
