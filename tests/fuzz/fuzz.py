@@ -34,6 +34,7 @@ def main() -> int:
     """Fuzzes; returns 1 when anything was found, or with `--prove` when something wasn't."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long new pairs are made")
+    parser.add_argument("--pairs", type=int, help="how many pairs are enough, before that")
     parser.add_argument("--seed", type=int, default=0, help="which pairs are made")
     parser.add_argument("--only", action="append", choices=CLASSES, help="a class of mutations")
     parser.add_argument("--case", action="append", metavar="CLASS:SEED", help="one case")
@@ -69,7 +70,7 @@ def main() -> int:
             for name, _, seed in cases:
                 _say(f"{name} {seed}: {fuzz.verdict(name, int(seed))}")
             if not cases:
-                fuzz.run(classes, arguments.seed, arguments.minutes * 60)
+                fuzz.run(classes, arguments.seed, arguments.minutes * 60, arguments.pairs)
             fuzz.report()
             if env._implicit.live is not None:
                 _say(f"{env._implicit.live.uses} shuffles and broadcasts were reused")
@@ -88,11 +89,13 @@ class Fuzz:
         self._started = time.monotonic()
         self.findings: list[Finding] = []
 
-    def run(self, classes: Sequence[str], seed: int, seconds: float) -> None:
-        """Makes pairs of each class in turn, until the time is over."""
+    def run(self, classes: Sequence[str], seed: int, seconds: float, enough: int | None) -> None:
+        """Makes pairs of each class in turn, until the time is over or there are enough."""
+        counts = self._player.counts
         for number in itertools.count(seed * 1_000_000):
             for name in classes:
-                if time.monotonic() > self._started + seconds:
+                is_over = time.monotonic() > self._started + seconds
+                if is_over or (enough is not None and counts.pairs + counts.digested >= enough):
                     return
                 self._play(case(name, number))
                 if name in FAMILIES:

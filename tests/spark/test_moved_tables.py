@@ -15,8 +15,6 @@ import holdfast
 from holdfast import VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 QUERIES = {
     "table": "SELECT * FROM t",
     "filtered": "SELECT k FROM t WHERE p = 1",
@@ -159,15 +157,17 @@ def worlds(
 
 _STALE = pytest.mark.xfail(
     reason="a frame goes on with files that were listed under the old name, in Spark as well; "
-    "Holdfast lists them when a frame is cached, and Spark when it is first asked"
+    "Holdfast lists them when a frame is cached, and Spark when it is first asked",
+    strict=True,
 )
+_LISTED_ANEW = ("unpersist", "invalidate")
 CASES = [
     pytest.param(
         how,
         change,
         list(QUERIES)[(number + place) % len(QUERIES)],
         number % 3 == 0,
-        marks=[_STALE] if change == "renamed" else [],
+        marks=[_STALE] if change == "renamed" and how not in _LISTED_ANEW else [],
     )
     for number, how in enumerate(RELEASES)
     for place, change in enumerate(CHANGES)

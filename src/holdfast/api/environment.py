@@ -567,7 +567,9 @@ class Environment(StreamEnvironment):
         for shown in self._pages:
             shown.close()
         self._followed.close()
-        self._release_from_spark_cache()
+        # A session that has been stopped has no cache any more.
+        with suppress(Py4JError, PySparkException, OSError):
+            self._release_from_spark_cache()
         if self._recoverable is not None:
             self._recoverable.close()
         self._manager.close()
@@ -921,9 +923,7 @@ class Environment(StreamEnvironment):
         """Takes out of Spark's own cache what it holds because it can't be kept."""
         while self._not_kept:
             _, (computation, _) = self._not_kept.popitem()
-            # A session that has been stopped has no cache any more.
-            with suppress(Py4JError, PySparkException, OSError):
-                self._bridge.dataframe(computation.query.written).unpersist()
+            self._bridge.dataframe(computation.query.written).unpersist()
 
     def _uncache(self, digest: str) -> None:
         self._spark_has_uncached(digest)
