@@ -28,6 +28,8 @@ JARS_FIRST = {
 }
 # To compile code for a few rows takes longer than to do without. Files are still read in batches.
 NO_CODEGEN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Some files do as users do.
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 # A task of a shuffle writes a file for each of its partitions, of which there are 200 by default.
 # Nobody looks at the pages that a driver would serve.
 OF_PROGRAMS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
@@ -65,6 +67,8 @@ def local_session(name: str, home: Path) -> SparkSession.Builder:
         .config("spark.ui.showConsoleProgress", "false")
         # Looking up the call site of every column takes longer than most tests.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        # New sessions take this over as well, as they do what is set like this only.
+        .config(map=NO_CODEGEN)
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         .config("spark.local.dir", str(home / "local"))
     )

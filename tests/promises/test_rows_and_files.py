@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from holdfast import Environment
 from holdfast.testing import assert_reads
 from tests.promises.conftest import rows
+from tests.short_lived_jvm import COMPILED
 
 TYPES = """
     SELECT id, CAST(NULL AS INT) AS nothing, -0.0D AS zero, DOUBLE('NaN') AS nan, 'ä\\0' AS text,
@@ -29,6 +30,13 @@ ORDERED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "a sort within partitions": lambda df: df.repartition(3, "a").sortWithinPartitions("id"),
     "as it is": lambda df: df.select("id"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _compiled(session: SparkSession, plain: SparkSession) -> None:
+    for each in (session, plain):
+        for key, value in COMPILED.items():
+            each.conf.set(key, value)
 
 
 def test_types_come_back_as_they_were(session: SparkSession, plain: SparkSession) -> None:

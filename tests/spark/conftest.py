@@ -24,7 +24,6 @@ from holdfast.api.table import Table
 from holdfast.api.table_session import TableSession
 from holdfast.runtime.vertex_outcome import VertexOutcome
 from holdfast.spark.session_settings import session_inputs
-from tests.short_lived_jvm import NO_CODEGEN
 
 _VIEWS = {
     "trips": """
@@ -148,15 +147,6 @@ def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 def settings(spark: SparkSession) -> Callable[[Mapping[str, str]], AbstractContextManager[None]]:
     """Takes settings of the session that hold inside of a block."""
     return partial(_settings, spark)
-
-
-@pytest.fixture(scope="module")
-def interpreted(
-    settings: Callable[[Mapping[str, str]], AbstractContextManager[None]],
-) -> Iterator[None]:
-    """No code is generated for a file's plans: how rows come about is none of what it looks at."""
-    with settings(NO_CODEGEN):
-        yield
 
 
 @pytest.fixture(scope="module")

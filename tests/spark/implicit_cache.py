@@ -18,13 +18,12 @@ from pyspark.sql.types import StructType
 
 from holdfast import Environment
 from holdfast.testing import outcomes, settle
-from tests.short_lived_jvm import NO_CODEGEN
 
 READ, PRODUCED = "read from cache", "produced"
 SOLD = "sales JOIN shops USING (shop)"
 # Of what reuses most of a join nothing is kept, and how much that is, is a matter of time.
 NOTHING_REUSED = {"implicit-cache.live-shuffles.max-size": "1 b"}
-SETTINGS = NO_CODEGEN | {"spark.sql.shuffle.partitions": "2"}
+SETTINGS = {"spark.sql.shuffle.partitions": "2"}
 
 Make = Callable[[Any], DataFrame]
 Program = Callable[..., "AbstractContextManager[Keeping]"]

@@ -18,8 +18,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.cli.main import main
 from holdfast.testing import assert_computes, assert_reads, outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 TIES = "PARTITION BY g ORDER BY k"
 SEVERAL = "one of several right answers"

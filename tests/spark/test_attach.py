@@ -22,9 +22,6 @@ import holdfast
 from holdfast import Table, VertexOutcome
 from holdfast.errors import AlreadyAttachedError, ConfigurationError, NotAttachedError
 from holdfast.testing import assert_reads, outcomes
-from tests.spark.interpreting import interpreting
-
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
@@ -35,7 +32,7 @@ BY_DAY = "SELECT day, count(*) AS n FROM days GROUP BY day"
 def session(attached: Any, tmp_path: Path) -> Any:
     """An attached session with a table of files, also as a view."""
     path = str(tmp_path / "days")
-    interpreting(attached).range(100).selectExpr("id", "id % 7 AS day").write.parquet(path)
+    attached.range(100).selectExpr("id", "id % 7 AS day").write.parquet(path)
     attached.read.parquet(path).createOrReplaceTempView("days")
     return attached
 

@@ -16,8 +16,6 @@ from holdfast import Environment
 from holdfast.testing import assert_reads
 from tests.spark.conftest import Tally
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 INPUTS: dict[str, Callable[[Environment], DataFrame]] = {
     "partitions": lambda env: env.range(0, 1000, 1, 2).toDF("k"),
     "projected": lambda env: env.range(0, 1000, 1, 2).selectExpr("id % 7 AS k"),

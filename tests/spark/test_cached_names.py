@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast import VertexOutcome
 from holdfast.testing import assert_reads, outcomes
-from tests.spark.interpreting import interpreting
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -204,13 +203,13 @@ def steps(seed: int, number: int = 25) -> Script:
 def play_on_both(spark: SparkSession, name: str, script: Script, home: Path) -> None:
     """Plays a script on a plain session and on an attached one: both answer alike."""
     names = [each for each in NAMES if re.search(rf"\b{each}\b", str(script))]
-    plain = Player(interpreting(spark.newSession()), f"plain_{name}", home, names)
+    plain = Player(spark.newSession(), f"plain_{name}", home, names)
     try:
         expected = [plain.play(step) for step in script]
     finally:
         plain.end()
     config = {"intermediate-result-storage.directory": str(home / "kept")}
-    attached = holdfast.attach(interpreting(spark.newSession()), config)
+    attached = holdfast.attach(spark.newSession(), config)
     ours = Player(attached, f"ours_{name}", home, names)
     try:
         for number, step in enumerate(script):
@@ -319,7 +318,7 @@ def test_a_script_answers_as_on_a_plain_session(
 @pytest.fixture
 def session(attached: Any) -> Iterator[SparkSession]:
     """An attached session with a database of its own."""
-    interpreting(attached).sql("CREATE DATABASE of_cached_names")
+    attached.sql("CREATE DATABASE of_cached_names")
     attached.sql("USE of_cached_names")
     yield attached
     attached.sql("USE default")

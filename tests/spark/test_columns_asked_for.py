@@ -16,8 +16,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import assert_computes, assert_reads
 from tests.spark.conftest import Probe, assert_same
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 SCHEMA = "k INT, a INT, b INT"
 CSV = "0,1,x\n1,1,5\n1,y,6\n2,3,4\n"
 JSON = '{"k": 0, "a": 1, "b": "x"}\n{"k": 1, "a": 1, "b": 5}\n{"k": 1, "a": y, "b": 6}\n'

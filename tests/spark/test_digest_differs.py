@@ -11,7 +11,6 @@ from tests.spark.conftest import Probe
 from tests.spark.conftest import assert_same as assert_same_rows
 
 pytest_plugins = ["tests.spark.asking"]
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Each line holds expressions over `trips` no two of which are the same computation.
 EXPRESSIONS = r"""

@@ -15,8 +15,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import assert_reads, outcomes
 from tests.spark.conftest import Probe, Query
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN
 COUNTS = "SELECT a, count(*) AS n FROM trips GROUP BY a"
 

@@ -32,9 +32,6 @@ from holdfast.errors import (
 )
 from holdfast.testing import assert_computes, assert_reads, outcomes
 from tests.short_lived_jvm import environment_of_program
-from tests.spark.interpreting import interpreting
-
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 DIRECTORY = "intermediate-result-storage.directory"
 COMPRESSION = "intermediate-result-storage.compression"
@@ -70,7 +67,7 @@ def test_the_examples_of_docstrings_run(
 ) -> None:
     spark.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
     small = env.from_dataframe(spark.createDataFrame([(1, 10), (2, 20)], "k bigint, v bigint"))
-    session = spark if name in OF_THE_SUITE else interpreting(spark.newSession())
+    session = spark if name in OF_THE_SUITE else spark.newSession()
     given = {"table": small, "env": env, "expr": F.expr, "F": F, "spark": session}
     spark.sql("DROP TABLE IF EXISTS numbers")
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -21,8 +21,6 @@ from holdfast.testing import assert_reads, outcomes
 from tests.spark.conftest import Tally
 from tests.spark.starts import Starts, recovered_tasks
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 NOT_KEPT = [VertexOutcome.NOT_KEPT, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]

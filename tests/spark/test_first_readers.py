@@ -25,8 +25,6 @@ from pyspark.sql import functions as F
 
 import holdfast
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 ROWS = 40
 Way = Callable[[DataFrame, Path], object]
 """Runs a plan with the cached table in it; gives what it has computed, None if there is no plain

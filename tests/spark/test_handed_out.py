@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast import Environment, Table
 from tests.spark.conftest import Tally
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 EVENTUALLY_SECONDS = 60.0
 
 HAND_OUTS: dict[str, Callable[[Table], Callable[[], int]]] = {

@@ -16,8 +16,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 from tests.spark.running_jobs import SlowJob, spark_tasks
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 MANY, PARTITIONS = 24, 12
 PRODUCED, READ = VertexOutcome.PRODUCED, VertexOutcome.READ
 

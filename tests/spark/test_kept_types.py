@@ -20,8 +20,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.errors import UnsupportedTypeError
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 

@@ -32,8 +32,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment
 from holdfast.testing import assert_differ, assert_reads, assert_same, difference, parts
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 Query = Callable[[SparkSession, str], DataFrame]
 Start = Callable[[], Environment]
 

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import holdfast
-from tests.short_lived_jvm import NO_CODEGEN
 from tests.spark.running_jobs import spark_jobs
 
 NULL_FIELDS = "spark.sql.jsonGenerator.ignoreNullFields"
@@ -29,7 +28,6 @@ SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.adaptive.enabled": "true",
-    **NO_CODEGEN,
 }
 Query = str | Callable[[Any], DataFrame]
 

@@ -23,7 +23,7 @@ from holdfast.errors import KeptPartitionLostError
 from holdfast.testing import assert_reads, outcomes
 
 # What is lost while a job runs has to be lost before the last task opens its file.
-pytestmark = pytest.mark.usefixtures("interpreted", "a_task_for_each_file")
+pytestmark = pytest.mark.usefixtures("a_task_for_each_file")
 
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]

@@ -17,8 +17,6 @@ from holdfast import VertexOutcome
 from holdfast.testing import assert_reads, outcomes
 from tests.spark.running_jobs import SlowJob
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 

@@ -17,7 +17,6 @@ from tests.spark.asking import families
 from tests.spark.conftest import Probe, Query
 
 pytest_plugins = ["tests.spark.asking"]
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 COUNTS = "SELECT a, count(*) AS n FROM trips GROUP BY a"
 DAYS = "VALUES (1L, DATE'2020-01-01'), (2L, DATE'2020-01-03') AS days(a, dt)"

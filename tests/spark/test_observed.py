@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from holdfast import Environment
 from holdfast.spark.task_classes import ship
 from holdfast.testing import assert_computes, assert_reads
-from tests.spark.interpreting import interpreting
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +176,7 @@ def kept(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFact
 
 def program(spark: SparkSession, directory: Path) -> Environment:
     config = {"intermediate-result-storage.directory": str(directory)}
-    return Environment(interpreting(spark.newSession()), config=config)
+    return Environment(spark.newSession(), config=config)
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda other: other.__name__)

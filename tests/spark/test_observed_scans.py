@@ -11,10 +11,8 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import assert_computes, assert_reads, outcomes
-from tests.spark.interpreting import interpreting
 
 PLACE = ("input_file_name() f", "input_file_block_start() s", "input_file_block_length() l")
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "selected": lambda df: df.selectExpr("id", *PLACE),
@@ -52,7 +50,7 @@ def programs(spark: SparkSession, tmp_path: Path) -> Callable[..., Environment]:
     """A program that keeps what it caches for others, each in a session with settings."""
 
     def program(**settings: str) -> Environment:
-        session = interpreting(spark.newSession())
+        session = spark.newSession()
         for key, value in settings.items():
             session.conf.set(f"spark.sql.files.{key}", value)
         keys = {"directory": str(tmp_path / "kept"), "lifetime": "1 h"}

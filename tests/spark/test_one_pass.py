@@ -19,8 +19,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 from tests.spark.running_jobs import SlowJob, spark_jobs
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 NOT_KEPT, PRODUCED, READ, RUN = (
     VertexOutcome.NOT_KEPT,
     VertexOutcome.PRODUCED,

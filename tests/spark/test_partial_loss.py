@@ -23,8 +23,6 @@ from holdfast import (
 )
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 FILES, ROWS = 5, 100
 KEYS = 40
 PRODUCED, READ, RUN = VertexOutcome.PRODUCED, VertexOutcome.READ, VertexOutcome.RUN

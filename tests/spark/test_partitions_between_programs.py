@@ -15,8 +15,6 @@ from holdfast.testing import outcomes
 from tests.two_programs import moved_partitions
 from tests.two_programs.moved_partitions import QUERIES, Programs
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 TABLE = "CREATE TABLE t (k INT, p INT) USING parquet PARTITIONED BY (p)"
 ROWS = "INSERT INTO t VALUES (10, 1), (20, 2), (30, 3)"
 READERS = ("csv", "orc", "json")

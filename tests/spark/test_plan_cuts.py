@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted", "shop")
+pytestmark = pytest.mark.usefixtures("shop")
 
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 Start = Callable[[], Environment]

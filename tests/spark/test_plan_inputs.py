@@ -18,7 +18,6 @@ from tests.spark.conftest import Probe
 from tests.spark.conftest import assert_same as assert_same_rows
 
 pytest_plugins = ["tests.spark.asking"]
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 # -- how files are read ----------------------------------------------------------------------------
 

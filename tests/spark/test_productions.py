@@ -26,8 +26,6 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 from tests.spark.running_jobs import SlowJob
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 NULL_FIELDS = "spark.sql.jsonGenerator.ignoreNullFields"
 ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
-from tests.short_lived_jvm import NO_CODEGEN
 
 pytestmark = pytest.mark.usefixtures("many_small_files")
 
@@ -207,7 +206,7 @@ def test_no_row_is_lost(
 ) -> None:
     make, asked = LOST[made]
     source, conditions = make(spark), asked[::every]
-    with settings(READERS[reader] | NO_CODEGEN | NO_STAGES):
+    with settings(READERS[reader] | NO_STAGES):
         hot = env.from_dataframe(source).cache()
         hot.count()
         read, flags = hot.to_dataframe(), [f"{each} AS c{n}" for n, each in enumerate(conditions)]

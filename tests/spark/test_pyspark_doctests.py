@@ -12,8 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from tests.spark.interpreting import interpreting
-
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 EACH = 32
 TELLING = {"exists", "lateralJoin", "mapInArrow", "mapInPandas", "outer", "rdd", "scalar"}
@@ -104,8 +102,7 @@ def test_what_passes_on_spark_passes_on_an_attached_session(
 ) -> None:
     module = importlib.import_module(f"pyspark.sql.{name}")
     monkeypatch.chdir(tmp_path)
-    plain = interpreting(spark.newSession())
-    interpreting(attached)
+    plain = spark.newSession()
     failed: dict[str, str] = {}
     tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]
     for number, test in enumerate(tests):

@@ -23,8 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import assert_same, difference, outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 # -- what pipelines are made of --------------------------------------------------------------------
 
 NAMES = ("k", "v", "d", "s")

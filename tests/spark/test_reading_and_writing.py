@@ -21,8 +21,6 @@ from holdfast import Environment, Table, VertexOutcome
 from holdfast.errors import UnsupportedPlanError
 from holdfast.testing import assert_reads, outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 SCHEMA = "k bigint, v bigint, s string"
 DIRECTORY = "intermediate-result-storage.directory"

@@ -15,8 +15,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, Table
 from holdfast.cli.main import main
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 KEPT = "intermediate-result-storage.directory"
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 

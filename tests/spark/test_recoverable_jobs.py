@@ -24,8 +24,6 @@ from tests.lying_files import parquet_below
 from tests.spark.running_jobs import SlowJob
 from tests.spark.starts import Query, Starts, recovered_tasks
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 DIRECTORY = "intermediate-result-storage.directory"
 PRODUCED, READ, RECOVERED, RUN = (
     VertexOutcome.PRODUCED,

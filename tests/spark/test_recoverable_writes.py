@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from holdfast import Environment, FileSink
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 FORMATS = ["parquet", "orc", "csv", "json", "text", "xml"]
 OPTIONS: dict[str, dict[str, Any]] = {"csv": {"header": True}, "xml": {"rowTag": "row"}}
 

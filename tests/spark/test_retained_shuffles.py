@@ -20,9 +20,10 @@ from pyspark.sql.types import LongType
 from holdfast.api import recovery
 from holdfast.graph.plan_cuts import CutLimits
 from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
+from tests.short_lived_jvm import COMPILED
 from tests.spark.starts import Query, Starts, recovered_tasks
 
-SETTINGS = {
+SETTINGS = COMPILED | {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.files.openCostInBytes": "134217728",
 }
@@ -159,9 +160,6 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from holdfast.api import recovery
-from holdfast.graph.plan_cuts import CutLimits
-from holdfast.spark.recovery.retained_shuffles import RetainedShuffles
 from tests.spark.starts import Starts
 from tests.spark.test_retained_shuffles import KILLED_IN, over
 

@@ -13,8 +13,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 # Without it Spark merges small partitions, so that there is but one file.
 MANY_FILES = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "20"}
 FEW_FILES = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "5"}

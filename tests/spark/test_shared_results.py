@@ -21,8 +21,6 @@ from holdfast.cli.main import main
 from holdfast.errors import ConfigurationError
 from holdfast.testing import assert_computes, assert_reads, outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 Start = Callable[..., Environment]

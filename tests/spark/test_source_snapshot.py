@@ -19,8 +19,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 Start = Callable[[], Environment]
 SCHEMA = "id long, k long, t string"
 

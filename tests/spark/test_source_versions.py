@@ -15,8 +15,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 COMPUTED = [VertexOutcome.RUN]

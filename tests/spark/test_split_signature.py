@@ -17,8 +17,6 @@ from tests.lying_files import parquet_below
 from tests.spark.running_jobs import SlowJob
 from tests.spark.starts import Starts
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 FILES, LAST = 4, 599
 # Makes a query of the slow files, of a session, and of what reads the same files as they are.
 Query = Callable[[DataFrame, Any, Callable[[], DataFrame]], DataFrame]

@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import holdfast
-from tests.short_lived_jvm import NO_CODEGEN, local_session
+from tests.short_lived_jvm import local_session
 
 # A program that stands still is to be seen as such also where the machine is busy.
 _LIMIT_SECONDS = 300
@@ -237,8 +237,6 @@ def main(home: Path, share: int) -> None:
     faulthandler.dump_traceback_later(_LIMIT_SECONDS, exit=True)
     warnings.simplefilter("ignore")
     builder = local_session("standing still", home)
-    for key, value in NO_CODEGEN.items():
-        builder = builder.config(key, value)
     plain = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark = holdfast.attach(
         plain.newSession(),

@@ -24,8 +24,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from holdfast import CachedTable, Environment, Table, VertexOutcome
 from holdfast.testing import assert_reads, outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 SCHEMA = "k bigint, v bigint, s string"
 ROWS = [(1, 10, "a"), (1, 30, None), (2, 20, "b"), (2, None, "a")]

@@ -24,8 +24,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, Table, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PATIENCE = 100.0
 ROWS = 8
 EXPECTED = [(i, i + 100) for i in range(ROWS)]

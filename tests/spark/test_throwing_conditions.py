@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast import VertexOutcome
 from holdfast.testing import outcomes
-from tests.spark.interpreting import interpreting
 
 # Each throws for rows that other conditions leave out.
 CONDITIONS = (
@@ -44,17 +43,17 @@ class Sides:
 
 @pytest.fixture
 def sides(spark: SparkSession, tmp_path: Path) -> Iterator[Sides]:
-    plain = interpreting(spark.newSession())
+    plain = spark.newSession()
     plain.range(5_000).selectExpr("id", "id % 50 AS k", "id / 3 AS x").write.parquet(
         str(tmp_path / "f")
     )
     plain.range(7).selectExpr("id AS k", "id % 3 AS r").write.parquet(str(tmp_path / "e"))
     config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
-    first = holdfast.attach(interpreting(spark.newSession()), config=config)
+    first = holdfast.attach(spark.newSession(), config=config)
     views(first, tmp_path)
     first.sql(JOIN).cache(lifetime="1 h").count()  # type: ignore[call-arg]
     holdfast.detach(first)
-    ours = holdfast.attach(interpreting(spark.newSession()), config=config)
+    ours = holdfast.attach(spark.newSession(), config=config)
     for session in (ours, plain):
         views(session, tmp_path)
     yield Sides(ours, plain, tmp_path)

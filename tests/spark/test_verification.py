@@ -16,8 +16,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 COMPUTED = [VertexOutcome.RUN]
 DIRECTORY = "intermediate-result-storage.directory"

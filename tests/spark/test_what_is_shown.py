@@ -17,8 +17,6 @@ from pyspark.sql import functions as F
 from holdfast import Environment, JobExecutionResult, Table, VertexOutcome
 from holdfast.testing import outcomes
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 PRODUCED = [VertexOutcome.PRODUCED, VertexOutcome.RUN]
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 

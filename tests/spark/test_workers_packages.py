@@ -13,8 +13,6 @@ from pyspark.sql import functions as F
 
 from holdfast import Environment, VertexOutcome
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 def install(site_packages: Path, version: int) -> None:
     """A package of which each version gives another number."""
