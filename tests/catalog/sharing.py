@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import pyarrow.parquet
 import pytest
@@ -45,6 +46,7 @@ class Program:
     unasked: set[str] = field(default_factory=set)
     unreadable: list[str] = field(default_factory=list)
     limit: int | None = None
+    looked_after: Event = field(default_factory=Event)
 
     def write(
         self, values: Collection[int] = (1,), dataset_id: IntermediateDataSetID = DATASET
@@ -59,7 +61,9 @@ class Program:
         dataset_id: IntermediateDataSetID = DATASET,
     ) -> KeptResult:
         """A job that keeps a result."""
-        return keep(self.book, dataset_id, DIGEST, lambda: self.write(values, dataset_id), facts)
+        kept = keep(self.book, dataset_id, DIGEST, lambda: self.write(values, dataset_id), facts)
+        self._first_renewal()
+        return kept
 
     def produce_unasked(
         self, letter: str, seconds: float = 12.0, *, partitions: int = 1, **facts: object
@@ -93,11 +97,19 @@ class Program:
         """A job that reads a result: its values, or None where it isn't kept."""
         with self.book.reading() as lease:
             result = lease.acquire(dataset_id)
-            return None if result is None else rows(result.kept)
+            found = None if result is None else rows(result.kept)
+        self._first_renewal()
+        return found
 
-    def look_after(self) -> None:
+    def look_after(self, catalog: Catalog | None = None) -> None:
         """What it does each time that it renews its lease."""
-        self.book._look_after(self.catalog)
+        self.book._look_after(catalog or self.catalog)
+        self.looked_after.set()
+
+    def _first_renewal(self) -> None:
+        # Its thread renews when it begins, which is not to be after a time that a test has pass.
+        # Without a catalog it doesn't.
+        self.looked_after.wait(1.0)
 
     def close(self) -> None:
         self.book.close()
@@ -151,6 +163,7 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
         place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / "shared"))
         guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
         program = Program(SharedResults(guarded, place, policy), storage, catalog)
+        guarded.on_renewal(program.look_after)
         started.append(program)
         return program
 

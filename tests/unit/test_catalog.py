@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -82,6 +84,15 @@ def test_programs_make_the_tables_of_the_schema_at_once_and_refuse_later_ones(
         pass
     for database in databases:
         database.close()
+
+
+def test_a_new_file_that_another_program_writes_to_is_waited_for(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "new.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    Timer(0.3, other.rollback).start()
+    database = CatalogDatabase(f"sqlite:///{tmp_path}/new.db")
+    assert database.identity()
+    database.close()
 
 
 # -- who finds what
