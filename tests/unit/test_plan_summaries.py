@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
-from holdfast.plan.outline import PlanStep, outline
 from holdfast.plan.rows import Rows
 from holdfast.plan.stand_ins import standing_in
 from holdfast.plan.summary import summarize
@@ -70,22 +69,6 @@ SPARK = "part-00000-ab.parquet"
 )
 def test_a_plan_in_a_few_words(plan: CanonicalNode, summary: str) -> None:
     assert summarize(plan) == summary
-
-
-FILE = files("file:/data/sales/part-0.parquet")
-
-
-def test_a_plan_is_drawn_in_steps() -> None:
-    # Inputs come first, and equal ones once.
-    aliased = node("SubqueryAlias", node("Filter", FILE), digest="Filter")
-    above_both = node("Join", node("Filter", FILE), aliased, subqueries=(node("LocalRelation"),))
-    assert outline(above(FILE, *map(str, range(500)))) == ()
-    assert outline(above_both) == (
-        PlanStep("Rows in memory"),
-        PlanStep("LogicalRelation", (), ("sales",)),
-        PlanStep("Filter", (1,)),
-        PlanStep("Join", (2, 0)),
-    )
 
 
 def test_a_part_counts_as_another_one_and_the_rest_as_before() -> None:

@@ -165,42 +165,6 @@ def test_a_job_that_ended_leaves_nothing() -> None:
     assert (job.ended, job.vertices) == (JobStatus.FAILED, {})
 
 
-@pytest.mark.parametrize(
-    ("log", "whole", "expected"),
-    [
-        pytest.param(
-            [begun(), *done(0), begun(None, split="other files", parallelism=9)],
-            [FIRST],
-            FIRST,
-            id="however it was split",
-        ),
-        pytest.param([begun(), *done(0), reset(0)], [FIRST], None, id="but for a reset"),
-        pytest.param([begun(), *done(0), reset(0), *done(0)], [FIRST], FIRST, id="finished again"),
-        pytest.param([begun(None), *done(0, output=SECOND)], [FIRST, SECOND], SECOND, id="named"),
-        pytest.param([begun(None)], [SECOND, FIRST], FIRST, id="none is named"),
-    ],
-)
-def test_a_whole_output_is_the_dataset(
-    log: Log, whole: list[OutputID], expected: OutputID | None
-) -> None:
-    vertex = only(recover(log, ALL, whole))
-    assert vertex.whole == expected
-    assert bool(vertex.missing) == (expected is None)
-
-
-@pytest.mark.parametrize(
-    ("log", "snapshot"),
-    [
-        pytest.param([begun(snapshot=b"s")], b"s", id="when it was initialized"),
-        pytest.param([begun(snapshot=b"s"), *done(0, snapshot=b"t"), *done(1)], b"t", id="last"),
-        pytest.param([begun(), *done(0, snapshot=b"s"), begun(SECOND)], b"s", id="same split"),
-        pytest.param([begun(), *done(0, snapshot=b"s"), begun(split="t")], None, id="other split"),
-    ],
-)
-def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
-    assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot
-
-
 def test_the_log_is_made_to_hold_what_was_found() -> None:
     log, there = [begun(), *done(0)], tracked(FIRST, 0, 2)
     sizes = {each.partition_id: each.metrics for each in there}

@@ -27,7 +27,7 @@ from holdfast.streaming.sealed_partition_file import PartitionFile
 from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
 from holdfast.streaming.tee import Tee, TeeReceipt
 
-ODD, BIG = OutputTag("odd"), OutputTag("big")
+ODD = OutputTag("odd")
 
 
 class Items:
