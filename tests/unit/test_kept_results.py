@@ -273,3 +273,17 @@ def test_what_is_distrusted_is_gone_and_not_kept_again(
     wanted.follow(again, handle)
     assert wanted.find(DIGESTS[0]) is None
     assert wanted.all() == []
+
+
+def test_what_was_asked_for_is_not_implicit_any_more() -> None:
+    wanted: Wanted[str] = Wanted()
+    digest, implicit, asked = DIGESTS[1], Handle(), Handle()
+    assert not wanted.is_unasked(digest)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert wanted.is_unasked(digest)
+    # What is kept of it stays, although it isn't wanted any more.
+    wanted.release(digest, implicit)
+    assert wanted.is_unasked(digest)
+    wanted.register(computation(digest), asked)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert not wanted.is_unasked(digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 from holdfast.errors import (
     HoldfastError,
     MalformedRequestError,
+    StorageError,
     UnknownApplicationError,
     UnknownDataSetError,
     UnknownJobError,
     UnknownPartitionError,
 )
 from holdfast.ids import ApplicationID, JobID
+from holdfast.storage.kept_dataset import KeptPartition
 from holdfast.taskexecutor.outputs.output_part import OutputPart
 from holdfast.taskexecutor.partitions.partition_info import OutputID, ResultPartitionID
 from holdfast.taskexecutor.task_executor import TaskExecutor
@@ -137,3 +140,19 @@ def test_only_published_partitions_of_a_start_are_linked_once_into_open_outputs(
     gateway.end_job(app.application, app.job_id)
     with pytest.raises(UnknownJobError):
         link()
+
+
+SPOILS: dict[str, Callable[[Path], object]] = {
+    "written to": lambda file: os.utime(file, ns=(1, 1)),
+    "a link": lambda file: file.symlink_to(file.rename(file.with_name("moved"))),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_what_is_not_as_it_was_published_is_linked_not_at_all(world: World, spoil: str) -> None:
+    start = world.begin(1)
+    kept: tuple[KeptPartition, ...] = start.keep(ONE, 0, 1, 2)
+    SPOILS[spoil](Path(start.read_root.removeprefix("file:")) / ONE.name / kept[1].file)
+    with pytest.raises(StorageError):
+        world.app.link(KEPT, start.application, ids(ONE, 0, 1, 2))
+    assert world.linked() == []

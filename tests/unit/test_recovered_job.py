@@ -171,3 +171,16 @@ def test_the_log_is_made_to_hold_what_was_found() -> None:
     said = list(corrections(recover(log, there), sizes))
     assert said == done(2)
     assert only(recover([*log, *said], there)).unrecorded == ()
+
+
+@pytest.mark.parametrize(
+    ("log", "snapshot"),
+    [
+        pytest.param([begun(snapshot=b"s")], b"s", id="when it was initialized"),
+        pytest.param([begun(snapshot=b"s"), *done(0, snapshot=b"t"), *done(1)], b"t", id="last"),
+        pytest.param([begun(), *done(0, snapshot=b"s"), begun(SECOND)], b"s", id="same split"),
+        pytest.param([begun(), *done(0, snapshot=b"s"), begun(split="t")], None, id="other split"),
+    ],
+)
+def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
+    assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 import threading
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BatchSealBrokenError, RecordNotSerializableError
 from holdfast.plan.function_digest import digest_value
-from holdfast.streaming.batch_encoding import dealt, encoded
+from holdfast.streaming.batch_encoding import encoded
 from holdfast.streaming.batches import batches_in, to_arrow
 from holdfast.streaming.fragments import FRAGMENT_BYTES
 from holdfast.streaming.inputs import SealedInput, decoded
@@ -165,15 +164,6 @@ def test_a_fragment_of_a_sealed_batch_is_not_taken_for_another() -> None:
     for order in ((0, 1, 5), (0, 4, 2), (1, 0, 2), (0, 2), (0, 1), (1, 2), (2,), (0, 1, 0, 1, 2)):
         with pytest.raises(BatchSealBrokenError):
             opened(*order)
-
-
-def test_a_rebalance_gives_all_targets_as_many_records() -> None:
-    got: dict[int, list[int]] = {target: [] for target in range(3)}
-    for frame in to_arrow(dealt(iter(range(20)), "Map", 7, 3)):
-        for row in frame.to_pylist():
-            got[row["target"]] += pickle.loads(row["batch"])
-    assert sorted(itertools.chain(*got.values())) == list(range(20))
-    assert sorted(map(len, got.values())) == [6, 7, 7] and 0 in got[7 % 3]
 
 
 def test_a_record_that_can_not_be_pickled_is_named_with_its_operator() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +19,10 @@ from holdfast.errors import InvalidStreamArgumentError, OperatorFailedError
 from holdfast.functions import MapFunction, OutputTag, RuntimeContext, ValueStateDescriptor
 from holdfast.graph.stream.operators import Filter, FlatMap, Identity, Map, Operator, Process
 from holdfast.streaming.chain import NamedOperator, Pass
-from holdfast.streaming.inputs import BatchInput, SealedInput, SourceInput
-from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
-from holdfast.streaming.own_pickle import OwnPickle
+from holdfast.streaming.inputs import SourceInput
+from holdfast.streaming.outputs import BatchOutput, OutputFormat
 from holdfast.streaming.sealed_partition_file import PartitionFile
-from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
-from holdfast.streaming.tee import Tee, TeeReceipt
+from holdfast.streaming.sealing import SEALED_SCHEMA
 
 ODD = OutputTag("odd")
 
@@ -157,33 +154,6 @@ def test_an_interrupt_stays_what_it_is() -> None:
     assert noted == ["open map", "close map"]
 
 
-def test_one_object_in_two_operators_is_two_objects() -> None:
-    class Counter(MapFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.count = 0
-
-        def map(self, value: Any) -> Any:
-            self.count += 1
-            return (*value, self.count)
-
-    counter = Counter()
-    assert run([(), ()], Map(counter), Map(counter)) == [(1, 1), (2, 2)]
-
-
-def test_passes_in_a_row_are_a_chain_for_each_of_their_outputs() -> None:
-    seal = Seal("numbers", SealKey.new())
-    sorting = Process(lambda n, ctx: [n, (ODD, n)] if n % 2 else [n])
-    output = BatchOutput((ODD,))
-    frames = list(source_pass(range(50), sorting, output=output)(first_split()))
-    for channel, numbers in ((0, range(50)), (1, range(1, 50, 2))):
-        second = Pass(BatchInput(channel), named(Map(lambda n: n + 1)), SealedOutput(seal))
-        third = Pass(SealedInput(seal), named(Map(lambda n: n - 1)), BatchOutput())
-        # Empty frames are nothing.
-        passed = second(iter([frames[0].slice(0, 0), *frames]))
-        assert channels(third(passed)) == {0: list(numbers)}
-    assert list(third(iter([]))) == []
-
-
 def stopped(*_: Any) -> Any:
     return next(iter([]))
 
@@ -221,31 +191,17 @@ def test_what_fails_names_its_operator(
         run(items, operator)
 
 
-# -- tees: what one pass makes is kept in a file, and taken by another pass
+def test_one_object_in_two_operators_is_two_objects() -> None:
+    class Counter(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.count = 0
 
-RECORDS = list(range(100_000))
+        def map(self, value: Any) -> Any:
+            self.count += 1
+            return (*value, self.count)
 
-
-def test_what_can_not_be_kept_goes_on(tmp_path: Path) -> None:
-    seal, receipts = Seal("tee", SealKey.new()), list[TeeReceipt]()
-    source = SourceInput("Items", Items(), (RECORDS,))
-    producer = Pass(source, (), SealedOutput(seal, lazily=True))
-    consumer = OwnPickle(Pass(SealedInput(seal), (), BatchOutput(lazily=True)))
-
-    def tee(directory: Path) -> Iterator[pa.RecordBatch]:
-        made = Tee(producer, consumer, str(directory), "zstd", lambda: (3, 17), receipts.append)
-        return made(iter([pa.RecordBatch.from_pydict({"id": [0]})]))
-
-    assert list(BatchInput().read(tee(tmp_path / "gone"))) == RECORDS
-    assert "gone" in str(receipts.pop().failure)
-    # Who stops early leaves no file and no receipt.
-    frames = tee(tmp_path)
-    next(frames)
-    frames.close()  # type: ignore[attr-defined]
-    assert receipts == [] == list(tmp_path.iterdir())
-    assert list(BatchInput().read(tee(tmp_path))) == RECORDS
-    kept = pq.read_table(tmp_path / "3-17").to_batches()
-    assert list(SealedInput(seal).read(iter(kept))) == RECORDS
+    counter = Counter()
+    assert run([(), ()], Map(counter), Map(counter)) == [(1, 1), (2, 2)]
 
 
 def test_a_disk_that_fills_up_is_noted(tmp_path: Path) -> None:
