@@ -25,7 +25,7 @@ from tests.unit.recovery_fakes import METRICS, Tracked, tracked
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))
-JOIN, COUNT, AGAIN = (JobVertexID(digits) for digits in ("0a", "0b", "1a"))
+JOIN, COUNT = (JobVertexID(digits) for digits in ("0a", "0b"))
 SPLIT = "four files"
 Log = Sequence[JobEvent]
 
@@ -74,7 +74,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1) + tracked(SECOND, 2),
         {0: FIRST, 1: FIRST},
     ),
-    "there without an event": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
     "events of no vertex": (
         [
             *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
@@ -93,17 +92,7 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0),
         {0: FIRST},
     ),
-    "of another split": (
-        [begun(), *done(0, 1), begun(SECOND, split="other files")],
-        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
-        {2: SECOND},
-    ),
-    "of two outputs of the same split": (
-        [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
-        tracked(FIRST, 0, 1) + tracked(SECOND, 0, 3),
-        {0: FIRST, 1: FIRST, 3: SECOND},
-    ),
-    "not split": ([begun(split=""), *done(0, 1, 2, 3)], ALL, dict.fromkeys(range(4), FIRST)),
+    "not split, and not all there": ([begun(split=""), *done(0, 1, 2)], ALL, {}),
     "after the job's end": (
         [begun(), *done(0), JobFinished(JobStatus.FAILED), begun(SECOND)],
         tracked(FIRST, 0) + tracked(SECOND, 1),

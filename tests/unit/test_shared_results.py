@@ -70,23 +70,6 @@ def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start
     assert late.read() is None and shared_names(late) == []
 
 
-def test_what_a_killed_program_has_kept_goes_after_a_while(start: Start) -> None:
-    killed, long = start(retention=1_000.0), start(retention=1_000.0)
-    killed.produce()
-    assert long.read() is not None
-    # As long as a start of it runs, it stays.
-    for _ in range(3):
-        pass_time(long.catalog, 500.0)
-        long.look_after()
-    late = start()
-    assert late.read() is not None
-    late.close()
-    pass_time(long.catalog, 1_100.0)
-    late = start()
-    late.look_after()
-    assert late.read() is None and shared_names(late) == []
-
-
 # -- who gets it
 
 

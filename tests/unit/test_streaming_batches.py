@@ -17,7 +17,6 @@ from holdfast.errors import BatchSealBrokenError, RecordNotSerializableError
 from holdfast.plan.function_digest import digest_value
 from holdfast.streaming.batch_encoding import encoded
 from holdfast.streaming.batches import batches_in, to_arrow
-from holdfast.streaming.fragments import FRAGMENT_BYTES
 from holdfast.streaming.inputs import SealedInput, decoded
 from holdfast.streaming.memory_gauge import MemoryGauge
 from holdfast.streaming.outputs import SealedOutput
@@ -122,16 +121,6 @@ def test_a_batch_that_was_tampered_with_is_never_unpickled(data: st.DataObject) 
     with pytest.raises(BatchSealBrokenError):
         list(SealedInput(seal).read(iter([pa.RecordBatch.from_pydict({"batch": [b"x"]})])))
     assert EXPLOSIONS == []
-
-
-def test_batches_are_of_some_hundred_kib_in_rows_that_are_not_huge() -> None:
-    frames = list(to_arrow(encoded(iter(range(300_000)), "Map", 0)))
-    sizes = [len(row["batch"]) for frame in frames for row in frame.to_pylist()]
-    assert len(frames) <= 2 and len(sizes) < 50 and max(sizes) <= 512 << 10
-    huge = [bytes([number]) * (8 << 20) for number in range(2)]
-    frames = list(to_arrow(encoded(iter(huge), "Map", 0)))
-    assert max(len(row["batch"]) for f in frames for row in f.to_pylist()) == FRAGMENT_BYTES
-    assert list(decoded(batches_in(frames, 0))) == huge
 
 
 def test_a_seal_shows_its_key_nowhere_and_says_what_records_were_made_from() -> None:

@@ -64,6 +64,10 @@ def test_an_output_is_written_finished_promoted_and_released(
     assert [(part.index, part.rows) for part in kept] == [(0, 3), (1, 3), (3, 3)]
     assert all(part.bytes == (directory / part.file).stat().st_size for part in kept)
     assert executor.report(None) == ()
+    changed = kept[0].model_copy(update={"rows": 4})
+    for other in (kept[:2], (changed, *kept[1:]), (*kept, kept[2])):
+        with pytest.raises(UnknownPartitionError):
+            app.promote(ONE, other)
     app.promote(ONE, kept)
     executor.end_job(app.application, app.job_id)
     executor.heartbeat(app.application, {ONE: 3, TWO: 9})
