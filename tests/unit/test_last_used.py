@@ -1,4 +1,4 @@
-"""The few objects that were used last, and the DataFrame that one job lends another."""
+"""The DataFrame that one job lends another."""
 
 from __future__ import annotations
 

@@ -15,17 +15,10 @@ SPLITS = [
 SETTINGS = {"spark.sql.files.maxPartitionBytes": "128", "spark.sql.files.minPartitionNum": "2"}
 
 
-@pytest.fixture
-def source() -> FileSplitCoordinator:
-    coordinator = FileSplitCoordinator()
-    assert coordinator.snapshot() is None
-    coordinator.deal(SETTINGS, SPLITS)
-    return coordinator
-
-
-def test_a_restored_source_reads_the_same_splits_under_the_same_settings(
-    source: FileSplitCoordinator,
-) -> None:
+def test_a_restored_source_reads_the_same_splits_under_the_same_settings() -> None:
+    source = FileSplitCoordinator()
+    assert source.snapshot() is None
+    source.deal(SETTINGS, SPLITS)
     source.subtask_finished(1)
     snapshot = source.snapshot()
     assert snapshot is not None

@@ -1,4 +1,4 @@
-"""What a plan does and reads, in a few words and for a drawing; and plans with parts replaced."""
+"""What a plan does and reads, in a few words; and plans with parts replaced."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def above(plan: CanonicalNode, *operators: str) -> CanonicalNode:
 
 ORDERS = files("file:/data/orders.parquet")
 CUSTOMERS = files("file:/data/customer.csv")
-RANGE = node("Range")
 JOIN = node("Join", CUSTOMERS, ORDERS)
 SPARK = "part-00000-ab.parquet"
 
@@ -54,7 +53,6 @@ SPARK = "part-00000-ab.parquet"
         # A selection of columns counts where there is nothing else to say.
         (node("Project", ORDERS), "Project over orders.parquet"),
         (node("Distinct", node("LocalRelation")), "Distinct over rows in memory"),
-        (node("Filter", RANGE), "Filter over a range"),
         # No more than four are named.
         (above(ORDERS, *"ABCDE"), "A, B, C, D and 1 more over orders.parquet"),
         (

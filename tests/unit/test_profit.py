@@ -1,4 +1,4 @@
-"""What is evicted: worked examples, what holds for all, and whole traces beside other policies."""
+"""What is evicted: worked examples, and what holds for all."""
 
 from __future__ import annotations
 

@@ -117,19 +117,6 @@ def test_what_other_programs_have_kept_counts() -> None:
     assert kept_for(twice, groups("a"), (groups("e"), 10_000_000)) is None
 
 
-def test_rows_are_kept_of_a_join_that_is_always_grouped_by_something_else() -> None:
-    assert not noted(groups("a")).are_kept_instead("join", groups("ac"))
-    new = noted(*map(groups, "efg"))
-    assert new.are_kept_instead("join", groups("a"))
-    for _ in range(2):
-        # What is asked again says nothing new.
-        new.noted(question(groups("h")))
-    assert not new.are_kept_instead("join", groups("a"))
-    new.noted(question(groups("ef")))
-    new.noted(question(groups("i"), groups("ij"), "dataset"))
-    assert new.are_kept_instead("join", groups("a"))
-
-
 SOME = st.builds(groups, st.text("abcdef", min_size=1), st.text("mnop", min_size=1))
 
 

@@ -1,12 +1,10 @@
-"""How much of a plan's data one task goes through."""
+"""Which plans may be split into other tasks."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.graph.task_sizes import (
-    may_be_split_anew,
-)
+from holdfast.graph.task_sizes import may_be_split_anew
 from holdfast.plan.canonical_plan import CanonicalNode
 
 
