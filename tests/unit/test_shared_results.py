@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import URL
 
 from holdfast.catalog.audience import Audience
+from holdfast.errors import CatalogError
 from holdfast.ids import JobID
 from holdfast.plan.reasons import Why
 from holdfast.runtime.result_book import Claim
@@ -305,3 +306,41 @@ def test_what_another_program_holds_does_not_make_room(start: Start) -> None:
 
 
 # -- uses of what a program has itself
+
+
+def test_what_a_killed_program_has_kept_goes_after_a_while(start: Start) -> None:
+    killed, long = start(retention=1_000.0), start(retention=1_000.0)
+    killed.produce()
+    assert long.read() is not None
+    # As long as a start of it runs, it stays.
+    for _ in range(3):
+        pass_time(long.catalog, 500.0)
+        long.look_after()
+    late = start()
+    assert late.read() is not None
+    late.close()
+    pass_time(long.catalog, 1_100.0)
+    late = start()
+    late.look_after()
+    assert late.read() is None and shared_names(late) == []
+
+
+def test_what_a_program_reads_of_its_own_is_recorded_sooner_or_later(
+    start: Start, url: URL
+) -> None:
+    ana, other = start(), start()
+    ana.produce(facts=FOR_LONG)
+    pass_time(ana.catalog, 400.0)
+    for _ in range(2):
+        assert ana.read() == ROWS
+    take_away(ana, url)
+    with pytest.raises(CatalogError):
+        ana.look_after()
+    ana.catalog.database._url = url
+    ana.look_after()
+    (result,) = other.catalog.search.all()
+    assert result.uses == 2
+    # Its lifetime has begun again.
+    pass_time(ana.catalog, 300.0)
+    ana.close()
+    assert other.read() == ROWS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import resource
 import signal
@@ -121,26 +120,6 @@ def test_functions_are_opened_and_closed_once_wherever_one_raises(raising: str |
             run([1, 2], *map(Map, recorders))
     opened, closed = ["open a", "open b", "open c"], ["close c", "close b", "close a"]
     assert noted == ([*opened[:2], *closed[1:]] if raising == "open" else [*opened, *closed])
-
-
-def test_functions_are_closed_when_no_more_is_wanted() -> None:
-    noted: list[str] = []
-    made: list[int] = []
-
-    def endless(value: int) -> Iterator[int]:
-        for number in itertools.count():
-            made.append(number)
-            yield number
-
-    operators = (FlatMap(endless), Map(Recorder("map", noted)))
-    frames = source_pass([0], *operators, output=BatchOutput(lazily=True))(first_split())
-    got: list[int] = []
-    while len(got) < 1000:
-        got += pickle.loads(next(frames).column("batch")[0].as_py())
-        # No more is asked of a generator than is taken.
-        assert len(made) == len(got) < 2000
-    frames.close()  # type: ignore[attr-defined]
-    assert noted == ["open map", "close map"]
 
 
 def interrupted(value: int) -> int:

@@ -22,6 +22,10 @@ from holdfast.errors import (
 )
 from holdfast.ids import JobID
 from holdfast.taskexecutor.applications import held_partitions
+from holdfast.taskexecutor.outputs.output import Output
+from holdfast.taskexecutor.outputs.task_executor_partition_tracker import (
+    TaskExecutorPartitionTracker,
+)
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
 from tests.taskexecutor.callers import Caller, Clock, output_of, parts, write
@@ -273,3 +277,12 @@ def test_a_new_start_adopts_what_is_whole_and_removes_the_rest(
     executor.tick()
     assert (executor.report(None), parts(root)) == ((), [])
     executor.close()
+
+
+def test_an_output_is_given_to_one_alone_to_remove() -> None:
+    tracker, job = TaskExecutorPartitionTracker(), JobID.random()
+    first, again = (Output(ONE, job, Path("staging")) for _ in range(2))
+    tracker.start_tracking(first)
+    assert tracker.stop_tracking(first) and not tracker.stop_tracking(first)
+    tracker.start_tracking(again)
+    assert not tracker.stop_tracking(first) and tracker.all() == [again]
