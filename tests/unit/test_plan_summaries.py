@@ -52,7 +52,6 @@ SPARK = "part-00000-ab.parquet"
         ),
         # A selection of columns counts where there is nothing else to say.
         (node("Project", ORDERS), "Project over orders.parquet"),
-        (node("Distinct", node("LocalRelation")), "Distinct over rows in memory"),
         # No more than four are named.
         (above(ORDERS, *"ABCDE"), "A, B, C, D and 1 more over orders.parquet"),
         (

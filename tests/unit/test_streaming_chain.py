@@ -19,7 +19,7 @@ from holdfast.functions import MapFunction, OutputTag, RuntimeContext, ValueStat
 from holdfast.graph.stream.operators import Filter, FlatMap, Identity, Map, Operator, Process
 from holdfast.streaming.chain import NamedOperator, Pass
 from holdfast.streaming.inputs import SourceInput
-from holdfast.streaming.outputs import BatchOutput, OutputFormat
+from holdfast.streaming.outputs import BatchOutput
 from holdfast.streaming.sealed_partition_file import PartitionFile
 from holdfast.streaming.sealing import SEALED_SCHEMA
 
@@ -40,25 +40,12 @@ def named(*operators: Operator) -> tuple[NamedOperator, ...]:
     )
 
 
-def first_split(number: int = 0) -> Iterator[pa.RecordBatch]:
-    return iter([pa.RecordBatch.from_pydict({"id": [number]})])
-
-
-def source_pass(
-    items: Iterable[Any], *operators: Operator, output: OutputFormat | None = None
-) -> Pass:
-    return Pass(SourceInput("Items", Items(), (items,)), named(*operators), output or BatchOutput())
-
-
 def run(items: Iterable[Any], *operators: Operator) -> list[Any]:
-    return channels(source_pass(items, *operators)(first_split())).get(0, [])
-
-
-def channels(frames: Iterable[pa.RecordBatch]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    for row in [row for frame in frames for row in frame.to_pylist()]:
-        found.setdefault(row["channel"], []).extend(pickle.loads(row["batch"]))
-    return found
+    source = SourceInput("Items", Items(), (items,))
+    first_split = pa.RecordBatch.from_pydict({"id": [0]})
+    frames = Pass(source, named(*operators), BatchOutput())(iter([first_split]))
+    rows = [row for frame in frames for row in frame.to_pylist() if row["channel"] == 0]
+    return [record for row in rows for record in pickle.loads(row["batch"])]
 
 
 class Recorder(MapFunction):
