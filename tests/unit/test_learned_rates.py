@@ -15,13 +15,6 @@ def read(key: str, seconds: float, size: int = 100, is_write: bool = False) -> S
     return StorageUse(key, is_write, size, seconds, 1.0)
 
 
-def learned(*uses: StorageUse) -> LearnedRates:
-    rates = LearnedRates(ASSUMED)
-    for use in uses:
-        rates.noted(use)
-    return rates
-
-
 @pytest.mark.parametrize(
     ("uses", "written_rate", "read_rate"),
     [
@@ -38,4 +31,7 @@ def learned(*uses: StorageUse) -> LearnedRates:
 def test_rates_are_those_that_were_measured(
     uses: list[StorageUse], written_rate: float, read_rate: float
 ) -> None:
-    assert learned(*uses).rates == StorageRates(written=written_rate, read=read_rate)
+    rates = LearnedRates(ASSUMED)
+    for use in uses:
+        rates.noted(use)
+    assert rates.rates == StorageRates(written=written_rate, read=read_rate)

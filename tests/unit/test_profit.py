@@ -35,12 +35,6 @@ def test_what_is_worth_more_stays_and_the_new_one_is_not_kept() -> None:
     assert room(valued("new", seconds=1.0), valued("a"), must_be_kept=True) == Room(True, ("a",))
 
 
-def test_no_more_goes_than_is_needed() -> None:
-    small = [valued(f"s{number}", bytes=1, seconds=0.5) for number in range(5)]
-    found = room(valued("new", bytes=10, seconds=1e6), *small, valued("big", seconds=6.0))
-    assert found == Room(True, ("big",))
-
-
 def test_what_others_were_made_of_and_is_gone_costs_as_well() -> None:
     gone = valued("input", seconds=1000.0)
     of_it = valued("of it", inputs=("input",))

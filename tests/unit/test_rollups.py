@@ -24,9 +24,9 @@ def groups(by: str, measures: str = "m") -> Groups:
 NUMBERS = itertools.count()
 
 
-def question(asked: Groups, fine: Groups | None = None, dataset: str = "") -> Rollup:
+def question(asked: Groups) -> Rollup:
     """Something that has not been asked before."""
-    return Rollup("join", asked, f"aggregate {next(NUMBERS)}", fine=fine, dataset=dataset)
+    return Rollup("join", asked, f"aggregate {next(NUMBERS)}")
 
 
 def noted(*asked: Groups) -> AskedRollups:
@@ -35,11 +35,6 @@ def noted(*asked: Groups) -> AskedRollups:
     for each in asked:
         rollups.noted(question(each))
     return rollups
-
-
-def kept_for(rollups: AskedRollups, asked: Groups, *kept: tuple[Groups, int]) -> str | None:
-    found = rollups.worth_keeping(question(asked), kept)
-    return None if found is None else "".join(sorted({*found.by, *found.measures}))
 
 
 def where(by: str, *conditions: str) -> Groups:
@@ -79,7 +74,8 @@ TWO = (where("b", "x < 1"), where("b", "x < 1"))
     ],
 )
 def test_what_is_kept(before: tuple[Groups, ...], asked: Groups, kept: str | None) -> None:
-    assert kept_for(noted(*before), asked) == kept
+    found = noted(*before).worth_keeping(question(asked), [])
+    assert (None if found is None else "".join(sorted({*found.by, *found.measures}))) == kept
 
 
 @pytest.mark.parametrize(
@@ -107,14 +103,6 @@ def test_what_is_kept_without_literals_serves_other_literals() -> None:
     assert found is not None
     assert found.serve(first) and found.serve(second) and found.reads_as(second)
     assert not found.serve(where("a", "x < 1"))
-
-
-def test_what_other_programs_have_kept_counts() -> None:
-    twice = noted(groups("b"), groups("b"))
-    assert kept_for(twice, groups("a"), (groups("e"), 50)) == "abem"
-    assert kept_for(twice, groups("a"), (groups("d"), 60_000)) == "abm"
-    # Nothing more is kept of a join with more groups than expected.
-    assert kept_for(twice, groups("a"), (groups("e"), 10_000_000)) is None
 
 
 SOME = st.builds(groups, st.text("abcdef", min_size=1), st.text("mnop", min_size=1))

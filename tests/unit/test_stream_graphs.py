@@ -175,13 +175,3 @@ def test_a_keyed_operator_takes_what_is_partitioned_by_its_key() -> None:
     forwarded = PartitionTransformation(source(parallelism=3), Forward())
     with pytest.raises(InvalidTransformationError, match="has parallelism 2.*which has 3"):
         stream_graph(sink(forwarded))
-
-
-def test_a_cache_has_its_input_s_parallelism_and_readers_that_of_what_is_kept() -> None:
-    hot = cached(side(process(source(parallelism=3), 3)))
-    assert [node.parallelism for node in stream_graph(sink(hot)).nodes] == [3, 3, 3, 2]
-    # Of inputs that differ, the default one.
-    both = cached(union(source("a", 3), source("b", 4)))
-    assert [node.parallelism for node in stream_graph(both).nodes] == [3, 4, 2, 2]
-    (vertex, _) = job_graph(sink(cached(source(), created=4))).vertices
-    assert vertex.parallelism == 4 and vertex.descriptor is not None
