@@ -41,6 +41,9 @@ def test_what_others_were_made_of_and_is_gone_costs_as_well() -> None:
     assert room(valued("new", seconds=1e6), of_it, valued("b")).evicted == ("of it",)
     found = room(valued("new", seconds=1e6), of_it, valued("b"), gone=(gone,))
     assert found.evicted == ("b",)
+    # What the new one was made of goes first.
+    whole = valued("whole", seconds=1.0, inputs=("b",))
+    assert room(whole, valued("a", seconds=5.0), valued("b", seconds=50.0)).evicted == ("b",)
 
 
 KEPT = st.lists(
