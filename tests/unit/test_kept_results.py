@@ -209,30 +209,6 @@ def test_what_proves_damaged_is_replaced_and_stays_for_its_readers(
     assert storage.damage(instead.kept) is None
 
 
-@pytest.mark.parametrize("is_interrupted", [False, True])
-def test_a_lease_ends_once(
-    book: ResultBook, storage: EmbeddedStorage, is_interrupted: bool
-) -> None:
-    claim = claimed(book)
-    try:
-        with book.reading() as lease:
-            result = lease.commit(claim, keep(storage, ONE), wanted=True)
-            assert lease.acquire(ONE) is result
-            assert book.find()[ONE].readers == 1
-            # Others would wait for it for a day.
-            assert isinstance(lease.claim(TWO, DATASETS[TWO], alone=True), Claim)
-            if is_interrupted:
-                raise KeyboardInterrupt
-            lease.release()
-            assert book.find()[ONE].readers == 0
-    except KeyboardInterrupt:
-        assert is_interrupted
-    assert book.find()[ONE].readers == 0
-    assert isinstance(book.claim(TWO, DATASETS[TWO], patience_seconds=0), Claim)
-    book.invalidate()
-    assert not result.kept.directory.exists()
-
-
 # -- what is wanted
 
 
@@ -262,24 +238,6 @@ def test_what_is_invalidated_is_kept_again_as_long_as_somebody_holds_it(
     assert book.find() == {}
 
 
-def test_a_handle_that_comes_to_stand_for_another_computation_leaves_the_first(
-    manager: CacheServiceManager[str], storage: EmbeddedStorage
-) -> None:
-    first, second = DIGESTS
-    held, alone = Handle(), Handle()
-    # One that stood for nothing stands for nothing now.
-    assert manager.follow(computation(first), alone) == [] == manager.wanted.all()
-    for each in (held, alone):
-        manager.wanted.register(computation(first), each)
-    with manager.results.reading() as lease:
-        claim = claimed(manager.results, ONE)
-        result = lease.commit(claim, keep(storage, ONE), wanted=True)
-    assert manager.follow(computation(second), alone) == []
-    assert [each.digest for each in manager.wanted.all()] == [first, second]
-    assert [each.number for each in manager.follow(computation(second), held)] == [result.number]
-    assert [each.digest for each in manager.wanted.all()] == [second]
-
-
 def test_a_handle_that_was_collected_keeps_nothing_cached() -> None:
     wanted: Wanted[str] = Wanted()
     digest = DIGESTS[1]
@@ -290,20 +248,6 @@ def test_a_handle_that_was_collected_keeps_nothing_cached() -> None:
     del handle
     wanted.release(digest)
     assert wanted.find(digest) is None
-
-
-def test_what_was_asked_for_is_not_implicit_any_more() -> None:
-    wanted: Wanted[str] = Wanted()
-    digest, implicit, asked = DIGESTS[1], Handle(), Handle()
-    assert not wanted.is_unasked(digest)
-    wanted.register(computation(digest, is_unasked=True), implicit)
-    assert wanted.is_unasked(digest)
-    # What is kept of it stays, although it isn't wanted any more.
-    wanted.release(digest, implicit)
-    assert wanted.is_unasked(digest)
-    wanted.register(computation(digest), asked)
-    wanted.register(computation(digest, is_unasked=True), implicit)
-    assert not wanted.is_unasked(digest)
 
 
 def test_what_is_distrusted_is_gone_and_not_kept_again(
@@ -329,3 +273,17 @@ def test_what_is_distrusted_is_gone_and_not_kept_again(
     wanted.follow(again, handle)
     assert wanted.find(DIGESTS[0]) is None
     assert wanted.all() == []
+
+
+def test_what_was_asked_for_is_not_implicit_any_more() -> None:
+    wanted: Wanted[str] = Wanted()
+    digest, implicit, asked = DIGESTS[1], Handle(), Handle()
+    assert not wanted.is_unasked(digest)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert wanted.is_unasked(digest)
+    # What is kept of it stays, although it isn't wanted any more.
+    wanted.release(digest, implicit)
+    assert wanted.is_unasked(digest)
+    wanted.register(computation(digest), asked)
+    wanted.register(computation(digest, is_unasked=True), implicit)
+    assert not wanted.is_unasked(digest)

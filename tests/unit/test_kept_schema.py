@@ -86,11 +86,3 @@ def test_no_struct_has_fields_that_differ_by_case_alone(data_type: Any) -> None:
         # What is clear stays.
         if len({name.casefold() for name in before}) == len(before):
             assert after == before
-
-
-def test_clashes_are_found_at_any_depth() -> None:
-    clash = struct(("k", "long"), ("K", "string"))
-    nested = {"type": "array", "elementType": {"type": "map", "keyType": clash, "valueType": clash}}
-    (field,) = kept_fields([("v", nested)])
-    assert structs_of(field.data_type) == [["k", "c1"], ["k", "c1"]]
-    assert structs_of(nested) == [["k", "K"], ["k", "K"]]

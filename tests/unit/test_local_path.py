@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.main import main
 from holdfast.config import ALL_OPTIONS, Configuration
 from holdfast.errors import ConfigurationError
 from holdfast.files.local_path import local_path
@@ -57,16 +56,3 @@ def test_a_place_elsewhere_is_refused(text: str) -> None:
             Configuration.merged({}, {key: text})
         for part in (key, repr(text), "file:///path"):
             assert part in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "arguments", ["ls --directory", "jobs --storage-dir", "taskexecutor start --dir"]
-)
-def test_the_command_refuses_it_too(capsys: pytest.CaptureFixture[str], arguments: str) -> None:
-    try:
-        code: object = main([*arguments.split(), "s3://bucket/x"])
-    except SystemExit as ended:
-        code = ended.code
-    assert code == 2
-    printed = capsys.readouterr().err
-    assert "file:///path" in printed and "s3://bucket/x" in printed

@@ -169,17 +169,6 @@ def test_parts_are_the_same_where_their_rows_are(
     assert ((part == other_part), (top == other_top)) == (same_part, same_query)
 
 
-def test_more_files_of_one_directory_are_another_part() -> None:
-    log = Log()
-    for number in (1, 2, 3):
-        listed = 100 * number + 90
-        log.begin(aggregated(5, 100 * number, size_of_files_read=listed), number)
-        log.sql("DriverAccumUpdates", number, accumUpdates=[[listed, number // 2]])
-        log.end(number)
-    found = [query.root.inputs[0].key for query in log.read().queries]
-    assert found[0] != found[1] == found[2]
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -211,13 +200,6 @@ def test_a_reused_exchange_costs_nothing_again() -> None:
     assert computed.seconds > 3.0 and again.seconds < 0.5
     unknown = node("ReusedExchange", "ReusedExchange [k#9L], Exchange rr(4), [plan_id=99]")
     assert ran(node("Union", "Union", aggregated(5, 100), unknown)).root.key is None
-
-
-def test_writes_are_not_proposed_but_what_they_read() -> None:
-    name = "Execute InsertIntoHadoopFsRelationCommand"
-    one, other = (keys(node(name, "Execute x", aggregated(ids, 100))) for ids in (5, 6))
-    assert one[0] is other[0] is None
-    assert one[1] == other[1] is not None
 
 
 def test_only_queries_that_have_ended_well_count() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import pyspark
@@ -76,13 +75,6 @@ def test_a_table_has_actions_of_its_own_and_inherits_the_rest() -> None:
     added = {name for name in vars(Table) if not name.startswith(("__", "_holdfast"))}
     assert added - {*TABLE_MEMBERS} == {"invalidate_cache", "to_data_stream", "to_dataframe"}
     assert {name for name in vars(CachedTable) if not name.startswith("__")} == {"cache"}
-
-
-@pytest.mark.parametrize("name", ["filter", "join", "collect", "crosstab", "head", "select"])
-def test_wrappers_keep_what_help_shows(name: str) -> None:
-    wrapped, original = getattr(Table, name), getattr(classic.DataFrame, name)
-    assert inspect.getdoc(wrapped) == inspect.getdoc(original)
-    assert [*inspect.signature(wrapped).parameters] == [*inspect.signature(original).parameters]
 
 
 def test_a_misspelt_argument_of_an_action_runs_nothing() -> None:

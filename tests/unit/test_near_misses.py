@@ -78,14 +78,3 @@ def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
     other = produced(OTHER)
     bo = programs("bo", shares_with=Audience.ALL)
     assert why(bo, AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
-
-
-def test_the_last_one_that_is_kept_is_the_one_that_is_named(programs: Programs) -> None:
-    for _ in range(2):
-        publish(programs(), OTHER, digest="3" * 64, shape=ASKED.shape)
-        programs().holders.withdraw("evicted to make room", digest="3" * 64)
-    gone = replace(ASKED, dataset_id=OTHER, digest="3" * 64)
-    assert why(programs(), gone) == "and gone since: evicted to make room"
-    publish(programs(), OTHER, digest="4" * 64, shape=ASKED.shape, made_from=MADE_FROM)
-    asked = replace(ASKED, made_from=MadeFrom((A, B)))
-    assert why(programs(), asked) == "stale: file:/orders/c went since"

@@ -6,8 +6,6 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from holdfast.graph.one_pass import one_pass_node
 from holdfast.plan.canonical_plan import CanonicalNode
@@ -89,12 +87,3 @@ def flows(root: CanonicalNode) -> bool:
 )
 def test_rows_flow_on_to_what_takes_them_all(root: CanonicalNode, expected: bool) -> None:
     assert flows(root) == expected
-
-
-@given(st.lists(st.sampled_from(["Project", "Filter", "Aggregate", "GlobalLimit", "Sort"])))
-def test_nothing_that_stops_early_or_starts_twice_is_between(above: list[str]) -> None:
-    root = kept()
-    for operator in above:
-        root = node(operator, root, ordered=operator == "Sort")
-    first = next((each for each in above if each not in ("Project", "Filter")), "Aggregate")
-    assert flows(root) == (first == "Aggregate")

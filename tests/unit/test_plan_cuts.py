@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.graph.plan_cuts import MIB, CutLimits, NodeFacts, choose_cuts, is_worth_retaining
+from holdfast.graph.plan_cuts import MIB, CutLimits, NodeFacts, choose_cuts
 from holdfast.plan.canonical_plan import CanonicalNode
-from holdfast.plan.reasons import Reason, Why
+from holdfast.plan.reasons import Why
 from holdfast.plan.validity import Validity
 
 RANDOM = (Why.RANDOM.of("Uuid"),)
@@ -79,25 +79,6 @@ def test_a_small_result_of_much_work_is_kept_unless_little_is_left_after_it(
 
 
 @pytest.mark.parametrize(
-    ("limits", "doubts", "is_kept"),
-    [
-        (None, (), True),
-        # What the files of a kept shuffle hold is not kept beside them.
-        (SHUFFLES, (), False),
-        (SHUFFLES, RANDOM, True),
-        (FEW_SHUFFLES, (), True),
-    ],
-)
-def test_what_leaves_little_of_its_files_is_kept(
-    plan: Plan, limits: CutLimits | None, doubts: tuple[Reason, ...], is_kept: bool
-) -> None:
-    some = plan.node("filter", plan.node("files", size=1000, work=1000), size=2)
-    shuffled = plan.node("join", some, size=900, work=3000, shuffles=True)
-    root = replace(plan.node("answer", shuffled), doubts=doubts)
-    assert plan.cuts(root, limits) == ["filter"] * is_kept
-
-
-@pytest.mark.parametrize(
     "why",
     [
         {"ordered": True},
@@ -158,12 +139,3 @@ def test_any_plan_is_cut_within_the_limits(
     cost = sum(plan.facts(cut).size * limits.cost_of_byte + cost_of_cut for cut in cuts)
     whole = sum(plan.facts(node).work for node in nodes.values())
     assert cost <= whole * limits.most_cost or not cuts
-
-
-def test_what_shuffles_write_is_worth_keeping_from_some_work_on(plan: Plan) -> None:
-    root = plan.finished(plan.heavy())
-    work = sum(plan.facts(node).work for node in {n.digest: n for n in root.walk()}.values())
-    assert is_worth_retaining(root, plan.facts, CutLimits(least_retained=work))
-    assert not is_worth_retaining(root, plan.facts, CutLimits(least_retained=work + 1))
-    files = plan.node("files", size=500, work=500)
-    assert not is_worth_retaining(files, plan.facts, CutLimits(least_retained=0))

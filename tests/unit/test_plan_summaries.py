@@ -1,4 +1,4 @@
-"""What a plan does and reads, in a few words and for a drawing; and plans with parts replaced."""
+"""What a plan does and reads, in a few words; and plans with parts replaced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.plan.canonical_plan import CanonicalNode
 from holdfast.plan.file_version import FileVersion
-from holdfast.plan.outline import PlanStep, outline
 from holdfast.plan.rows import Rows
 from holdfast.plan.stand_ins import standing_in
 from holdfast.plan.summary import summarize
@@ -38,7 +37,6 @@ def above(plan: CanonicalNode, *operators: str) -> CanonicalNode:
 
 ORDERS = files("file:/data/orders.parquet")
 CUSTOMERS = files("file:/data/customer.csv")
-RANGE = node("Range")
 JOIN = node("Join", CUSTOMERS, ORDERS)
 SPARK = "part-00000-ab.parquet"
 
@@ -54,8 +52,6 @@ SPARK = "part-00000-ab.parquet"
         ),
         # A selection of columns counts where there is nothing else to say.
         (node("Project", ORDERS), "Project over orders.parquet"),
-        (node("Distinct", node("LocalRelation")), "Distinct over rows in memory"),
-        (node("Filter", RANGE), "Filter over a range"),
         # No more than four are named.
         (above(ORDERS, *"ABCDE"), "A, B, C, D and 1 more over orders.parquet"),
         (
@@ -70,22 +66,6 @@ SPARK = "part-00000-ab.parquet"
 )
 def test_a_plan_in_a_few_words(plan: CanonicalNode, summary: str) -> None:
     assert summarize(plan) == summary
-
-
-FILE = files("file:/data/sales/part-0.parquet")
-
-
-def test_a_plan_is_drawn_in_steps() -> None:
-    # Inputs come first, and equal ones once.
-    aliased = node("SubqueryAlias", node("Filter", FILE), digest="Filter")
-    above_both = node("Join", node("Filter", FILE), aliased, subqueries=(node("LocalRelation"),))
-    assert outline(above(FILE, *map(str, range(500)))) == ()
-    assert outline(above_both) == (
-        PlanStep("Rows in memory"),
-        PlanStep("LogicalRelation", (), ("sales",)),
-        PlanStep("Filter", (1,)),
-        PlanStep("Join", (2, 0)),
-    )
 
 
 def test_a_part_counts_as_another_one_and_the_rest_as_before() -> None:

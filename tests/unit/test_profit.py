@@ -1,4 +1,4 @@
-"""What is evicted: worked examples, what holds for all, and whole traces beside other policies."""
+"""What is evicted: worked examples, and what holds for all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.advice.proposal import StorageRates
 from holdfast.catalog.profit import Room, Valued, make_room
-from holdfast.runtime.saved_time import NeededPart, saved_seconds
 
 
 def valued(key: str, **changed: object) -> Valued[str]:
@@ -37,51 +35,15 @@ def test_what_is_worth_more_stays_and_the_new_one_is_not_kept() -> None:
     assert room(valued("new", seconds=1.0), valued("a"), must_be_kept=True) == Room(True, ("a",))
 
 
-def test_no_more_goes_than_is_needed() -> None:
-    small = [valued(f"s{number}", bytes=1, seconds=0.5) for number in range(5)]
-    found = room(valued("new", bytes=10, seconds=1e6), *small, valued("big", seconds=6.0))
-    assert found == Room(True, ("big",))
-
-
 def test_what_others_were_made_of_and_is_gone_costs_as_well() -> None:
     gone = valued("input", seconds=1000.0)
     of_it = valued("of it", inputs=("input",))
     assert room(valued("new", seconds=1e6), of_it, valued("b")).evicted == ("of it",)
     found = room(valued("new", seconds=1e6), of_it, valued("b"), gone=(gone,))
     assert found.evicted == ("b",)
-
-
-def test_what_the_new_one_was_made_of_goes_first_unless_it_is_larger() -> None:
-    piece, other = valued("piece", seconds=50.0), valued("other", seconds=5.0)
-    whole = valued("whole", seconds=1.0, inputs=("piece",))
-    assert room(whole, piece, other) == Room(True, ("piece",))
-    # That it was made of it says what it costs to make again.
-    assert room(valued("whole", seconds=1.0), piece, other) == Room(False)
-    large = valued("large", bytes=1_000, seconds=1e4)
-    part = valued("part", bytes=5, seconds=1.0, inputs=("large",))
-    assert room(part, large, other) == Room(False)
-
-
-RATES = StorageRates(written=10.0, read=50.0)
-
-
-@pytest.mark.parametrize(
-    ("produced", "size", "needed", "cores", "rates", "saved"),
-    [
-        # 10 s on two cores, of which 2 s are writing 40 bytes; reading them takes 0.4 s.
-        (10.0, 40, NeededPart(), 2, RATES, 7.6),
-        (10.0, 40, NeededPart(work=0.125, bytes=0.25), 2, RATES, 1 - 0.1),
-        # What is dearer to read than to compute saves nothing, and costs nothing here.
-        (0.1, 4_000, NeededPart(), 2, RATES, 0.0),
-        # Rates are assumed: not all of a production is writing.
-        (10.0, 1_000, NeededPart(), 100, StorageRates(1.0, 1_000.0), 4.99),
-        (0.0, 0, NeededPart(), 1, RATES, 0.0),
-    ],
-)
-def test_what_is_saved_is_what_is_needed_less_reading_it(
-    produced: float, size: int, needed: NeededPart, cores: int, rates: StorageRates, saved: float
-) -> None:
-    assert saved_seconds(produced, size, needed, cores, rates) == pytest.approx(saved)
+    # What the new one was made of goes first.
+    whole = valued("whole", seconds=1.0, inputs=("b",))
+    assert room(whole, valued("a", seconds=5.0), valued("b", seconds=50.0)).evicted == ("b",)
 
 
 KEPT = st.lists(

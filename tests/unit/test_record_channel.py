@@ -142,9 +142,3 @@ def test_a_task_may_start_again_only_as_long_as_nothing_of_it_was_taken(open_cha
     with pytest.raises(RecordsRepeatedError, match="1 of its records"):
         list(records)
     more.set()
-
-
-def test_huge_records_pass(open_channel: Any) -> None:
-    receiver, tasks = open_channel()
-    tasks.start(0, (bytes([number]) * (8 << 20) for number in range(2)))
-    assert [record[0] for record in receiver.records(tasks.are_over, tasks.running)] == [0, 1]

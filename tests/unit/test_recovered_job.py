@@ -25,7 +25,7 @@ from tests.unit.recovery_fakes import METRICS, Tracked, tracked
 
 JOINED, COUNTED = (IntermediateDataSetID(digit * 64) for digit in "ab")
 FIRST, SECOND = (OutputID(JOINED, digits * 4) for digits in ("01", "02"))
-JOIN, COUNT, AGAIN = (JobVertexID(digits) for digits in ("0a", "0b", "1a"))
+JOIN, COUNT = (JobVertexID(digits) for digits in ("0a", "0b"))
 SPLIT = "four files"
 Log = Sequence[JobEvent]
 
@@ -74,7 +74,6 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0, 1) + tracked(SECOND, 2),
         {0: FIRST, 1: FIRST},
     ),
-    "there without an event": ([begun()], tracked(FIRST, 1, 4), {1: FIRST}),
     "events of no vertex": (
         [
             *[begun(None), *done(4), *done(0, output=OF_ANOTHER)],
@@ -93,17 +92,7 @@ RULES: dict[str, tuple[Log, list[Tracked], dict[int, OutputID | None]]] = {
         tracked(FIRST, 0),
         {0: FIRST},
     ),
-    "of another split": (
-        [begun(), *done(0, 1), begun(SECOND, split="other files")],
-        tracked(FIRST, 0, 1, 2) + tracked(SECOND, 2),
-        {2: SECOND},
-    ),
-    "of two outputs of the same split": (
-        [begun(), *done(0), begun(SECOND, vertex_id=AGAIN)],
-        tracked(FIRST, 0, 1) + tracked(SECOND, 0, 3),
-        {0: FIRST, 1: FIRST, 3: SECOND},
-    ),
-    "not split": ([begun(split=""), *done(0, 1, 2, 3)], ALL, dict.fromkeys(range(4), FIRST)),
+    "not split, and not all there": ([begun(split=""), *done(0, 1, 2)], ALL, {}),
     "after the job's end": (
         [begun(), *done(0), JobFinished(JobStatus.FAILED), begun(SECOND)],
         tracked(FIRST, 0) + tracked(SECOND, 1),
@@ -165,27 +154,12 @@ def test_a_job_that_ended_leaves_nothing() -> None:
     assert (job.ended, job.vertices) == (JobStatus.FAILED, {})
 
 
-@pytest.mark.parametrize(
-    ("log", "whole", "expected"),
-    [
-        pytest.param(
-            [begun(), *done(0), begun(None, split="other files", parallelism=9)],
-            [FIRST],
-            FIRST,
-            id="however it was split",
-        ),
-        pytest.param([begun(), *done(0), reset(0)], [FIRST], None, id="but for a reset"),
-        pytest.param([begun(), *done(0), reset(0), *done(0)], [FIRST], FIRST, id="finished again"),
-        pytest.param([begun(None), *done(0, output=SECOND)], [FIRST, SECOND], SECOND, id="named"),
-        pytest.param([begun(None)], [SECOND, FIRST], FIRST, id="none is named"),
-    ],
-)
-def test_a_whole_output_is_the_dataset(
-    log: Log, whole: list[OutputID], expected: OutputID | None
-) -> None:
-    vertex = only(recover(log, ALL, whole))
-    assert vertex.whole == expected
-    assert bool(vertex.missing) == (expected is None)
+def test_the_log_is_made_to_hold_what_was_found() -> None:
+    log, there = [begun(), *done(0)], tracked(FIRST, 0, 2)
+    sizes = {each.partition_id: each.metrics for each in there}
+    said = list(corrections(recover(log, there), sizes))
+    assert said == done(2)
+    assert only(recover([*log, *said], there)).unrecorded == ()
 
 
 @pytest.mark.parametrize(
@@ -199,11 +173,3 @@ def test_a_whole_output_is_the_dataset(
 )
 def test_the_last_snapshot_of_the_same_split_counts(log: Log, snapshot: bytes | None) -> None:
     assert only(recover(log, tracked(FIRST, 3))).snapshot == snapshot
-
-
-def test_the_log_is_made_to_hold_what_was_found() -> None:
-    log, there = [begun(), *done(0)], tracked(FIRST, 0, 2)
-    sizes = {each.partition_id: each.metrics for each in there}
-    said = list(corrections(recover(log, there), sizes))
-    assert said == done(2)
-    assert only(recover([*log, *said], there)).unrecorded == ()

@@ -88,8 +88,3 @@ def test_a_key_that_others_may_know_or_replace_is_none(path: Path, name: str) ->
     change(path)
     with pytest.raises(PermissionError, match=message):
         secret_key(path)
-
-
-def test_where_others_can_remove_only_what_is_theirs_there_is_one(path: Path) -> None:
-    path.parent.chmod(0o1777)
-    assert len(secret_key(path)) == SECRET_KEY_BYTES

@@ -31,21 +31,6 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_shuffles_of_several_starts_are_joined(tmp_path: Path, own: Path) -> None:
-    leave(tmp_path / "a", "s", "0.data", "0.index")
-    leave(tmp_path / "a", "t", "0.index")
-    leave(tmp_path / "b", "s", "1.data", "1.index", "0.index")
-    gather_shuffles(tmp_path / "a", own)
-    gather_shuffles(tmp_path / "b", own)
-    assert contents(own) == {
-        "s/0.data": "a",
-        "s/0.index": "a",
-        "s/1.data": "b",
-        "s/1.index": "b",
-        "t/0.index": "a",
-    }
-
-
 def test_data_come_before_their_index(
     tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,27 +117,12 @@ def through_unions() -> Program:
     return sink(both, "all"), sink(reduced(both))
 
 
-def cached_outputs() -> Program:
-    main = process(source())
-    return sink(cached(main, "m"), "a"), sink(cached(side(main), "s"), "b")
-
-
-def around_a_cache() -> Program:
-    producer = mapped(source())
-    return sink(producer, "direct"), sink(cached(producer), "later")
-
-
 # The program, the edges of its nodes, and its vertices.
 PROGRAMS: dict[str, tuple[Callable[[], Program], list[str], list[str]]] = {
     "a chain": (
         lambda: (sink(mapped(source())),),
         ["source -FORWARD-> map", "map -FORWARD-> sink"],
         ["source -> map -> sink"],
-    ),
-    "unions of unions": (
-        lambda: (sink(union(union(source("a"), b := source("b")), union(b))),),
-        ["a -FORWARD-> sink", "b -FORWARD-> sink", "b -FORWARD-> sink"],
-        ["a", "b", "sink"],
     ),
     "partitions and side outputs through unions": (
         through_unions,
@@ -153,14 +138,6 @@ PROGRAMS: dict[str, tuple[Callable[[], Program], list[str], list[str]]] = {
         ["source -FORWARD-> a", "a -REBALANCE-> b", "b -REBALANCE-> sink"],
         ["source -> a", "b", "sink"],
     ),
-    "main and side output, each cached": (
-        cached_outputs,
-        [
-            *("source -FORWARD-> process", "process -FORWARD-> m", "m -FORWARD-> a"),
-            *("process -FORWARD-> s [late]", "s -FORWARD-> b"),
-        ],
-        ["source -> process*", "m -> a", "s -> b"],
-    ),
     "a cached union": (
         lambda: (sink(cached(union(source("a", 3), source("b", 3), name="both"))),),
         [
@@ -173,14 +150,6 @@ PROGRAMS: dict[str, tuple[Callable[[], Program], list[str], list[str]]] = {
         lambda: (sink(cached(cached(source(), "inner"), "outer", created=2)),),
         ["outer -FORWARD-> sink"],
         ["outer -> sink"],
-    ),
-    "consumers around a cache": (
-        around_a_cache,
-        [
-            *("source -FORWARD-> map", "map -FORWARD-> direct"),
-            *("map -FORWARD-> cache", "cache -FORWARD-> later"),
-        ],
-        ["source -> map*", "direct", "cache -> later"],
     ),
     "what is kept in another parallelism": (
         lambda: (sink(PartitionTransformation(cached(source(), created=3), Forward())),),
@@ -206,13 +175,3 @@ def test_a_keyed_operator_takes_what_is_partitioned_by_its_key() -> None:
     forwarded = PartitionTransformation(source(parallelism=3), Forward())
     with pytest.raises(InvalidTransformationError, match="has parallelism 2.*which has 3"):
         stream_graph(sink(forwarded))
-
-
-def test_a_cache_has_its_input_s_parallelism_and_readers_that_of_what_is_kept() -> None:
-    hot = cached(side(process(source(parallelism=3), 3)))
-    assert [node.parallelism for node in stream_graph(sink(hot)).nodes] == [3, 3, 3, 2]
-    # Of inputs that differ, the default one.
-    both = cached(union(source("a", 3), source("b", 4)))
-    assert [node.parallelism for node in stream_graph(both).nodes] == [3, 4, 2, 2]
-    (vertex, _) = job_graph(sink(cached(source(), created=4))).vertices
-    assert vertex.parallelism == 4 and vertex.descriptor is not None

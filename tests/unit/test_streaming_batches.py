@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 import threading
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BatchSealBrokenError, RecordNotSerializableError
 from holdfast.plan.function_digest import digest_value
-from holdfast.streaming.batch_encoding import dealt, encoded
+from holdfast.streaming.batch_encoding import encoded
 from holdfast.streaming.batches import batches_in, to_arrow
-from holdfast.streaming.fragments import FRAGMENT_BYTES
 from holdfast.streaming.inputs import SealedInput, decoded
 from holdfast.streaming.memory_gauge import MemoryGauge
 from holdfast.streaming.outputs import SealedOutput
@@ -125,16 +123,6 @@ def test_a_batch_that_was_tampered_with_is_never_unpickled(data: st.DataObject) 
     assert EXPLOSIONS == []
 
 
-def test_batches_are_of_some_hundred_kib_in_rows_that_are_not_huge() -> None:
-    frames = list(to_arrow(encoded(iter(range(300_000)), "Map", 0)))
-    sizes = [len(row["batch"]) for frame in frames for row in frame.to_pylist()]
-    assert len(frames) <= 2 and len(sizes) < 50 and max(sizes) <= 512 << 10
-    huge = [bytes([number]) * (8 << 20) for number in range(2)]
-    frames = list(to_arrow(encoded(iter(huge), "Map", 0)))
-    assert max(len(row["batch"]) for f in frames for row in f.to_pylist()) == FRAGMENT_BYTES
-    assert list(decoded(batches_in(frames, 0))) == huge
-
-
 def test_a_seal_shows_its_key_nowhere_and_says_what_records_were_made_from() -> None:
     assert "secret" not in repr(Seal("clicks", SealKey(b"very secret")))
     old, new = (replace(SEAL, made_from=version) for version in ("v1", "v2"))
@@ -165,15 +153,6 @@ def test_a_fragment_of_a_sealed_batch_is_not_taken_for_another() -> None:
     for order in ((0, 1, 5), (0, 4, 2), (1, 0, 2), (0, 2), (0, 1), (1, 2), (2,), (0, 1, 0, 1, 2)):
         with pytest.raises(BatchSealBrokenError):
             opened(*order)
-
-
-def test_a_rebalance_gives_all_targets_as_many_records() -> None:
-    got: dict[int, list[int]] = {target: [] for target in range(3)}
-    for frame in to_arrow(dealt(iter(range(20)), "Map", 7, 3)):
-        for row in frame.to_pylist():
-            got[row["target"]] += pickle.loads(row["batch"])
-    assert sorted(itertools.chain(*got.values())) == list(range(20))
-    assert sorted(map(len, got.values())) == [6, 7, 7] and 0 in got[7 % 3]
 
 
 def test_a_record_that_can_not_be_pickled_is_named_with_its_operator() -> None:

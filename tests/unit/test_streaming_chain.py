@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import resource
 import signal
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +18,12 @@ from holdfast.errors import InvalidStreamArgumentError, OperatorFailedError
 from holdfast.functions import MapFunction, OutputTag, RuntimeContext, ValueStateDescriptor
 from holdfast.graph.stream.operators import Filter, FlatMap, Identity, Map, Operator, Process
 from holdfast.streaming.chain import NamedOperator, Pass
-from holdfast.streaming.inputs import BatchInput, SealedInput, SourceInput
-from holdfast.streaming.outputs import BatchOutput, OutputFormat, SealedOutput
-from holdfast.streaming.own_pickle import OwnPickle
+from holdfast.streaming.inputs import SourceInput
+from holdfast.streaming.outputs import BatchOutput
 from holdfast.streaming.sealed_partition_file import PartitionFile
-from holdfast.streaming.sealing import SEALED_SCHEMA, Seal, SealKey
-from holdfast.streaming.tee import Tee, TeeReceipt
+from holdfast.streaming.sealing import SEALED_SCHEMA
 
-ODD, BIG = OutputTag("odd"), OutputTag("big")
+ODD = OutputTag("odd")
 
 
 class Items:
@@ -44,25 +40,12 @@ def named(*operators: Operator) -> tuple[NamedOperator, ...]:
     )
 
 
-def first_split(number: int = 0) -> Iterator[pa.RecordBatch]:
-    return iter([pa.RecordBatch.from_pydict({"id": [number]})])
-
-
-def source_pass(
-    items: Iterable[Any], *operators: Operator, output: OutputFormat | None = None
-) -> Pass:
-    return Pass(SourceInput("Items", Items(), (items,)), named(*operators), output or BatchOutput())
-
-
 def run(items: Iterable[Any], *operators: Operator) -> list[Any]:
-    return channels(source_pass(items, *operators)(first_split())).get(0, [])
-
-
-def channels(frames: Iterable[pa.RecordBatch]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    for row in [row for frame in frames for row in frame.to_pylist()]:
-        found.setdefault(row["channel"], []).extend(pickle.loads(row["batch"]))
-    return found
+    source = SourceInput("Items", Items(), (items,))
+    first_split = pa.RecordBatch.from_pydict({"id": [0]})
+    frames = Pass(source, named(*operators), BatchOutput())(iter([first_split]))
+    rows = [row for frame in frames for row in frame.to_pylist() if row["channel"] == 0]
+    return [record for row in rows for record in pickle.loads(row["batch"])]
 
 
 class Recorder(MapFunction):
@@ -126,26 +109,6 @@ def test_functions_are_opened_and_closed_once_wherever_one_raises(raising: str |
     assert noted == ([*opened[:2], *closed[1:]] if raising == "open" else [*opened, *closed])
 
 
-def test_functions_are_closed_when_no_more_is_wanted() -> None:
-    noted: list[str] = []
-    made: list[int] = []
-
-    def endless(value: int) -> Iterator[int]:
-        for number in itertools.count():
-            made.append(number)
-            yield number
-
-    operators = (FlatMap(endless), Map(Recorder("map", noted)))
-    frames = source_pass([0], *operators, output=BatchOutput(lazily=True))(first_split())
-    got: list[int] = []
-    while len(got) < 1000:
-        got += pickle.loads(next(frames).column("batch")[0].as_py())
-        # No more is asked of a generator than is taken.
-        assert len(made) == len(got) < 2000
-    frames.close()  # type: ignore[attr-defined]
-    assert noted == ["open map", "close map"]
-
-
 def interrupted(value: int) -> int:
     raise KeyboardInterrupt
 
@@ -155,33 +118,6 @@ def test_an_interrupt_stays_what_it_is() -> None:
     with pytest.raises(KeyboardInterrupt):
         run([1], Map(Recorder("map", noted)), Map(interrupted))
     assert noted == ["open map", "close map"]
-
-
-def test_one_object_in_two_operators_is_two_objects() -> None:
-    class Counter(MapFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.count = 0
-
-        def map(self, value: Any) -> Any:
-            self.count += 1
-            return (*value, self.count)
-
-    counter = Counter()
-    assert run([(), ()], Map(counter), Map(counter)) == [(1, 1), (2, 2)]
-
-
-def test_passes_in_a_row_are_a_chain_for_each_of_their_outputs() -> None:
-    seal = Seal("numbers", SealKey.new())
-    sorting = Process(lambda n, ctx: [n, (ODD, n)] if n % 2 else [n])
-    output = BatchOutput((ODD,))
-    frames = list(source_pass(range(50), sorting, output=output)(first_split()))
-    for channel, numbers in ((0, range(50)), (1, range(1, 50, 2))):
-        second = Pass(BatchInput(channel), named(Map(lambda n: n + 1)), SealedOutput(seal))
-        third = Pass(SealedInput(seal), named(Map(lambda n: n - 1)), BatchOutput())
-        # Empty frames are nothing.
-        passed = second(iter([frames[0].slice(0, 0), *frames]))
-        assert channels(third(passed)) == {0: list(numbers)}
-    assert list(third(iter([]))) == []
 
 
 def stopped(*_: Any) -> Any:
@@ -221,31 +157,17 @@ def test_what_fails_names_its_operator(
         run(items, operator)
 
 
-# -- tees: what one pass makes is kept in a file, and taken by another pass
+def test_one_object_in_two_operators_is_two_objects() -> None:
+    class Counter(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.count = 0
 
-RECORDS = list(range(100_000))
+        def map(self, value: Any) -> Any:
+            self.count += 1
+            return (*value, self.count)
 
-
-def test_what_can_not_be_kept_goes_on(tmp_path: Path) -> None:
-    seal, receipts = Seal("tee", SealKey.new()), list[TeeReceipt]()
-    source = SourceInput("Items", Items(), (RECORDS,))
-    producer = Pass(source, (), SealedOutput(seal, lazily=True))
-    consumer = OwnPickle(Pass(SealedInput(seal), (), BatchOutput(lazily=True)))
-
-    def tee(directory: Path) -> Iterator[pa.RecordBatch]:
-        made = Tee(producer, consumer, str(directory), "zstd", lambda: (3, 17), receipts.append)
-        return made(iter([pa.RecordBatch.from_pydict({"id": [0]})]))
-
-    assert list(BatchInput().read(tee(tmp_path / "gone"))) == RECORDS
-    assert "gone" in str(receipts.pop().failure)
-    # Who stops early leaves no file and no receipt.
-    frames = tee(tmp_path)
-    next(frames)
-    frames.close()  # type: ignore[attr-defined]
-    assert receipts == [] == list(tmp_path.iterdir())
-    assert list(BatchInput().read(tee(tmp_path))) == RECORDS
-    kept = pq.read_table(tmp_path / "3-17").to_batches()
-    assert list(SealedInput(seal).read(iter(kept))) == RECORDS
+    counter = Counter()
+    assert run([(), ()], Map(counter), Map(counter)) == [(1, 1), (2, 2)]
 
 
 def test_a_disk_that_fills_up_is_noted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import datetime
 import enum
 import subprocess
 import sys
-from collections import Counter, namedtuple
+from collections import namedtuple
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import Row
 
 from holdfast.errors import InvalidKeyError
-from holdfast.streaming.key_hash import stable_hash, target_of
+from holdfast.streaming.key_hash import stable_hash
 from holdfast.streaming.key_selection import targets_of
 
 
@@ -106,8 +106,3 @@ def test_hashes_of_a_person_s_own_need_a_fixed_seed(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("PYTHONHASHSEED")
     with pytest.raises(InvalidKeyError, match="PYTHONHASHSEED"):
         targets_of([day], 2, "Sum")
-
-
-def test_even_keys_spread_over_all_targets() -> None:
-    counts = Counter(target_of(number * 8, 8) for number in range(8000))
-    assert len(counts) == 8 and min(counts.values()) > 500

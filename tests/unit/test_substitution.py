@@ -41,8 +41,6 @@ def found(root: CanonicalNode, *wanted: str, below_root: bool = False) -> list[s
 SOURCE = node("source")
 FILTER = node("filter", SOURCE)
 JOIN = node("join", FILTER, node("other"))
-TOTAL = node("total", JOIN)
-INNER = node("inner", subqueries=(FILTER,))
 
 
 def test_a_plan_that_is_about_to_be_computed_is_not_read_instead() -> None:

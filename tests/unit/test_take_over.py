@@ -86,6 +86,10 @@ def is_refused(start: Caller) -> bool:
         lambda: start.link(TWO, app, ids(TWO, 0)),
         lambda: gateway.release_outputs(app, [ONE]),
         lambda: gateway.fail_output(app, JOB, TWO),
+        lambda: gateway.promote_recovered(
+            app, JOB, ONE, manifest_of(ONE, ()), Publication.of(1, 1)
+        ),
+        lambda: gateway.heartbeat(app, {}),
         lambda: gateway.end_job(app, JOB),
         lambda: start.damage(ONE),
         lambda: gateway.open_shuffles(app),

@@ -97,9 +97,3 @@ def test_what_is_asked_for_several_times_each_day_is_kept_the_first_time() -> No
     [verdict] = worth_keeping(query(40, day(4)), days, {})
     assert verdict.form == KeptForm("day 4", frozenset("a"))
     assert verdict.why == "computed 10 times with 4 sets of literals and files"
-
-
-def test_what_is_asked_for_once_each_day_is_not_kept_unless_it_recurs() -> None:
-    days = [query(number, day(number)) for number in range(90)]
-    assert forms(days[:9], query(9, day(9))) == []
-    assert forms([*days, query(90, day(90))], query(91, day(90))) != []

@@ -56,11 +56,7 @@ def assert_all_differ(*sources: str) -> None:
 
 
 class UserModules:
-    """The modules of a directory.
-
-    Args:
-        directory: where they are written.
-    """
+    """The modules of a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
