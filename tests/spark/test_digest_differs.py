@@ -27,6 +27,7 @@ CAST(n AS DECIMAL(10, 0)) ~ CAST(n AS DECIMAL(11, 0)) ~ CAST(n AS DECIMAL(11, 1)
 CAST(c AS DATE) ~ TRY_CAST(c AS DATE) ~ CAST(c AS TIMESTAMP) ~ CAST(c AS TIMESTAMP_NTZ)
 a + 1 ~ try_add(a, 1) ~ a - 1 ~ try_subtract(a, 1) ~ a * 1 ~ try_multiply(a, 1) ~ a / 1
 a / b ~ b / a ~ try_divide(a, b) ~ a DIV b ~ a % b ~ try_mod(a, b) ~ pmod(a, b) ~ a - b ~ b - a
+(a + b) + i ~ a + (b + i) ~ (d + i) + a ~ d + (i + a) ~ (d * i) * a ~ d * (i * a)
 a < b ~ b < a ~ a <= b ~ a = b ~ a <=> b ~ a <> b ~ a < b AND a = 1 ~ a < b OR a = 1
 NOT (a < b AND a = 1) ~ NOT a < b AND a = 1 ~ (a = 1 OR b = 5) AND i = 1 ~ a = 1 OR b = 5 AND i = 1
 coalesce(a, b) ~ coalesce(b, a) ~ nvl2(a, a, b) ~ IF(a > 1, a, b) ~ IF(a > 1, b, a) ~ nullif(a, b)
