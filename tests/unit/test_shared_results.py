@@ -71,6 +71,18 @@ def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start
     assert late.read() is None and shared_names(late) == []
 
 
+def test_each_use_renews_a_lifetime(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    for seconds, expected in ((400.0, ROWS), (400.0, ROWS), (700.0, None)):
+        user = start()
+        pass_time(user.catalog, seconds)
+        user.look_after()
+        assert user.read() == expected
+        user.close()
+
+
 # -- who gets it
 
 
@@ -172,6 +184,14 @@ def test_what_is_damaged_or_lost_on_disk_is_computed_again(start: Start) -> None
     assert third.read() is None
     third.produce((6,), FOR_LONG)
     assert start().read() == [6, 6, 6]
+
+
+def test_a_file_that_another_one_has_replaced_is_not_read(start: Start) -> None:
+    ana, bo = start(), start()
+    (first, *_) = ana.produce().kept.locations
+    Path(first).unlink()
+    pyarrow.parquet.write_table(pyarrow.table({"a": [8, 8, 9]}), first)
+    assert bo.read() is None
 
 
 def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
