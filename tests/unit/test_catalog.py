@@ -232,7 +232,8 @@ def test_a_lifetime_begins_again_with_each_use_and_the_end_of_who_holds_it(
     ana.programs.leave()
     for _ in range(3):
         pass_time(bo, 400.0)
-        assert bo.holders.use(number, hold=False)
+        bo.programs.renew()
+        assert bo.holders.sweep() == [] and bo.holders.use(number, hold=False)
     pass_time(bo, 700.0)
     assert bo.search.find([DATASET]) == {}
     (gone,) = bo.holders.sweep()

@@ -71,18 +71,6 @@ def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start
     assert late.read() is None and shared_names(late) == []
 
 
-def test_each_use_renews_a_lifetime(start: Start) -> None:
-    ana = start()
-    ana.produce(facts=replace(FOR_LONG, lifetime=2_000.0))
-    ana.close()
-    # Those that read it are killed: their leases end first.
-    for seconds, expected in ((1_500.0, ROWS), (1_500.0, ROWS), (2_500.0, None)):
-        user = start()
-        pass_time(user.catalog, seconds)
-        user.look_after()
-        assert user.read() == expected
-
-
 # -- who gets it
 
 
