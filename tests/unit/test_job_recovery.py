@@ -15,7 +15,9 @@ from holdfast.errors import StaleEpochError, StorageError
 from holdfast.eventstore.events import ExecutionVertexFinished, JobEvent, JobStatus
 from holdfast.eventstore.replay import replay
 from holdfast.highavailability.ha_storage import HighAvailabilityStorage
+from holdfast.highavailability.job_directory import JobDirectory
 from holdfast.highavailability.job_identity import JobIdentity
+from holdfast.highavailability.job_record import JobRecord
 from holdfast.highavailability.job_start import JobStart
 from holdfast.ids import IntermediateDataSetID, JobVertexID
 from holdfast.runtime.recovery.file_split import FileSplit
@@ -238,6 +240,21 @@ def test_an_older_start_is_refused(program: Program) -> None:
     second.initialized(AGAIN, JOINED, 4, SPLIT, SECOND)
     program.die()
     assert len(program.on_disk()) == 2
+
+
+def test_an_end_that_is_overtaken_when_it_has_been_recorded_fails(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, write = program.begin(), JobDirectory.write_record
+
+    def then_overtaken(directory: JobDirectory, record: JobRecord, *, durably: bool) -> None:
+        write(directory, record, durably=durably)
+        monkeypatch.undo()
+        program.begin()
+
+    monkeypatch.setattr(JobDirectory, "write_record", then_overtaken)
+    with pytest.raises(StaleEpochError):
+        first.end(JobStatus.FINISHED, keep=True)
 
 
 # -- what fails ------------------------------------------------------------------------------------
