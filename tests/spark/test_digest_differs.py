@@ -28,7 +28,7 @@ CAST(c AS DATE) ~ TRY_CAST(c AS DATE) ~ CAST(c AS TIMESTAMP) ~ CAST(c AS TIMESTA
 a + 1 ~ try_add(a, 1) ~ a - 1 ~ try_subtract(a, 1) ~ a * 1 ~ try_multiply(a, 1) ~ a / 1
 a / b ~ b / a ~ try_divide(a, b) ~ a DIV b ~ a % b ~ try_mod(a, b) ~ pmod(a, b) ~ a - b ~ b - a
 (a + b) + i ~ a + (b + i) ~ (d + i) + a ~ d + (i + a) ~ (d * i) * a ~ d * (i * a)
-a < b ~ b < a ~ a <= b ~ a = b ~ a <=> b ~ a <> b ~ a < b AND a = 1 ~ a < b OR a = 1
+a < b ~ a > b ~ a <= b ~ a >= b ~ a = b ~ a <=> b ~ a <> b ~ a < b AND a = 1 ~ a < b OR a = 1
 NOT (a < b AND a = 1) ~ NOT a < b AND a = 1 ~ (a = 1 OR b = 5) AND i = 1 ~ a = 1 OR b = 5 AND i = 1
 coalesce(a, b) ~ coalesce(b, a) ~ nvl2(a, a, b) ~ IF(a > 1, a, b) ~ IF(a > 1, b, a) ~ nullif(a, b)
 a IN (1, 2) ~ a IN (1, 3) ~ a NOT IN (1, 2) ~ a IN (1, 2, NULL) ~ a BETWEEN 1 AND 2
