@@ -18,12 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 import holdfast
-from holdfast import Environment
-from holdfast.api.cached_table import CachedTable
-from holdfast.api.table import Table
-from holdfast.api.table_session import TableSession
-from holdfast.runtime.vertex_outcome import VertexOutcome
-from holdfast.spark.session_settings import session_inputs
+from holdfast import CachedTable, Environment, Table, VertexOutcome
 
 _VIEWS = {
     "trips": """
@@ -107,11 +102,6 @@ class Probe:
         if steady:
             assert_same(rows, self.plain_rows(query))
 
-    def identity(self, query: Query) -> str:
-        """What a kept result of the query would be found by at this moment."""
-        root = self.env._bridge.query(self.table(query)).root
-        return session_inputs(self.spark).dataset_digest(root)
-
     def settings(self, values: Mapping[str, str]) -> AbstractContextManager[None]:
         """Settings of the session that hold inside of a block."""
         return _settings(self.spark, values)
@@ -178,7 +168,7 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
 
 
 @pytest.fixture
-def attached(spark: SparkSession, tmp_path: Path) -> Iterator[TableSession]:
+def attached(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     """A session of the test's, with Holdfast, that keeps nothing implicitly."""
     config = {"intermediate-result-storage.directory": str(tmp_path / "kept")}
     session = holdfast.attach(spark.newSession(), config)
