@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -41,21 +40,3 @@ def test_a_reader_sees_what_is_half_there(tmp_path: Path) -> None:
             aside.rename(target / name)
             assert sees(number)
     assert [read_rows(each.files, "text").total() for each in reader.sightings] == [0, 1, 2]
-
-
-def test_a_reader_sees_a_directory_that_is_replaced_as_one(tmp_path: Path) -> None:
-    target, contents = tmp_path / "target", []
-    with WatchingReader(target, tmp_path / "seen") as reader:
-        for number in range(20):
-            new, old = tmp_path / f"new-{number}", tmp_path / f"old-{number}"
-            for name in range(20):
-                (new / f"k={name}").mkdir(parents=True)
-                (new / f"k={name}" / "file").write_text(f"{number}\n")
-            contents.append(read_rows(new, "text"))
-            if target.exists():
-                target.rename(old)
-            new.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-    seen = [read_rows(each.files, "text") for each in reader.sightings]
-    assert len(seen) > 1 and seen[-1] == contents[19]
-    assert all(not rows or rows in contents for rows in seen)
