@@ -1,14 +1,33 @@
-"""What of a query the implicit cache keeps, as past queries say."""
+"""What is worth keeping: what it saves, what is learned of the storage, and what comes next."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.advice.kept_forms import KeptForm
+from holdfast.advice.learned_rates import LearnedRates
 from holdfast.advice.past_query import PastQuery, PlanPart
+from holdfast.advice.proposal import StorageRates
+from holdfast.advice.storage_use import StorageUse
 from holdfast.advice.worth_keeping import worth_keeping
+from holdfast.catalog.audience import Audience
+from holdfast.catalog.catalog import Catalog
+from holdfast.catalog.cataloged_result import MadeFrom
+from holdfast.catalog.near_misses import AskedFor, why_not
+from holdfast.catalog.profit import Room, Valued, make_room
+from holdfast.plan.file_version import FileVersion
+from tests.catalog.conftest import postgresql as postgresql
+from tests.catalog.conftest import programs as programs
+from tests.catalog.conftest import url as url
+from tests.catalog.results import DATASET, OTHER, produced, publish
+
+# -- what of a query the implicit cache keeps, as past queries say
+
 
 MIB = 2**20
 
@@ -97,3 +116,171 @@ def test_what_is_asked_for_several_times_each_day_is_kept_the_first_time() -> No
     [verdict] = worth_keeping(query(40, day(4)), days, {})
     assert verdict.form == KeptForm("day 4", frozenset("a"))
     assert verdict.why == "computed 10 times with 4 sets of literals and files"
+
+
+# -- what is evicted: worked examples, and what holds for all
+
+
+def valued(key: str, **changed: object) -> Valued[str]:
+    facts: dict[str, object] = {"bytes": 10, "seconds": 10.0, "references": (0.0,)}
+    return Valued(key, **{**facts, **changed})  # type: ignore[arg-type]
+
+
+def room(newcomer: Valued[str], *kept: Valued[str], free: int = 0, **more: object) -> Room[str]:
+    return make_room(newcomer, kept, free, 100.0, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [{"seconds": 1.0}, {"bytes": 100}, {"references": (-900.0,)}],
+    ids=["cheap to compute", "large", "not used for long"],
+)
+def test_what_is_worth_least_goes(worse: dict[str, object]) -> None:
+    found = room(valued("new", seconds=1e6), valued("a"), valued("b", **worse), valued("c"))
+    assert found == Room(True, ("b",))
+
+
+def test_what_is_worth_more_stays_and_the_new_one_is_not_kept() -> None:
+    assert room(valued("new"), valued("a"), free=10) == Room(True)
+    assert room(valued("new", bytes=100, seconds=1e9), valued("a")) == Room(False)
+    assert room(valued("new", seconds=1.0), valued("a")) == Room(False)
+    assert room(valued("new", seconds=1.0), valued("a"), must_be_kept=True) == Room(True, ("a",))
+
+
+def test_what_others_were_made_of_and_is_gone_costs_as_well() -> None:
+    gone = valued("input", seconds=1000.0)
+    of_it = valued("of it", inputs=("input",))
+    assert room(valued("new", seconds=1e6), of_it, valued("b")).evicted == ("of it",)
+    found = room(valued("new", seconds=1e6), of_it, valued("b"), gone=(gone,))
+    assert found.evicted == ("b",)
+    # What the new one was made of goes first.
+    whole = valued("whole", seconds=1.0, inputs=("b",))
+    assert room(whole, valued("a", seconds=5.0), valued("b", seconds=50.0)).evicted == ("b",)
+
+
+KEPT = st.lists(
+    st.builds(
+        Valued,
+        st.integers(0, 20),
+        st.integers(0, 100),
+        st.floats(0, 1e6),
+        st.lists(st.floats(0, 100), max_size=4).map(sorted).map(tuple),
+        st.lists(st.integers(0, 20), max_size=3).map(tuple),
+    ),
+    max_size=8,
+    unique_by=lambda each: each.key,
+)
+
+
+@given(KEPT, st.integers(0, 200), st.integers(-50, 200), st.booleans())
+def test_there_is_room_afterwards(
+    kept: list[Valued[int]], size: int, free: int, must_be_kept: bool
+) -> None:
+    newcomer = Valued(99, size, 5.0, (0.0, 50.0))
+    found = make_room(newcomer, kept, free, 100.0, must_be_kept=must_be_kept)
+    sizes = {each.key: each.bytes for each in kept}
+    assert len(set(found.evicted)) == len(found.evicted) and sizes.keys() >= set(found.evicted)
+    freed = free + sum(sizes[key] for key in found.evicted)
+    if found.is_admitted:
+        assert freed >= size or size - free <= 0
+        assert all(freed - sizes[key] < size for key in found.evicted)
+    elif must_be_kept:
+        assert free + sum(sizes.values()) < size
+
+
+# -- how fast kept rows are read and written is learned, and by no less than a few queries
+
+
+ASSUMED = StorageRates(written=10.0, read=100.0)
+
+
+def read(key: str, seconds: float, size: int = 100, is_write: bool = False) -> StorageUse:
+    return StorageUse(key, is_write, size, seconds, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("uses", "written_rate", "read_rate"),
+    [
+        # Two times are chance; of three the median counts, and of many the last ones.
+        ([read("a", 2.0)] * 2, 10.0, 100.0),
+        ([read("a", 2.0), read("b", 0.5), read("c", 0.5)], 10.0, 200.0),
+        ([read(key, 5.0, is_write=True) for key in "abc"], 20.0, 100.0),
+        ([read("a", 4.0)] * 20 + [read("a", 0.5)] * 9, 10.0, 200.0),
+        # None is far from the assumed one.
+        ([read("a", 0.0)] * 3 + [read("a", 1.0, size=0)] * 9, 10.0, 400.0),
+        ([read("a", 1e9)] * 3, 10.0, 25.0),
+    ],
+)
+def test_rates_are_those_that_were_measured(
+    uses: list[StorageUse], written_rate: float, read_rate: float
+) -> None:
+    rates = LearnedRates(ASSUMED)
+    for use in uses:
+        rates.noted(use)
+    assert rates.rates == StorageRates(written=written_rate, read=read_rate)
+
+
+# -- why a similar result is not read
+
+
+Programs = Callable[..., Catalog]
+SETTINGS = {"spark.sql.ansi.enabled": "true", "spark.sql.x": "1"}
+A, B, C, D = (FileVersion(f"file:/orders/{name}", 1, 2) for name in "abcd")
+FILES, CHANGED = (A, B, C), A._replace(modified=3)
+MADE_FROM = MadeFrom(FILES, SETTINGS)
+RESULT = produced(made_from=MADE_FROM)
+ASKED = AskedFor(DATASET, RESULT.digest, RESULT.shape, MADE_FROM)
+
+
+def why(
+    catalog: Catalog,
+    asked: AskedFor,
+    unreadable: Callable[[Collection[str]], str | None] = lambda _: None,
+) -> str | None:
+    near = catalog.search.near([asked]).get(asked.digest)
+    if near is None:
+        return None
+    found = why_not(*near, unreadable)
+    assert found.startswith("kept by ana on node-1 at 20")
+    return found.partition(" UTC, ")[2]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((A, B), "stale: file:/orders/c went since"),
+        ((*FILES, D), "stale: file:/orders/d came since"),
+        ((CHANGED, B, C), "stale: file:/orders/a changed since"),
+        (
+            (CHANGED, B._replace(tag="inode 7")),
+            "stale: file:/orders/a and 1 more changed since; file:/orders/c went since",
+        ),
+        (FILES, "stale: its files were listed in another way"),
+    ],
+)
+def test_other_files(programs: Programs, files: tuple[FileVersion, ...], expected: str) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    asked = AskedFor(OTHER, "f" * 64, ASKED.shape, MadeFrom(files, SETTINGS))
+    assert why(programs(), asked) == expected
+
+
+def test_other_settings_and_what_may_not_be_read(programs: Programs) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    settings = {"spark.sql.ansi.enabled": "false", "spark.sql.y": "2"}
+    asked = replace(ASKED, dataset_id=OTHER, made_from=MadeFrom(FILES, settings))
+    assert why(programs(), asked) == (
+        "under other settings: spark.sql.ansi.enabled is 'false' and was 'true'; "
+        "spark.sql.x is not set and was '1'; spark.sql.y is '2' and was not set"
+    )
+    assert why(programs(), ASKED, lambda paths: sorted(paths)[1]) == (
+        "not permitted: file:/orders/b can't be read by this user"
+    )
+
+
+def test_what_is_another_user_s_is_not_talked_of(programs: Programs) -> None:
+    publish(programs(), made_from=MADE_FROM)
+    assert why(programs("bo"), ASKED) is None
+    publish(programs(), OTHER, made_from=MADE_FROM, audience=Audience.ALL)
+    other = produced(OTHER)
+    bo = programs("bo", shares_with=Audience.ALL)
+    assert why(bo, AskedFor(OTHER, other.digest, other.shape, MADE_FROM)) is not None
