@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from holdfast import Environment
 
@@ -70,15 +69,3 @@ def test_kept_results_are_joined_as_large_as_they_are(
     assert joins(texts.join(numbers, "id")) == {"BroadcastHashJoin"}
     wide = keep(env, source(spark, LARGE["arrays"]).withColumnRenamed("v", "w"))
     assert joins(texts.join(wide, "id")) == {"SortMergeJoin"}
-
-
-def test_a_result_of_an_earlier_version_is_not_broadcast(
-    spark: SparkSession, env: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # These measured nothing.
-    measured = "holdfast.taskexecutor.outputs.staged_files.measured"
-    monkeypatch.setattr(measured, lambda _, partitions: partitions)
-    hot = keep(env, source(spark, "id % 7 AS v"))
-    other = env.range(8_000_000)
-    assert joins(other.join(hot, "id")) == {"SortMergeJoin"}
-    assert joins(other.join(F.broadcast(hot), "id")) == {"BroadcastHashJoin"}
