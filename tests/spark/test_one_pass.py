@@ -108,9 +108,7 @@ JOINS = {
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "2k",
         "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
     },
-    "broadcast": {BROADCASTS: "10m"},
     "sort-merge": {BROADCASTS: "-1"},
-    "not adaptive": {BROADCASTS: "-1", "spark.sql.adaptive.enabled": "false"},
 }
 
 

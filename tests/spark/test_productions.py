@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,59 +129,6 @@ def test_what_is_observed_is_not_kept_where_a_setting_changes_meanwhile(
         assert observation.get == {"n": 2}
 
 
-TIMES = 4
-
-
-def malformed(session: Any, path: str) -> Any:
-    read = session.read.schema("i int, s string").option("mode", "DROPMALFORMED")
-    return read.csv(path).select("s")
-
-
-@pytest.mark.parametrize(
-    ("key", "query"),
-    [
-        (NULL_FIELDS, lambda session, path: session.sql(JSON)),
-        ("spark.sql.csv.parser.columnPruning.enabled", malformed),
-    ],
-    ids=["expressions", "readers"],
-)
-def test_settings_that_are_changed_all_the_time_make_no_wrong_hit(
-    env: Environment,
-    spark: SparkSession,
-    v: None,
-    settings: Any,
-    tmp_path: Path,
-    key: str,
-    query: Callable[[Any, str], Any],
-) -> None:
-    path, stop = str(tmp_path / "bad.csv"), threading.Event()
-    (tmp_path / "bad.csv").write_text("1,a\n2,b,c\n")
-
-    def flip() -> None:
-        while not stop.is_set():
-            for value in ("true", "false"):
-                spark.conf.set(key, value)
-                time.sleep(0.01)
-
-    with settings({key: "false"}):
-        flipping = threading.Thread(target=flip)
-        flipping.start()
-        try:
-            for number in range(TIMES):
-                query(env, path).withColumn("n", F.lit(number)).cache().count()
-        finally:
-            stop.set()
-            flipping.join()
-        found = []
-        for value in ("true", "false"):
-            spark.conf.set(key, value)
-            found.append(rows(query(spark, path)))
-            for number in range(TIMES):
-                numbered = query(env, path).withColumn("n", F.lit(number))
-                assert rows(numbered.drop("n")) == found[-1]
-        assert found[0] != found[1]
-
-
 # --- what Spark has cached ------------------------------------------------------------------------
 
 
@@ -238,24 +183,6 @@ def test_what_spark_has_cached_is_not_kept_as_what_is_in_the_files(
     # What matches only itself may be produced from the files of now.
     assert READ in outcomes(env) or "t" in table.columns
     spark.catalog.dropTempView("stale")
-
-
-def test_a_table_of_the_catalog_that_spark_has_cached(
-    env: Environment, spark: SparkSession, tmp_path: Path
-) -> None:
-    path = tmp_path / "t"
-    spark.sql(f"CREATE TABLE stale_table (a INT) USING parquet LOCATION '{path}'")
-    try:
-        spark.sql("INSERT INTO stale_table VALUES (1)")
-        spark.sql("CACHE TABLE stale_table")
-        replace(spark, path, "(7)")
-        kept = env.read.parquet(str(path)).cache()
-        kept.collect()
-        spark.sql("UNCACHE TABLE stale_table")
-        assert rows(kept) == ["Row(a=7)"]
-        assert READ in outcomes(env)
-    finally:
-        spark.sql("DROP TABLE stale_table")
 
 
 def test_what_spark_has_cached_under_other_settings_is_not_kept_under_these(

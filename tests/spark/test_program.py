@@ -72,15 +72,6 @@ def test_a_wrong_setting_is_said_before_spark_starts(tmp_path: Path, setting: st
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.soak
-def test_what_only_the_session_shows_to_be_wrong_is_one_line_as_well(program: Path) -> None:
-    setting = "execution.batch.job-recovery.enabled=true"
-    result = ran("-m", "holdfast", "run", "-c", setting, program, 9, cwd=program.parent)
-    assert result.returncode == 2
-    assert result.stderr.splitlines()[-1].startswith("holdfast run: configuration key 'high-avail")
-    assert "Traceback" not in result.stderr
-
-
 def test_a_wrong_setting_starts_no_session() -> None:
     code = (
         "import holdfast\n"

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -220,25 +219,6 @@ def test_what_spark_has_persisted_is_left_to_it(
         assert PRODUCED in [each for least in (5, 6) for each in keeping.ask(*by("region", least))]
     finally:
         persisted.unpersist(blocking=True)
-
-
-def test_rows_of_files_that_spark_has_persisted_before_they_changed(
-    keeping: Keeping, tables: Tables
-) -> None:
-    keep(keeping)
-    persisted = keeping.plain.read.parquet(str(tables.home / "sales")).persist()
-    try:
-        persisted.count()
-        # Not by Spark, which would look for what it has persisted of them.
-        one = min((tables.home / "sales").glob("*.parquet"))
-        pyarrow.parquet.write_table(pyarrow.parquet.read_table(one).slice(0, 5), one)
-        one.with_name(f".{one.name}.crc").unlink()
-        for _ in range(2):
-            keeping.ask(*by("region"))
-    finally:
-        persisted.unpersist(blocking=True)
-    for _ in range(2):
-        keeping.ask(*by("region"))
 
 
 WRITTEN = (

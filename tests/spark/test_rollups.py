@@ -407,16 +407,3 @@ def test_a_question_about_an_answer_runs_no_shuffle_of_it(keeping: Keeping, tabl
         assert stages.rows() == 0
         result = keeping.env.last_job_result
         assert result is not None and result.reused_exchanges >= 1
-
-
-def test_nothing_is_written_where_shuffles_alone_are_reused(
-    session: SparkSession, tables: Tables, tmp_path: Path
-) -> None:
-    less = config(tmp_path, **{"implicit-cache.results.enabled": False})
-    with Environment(session, config=less) as env:
-        tables.asking("*", "", ANSWER)(env).collect()
-        stages = Stages(session)
-        for drill in DRILLS[:2] * 2:
-            tables.asking("*", "", drill)(env).collect()
-        assert stages.rows() == 0
-        assert env.list_cached() == []

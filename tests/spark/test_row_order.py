@@ -86,7 +86,6 @@ Step = Callable[[DataFrame], DataFrame]
 # What Spark does to rows one by one leaves their order alone.
 ABOVE: dict[str, Step] = {
     "filter": lambda t: t.where("k % 3 = 0"),
-    "withColumn": lambda t: t.withColumn("d", F.col("k") * 2),
     "explode": lambda t: t.select("k", F.explode(F.array(F.lit(1), F.lit(2))).alias("e")),
     "limit": lambda t: t.limit(150),
 }

@@ -16,7 +16,6 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment, Table, VertexOutcome
-from holdfast.errors import ConfigurationError
 from holdfast.testing import assert_computes, assert_reads, outcomes
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -91,14 +90,6 @@ def test_values_that_python_has_not_are_shared(
     found = later.range(3).selectExpr("id", f"{value} AS v").selectExpr(seen)
     assert_reads(found)
     assert found.collect() == spark.range(3).selectExpr(f"{value} AS v").selectExpr(seen).collect()
-
-
-@pytest.mark.parametrize("lifetime", ["soon", "0 s", -1])
-def test_what_is_no_lifetime_is_refused(start: Start, orders: str, lifetime: Any) -> None:
-    env = start()
-    with pytest.raises(ConfigurationError, match=r"storage\.lifetime.*such as 7 d"):
-        by_key(env, orders).cache(lifetime=lifetime)
-    assert env.list_cached() == []
 
 
 def test_it_is_found_no_more_when_its_lifetime_is_over(start: Start, orders: str) -> None:
