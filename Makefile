@@ -119,7 +119,7 @@ test-versions: $(VERSIONS:%=$(FOR_VERSIONS)%/.complete) ## Run the Spark part of
 	@$(WITH_JAVA) && failed= && for version in $(VERSIONS); do \
 		echo "== Spark $$version"; \
 		$(FOR_VERSIONS)$$version/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-			tests/unit/test_layers.py tests/versions tests/spark $(ARGS) || \
+			tests/unit/test_members.py tests/versions tests/spark $(ARGS) || \
 			failed="$$failed $$version"; \
 	done; [ -z "$$failed" ] || { echo "Failed on Spark$$failed" >&2; exit 1; }
 

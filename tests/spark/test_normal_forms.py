@@ -23,12 +23,18 @@ DAYS = "VALUES (1L, DATE'2020-01-01'), (2L, DATE'2020-01-03') AS days(a, dt)"
 JOIN = "SELECT t.a, t.b, r.e FROM trips t JOIN riders r ON t.a = r.a"
 
 SAME = rf"""
+SELECT one.a x, one.b AS y, other.e AS z FROM trips one JOIN riders AS other ON one.a = other.a
+  ~ {JOIN}
+SELECT trips.a, b FROM trips WHERE trips.b > 10 ~ SELECT a, trips.b FROM trips WHERE b > 10
 SELECT * FROM trips WHERE a > 0 AND (b > 5 OR c = 'x' OR d > 1) AND i > 0
   ~ SELECT * FROM trips WHERE i > 0 AND a > 0 AND (d > 1 OR b > 5 OR c = 'x')
 SELECT * FROM trips t JOIN riders r ON t.a = r.a AND t.b <=> r.e
   ~ SELECT * FROM trips t JOIN riders r ON r.e <=> t.b AND r.a = t.a
+SELECT * FROM trips WHERE a < b AND b >= 10 ~ SELECT * FROM trips WHERE b > a AND 10 <= b
 SELECT a + b, a * b, a & b FROM trips ~ SELECT b + a, b * a, b & a FROM trips
 SELECT * FROM trips WHERE a IN (1, 2, 3) ~ SELECT * FROM trips WHERE a IN (3, 1, 2)
+SELECT a, e, c FROM riders WHERE e > 10
+  ~ SELECT x AS a, y, z FROM (SELECT a AS x, e AS y, c AS z FROM riders) WHERE y > 10
 WITH x AS ({COUNTS}) SELECT * FROM x WHERE n > 1 ~ SELECT * FROM ({COUNTS}) WHERE n > 1
 WITH x AS ({COUNTS}), y AS (SELECT * FROM x WHERE n > 1)
     SELECT x.a, x.n, y.n AS m FROM x JOIN y ON x.a = y.a
@@ -56,6 +62,8 @@ SELECT a, sum(b) OVER (PARTITION BY a ORDER BY i ROWS BETWEEN 1 PRECEDING AND CU
     FROM trips
   ~ SELECT a, sum(b) OVER w AS s FROM trips
     WINDOW w AS (PARTITION BY a ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+SELECT a AS k, c, sum(b) FROM trips GROUP BY ROLLUP (a, c)
+  ~ SELECT t.a AS l, t.c, sum(t.b) AS s FROM trips t GROUP BY ROLLUP (t.a, t.c)
 SELECT a, c, grouping_id(), sum(b) FROM trips GROUP BY GROUPING SETS ((a), (a, c), ())
   ~ SELECT a, c, grouping_id() AS g, sum(b) FROM trips GROUP BY GROUPING SETS ((a), (a, c), ())
 SELECT * FROM (SELECT a, b, c FROM trips) PIVOT (sum(b) FOR c IN ('x', 'y'))
@@ -64,6 +72,7 @@ SELECT * FROM riders UNPIVOT (v FOR name IN (a, e))
   ~ SELECT r.c AS k, name AS n, v AS w FROM riders r UNPIVOT (v FOR name IN (a, e))
 SELECT a, x FROM trips LATERAL VIEW explode(arr) v AS x
   ~ SELECT a, y FROM trips LATERAL VIEW explode(arr) AS y
+SELECT a, posexplode(arr) FROM trips ~ SELECT a, posexplode(arr) AS (place, item) FROM trips
 SELECT id, rand(42) AS r FROM range(5) ~ SELECT id, rand(42) AS other FROM range(5)
 (SELECT a FROM trips INTERSECT SELECT a FROM riders) EXCEPT ALL SELECT 2L
   ~ (SELECT t.a FROM trips t INTERSECT SELECT r.a AS k FROM riders r) EXCEPT ALL SELECT 2L
@@ -71,19 +80,30 @@ SELECT a, collect_list(i), first(c), max_by(c, i) FROM trips GROUP BY a
   ~ SELECT a, collect_list(i) AS l, first(c) AS f, max_by(c, i) AS m FROM trips GROUP BY a
 SELECT a, sum(DISTINCT b) FILTER (WHERE i > 1) FROM trips GROUP BY a HAVING count(*) > 1
   ~ SELECT a, sum(DISTINCT b) FILTER (WHERE 1 < i) AS s FROM trips GROUP BY a HAVING count(*) > 1
+SELECT * FROM trips WHERE a > 1 ~ SELECT * FROM (SELECT * FROM trips WHERE a > 1) WHERE a > 1
+SELECT a, b, c FROM trips ~ SELECT c, a, b FROM trips ~ SELECT c AS x, a AS c, b AS a FROM trips
 SELECT a, b FROM trips ~ SELECT b, a, b AS again FROM trips
 SELECT a + 1 AS x, b * 2 AS y FROM trips
   ~ SELECT x, z AS y FROM (SELECT a + 1 AS x, b * 2 AS z, c FROM trips)
 SELECT (a + b) * 2 AS x FROM trips ~ SELECT s * 2 AS x FROM (SELECT a + b AS s FROM trips)
+SELECT a, b FROM (SELECT * FROM trips WHERE i > 1)
+  ~ SELECT a, b FROM (SELECT a, b, i FROM trips) WHERE i > 1
 SELECT a FROM trips WHERE a > 1 AND b > 5
   ~ SELECT a FROM (SELECT a, a > 1 AND b > 5 AS p FROM trips) WHERE p
+SELECT a, i FROM trips ~ SELECT CAST(a AS BIGINT) AS a, CAST(i AS INT) AS i FROM trips
+SELECT * FROM trips WHERE a + b BETWEEN 10 AND 21
+  ~ SELECT * FROM trips WHERE 10 <= a + b AND a + b <= 21
 SELECT * FROM trips WHERE isnotnull(a) ~ SELECT * FROM trips WHERE NOT isnull(a)
+SELECT t.a, r.e FROM trips t JOIN (SELECT * FROM riders WHERE e > 10) r ON t.a = r.a
+  ~ SELECT t.a, r.e FROM (SELECT * FROM riders WHERE e > 10) r JOIN trips t ON t.a = r.a
 SELECT t.b, r.e FROM trips t FULL JOIN riders r ON t.a = r.a
   ~ SELECT t.b, r.e FROM riders r FULL JOIN trips t ON t.a = r.a
 SELECT * FROM trips WHERE a > '1' AND b > 5 AND a IN (2, 3)
   ~ SELECT * FROM (SELECT * FROM trips WHERE a IN (3, 2) AND 5 < b) WHERE a > '1'
 SELECT * FROM trips WHERE a % 3 = 1 AND d * 2 > 1 AND d / 4 < 3
   ~ SELECT * FROM trips WHERE d / 4 < 3 AND 1 = a % 3 AND 2 * d > 1
+SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE r.a = t.a)
+  ~ SELECT * FROM trips t WHERE EXISTS (SELECT 1 FROM riders r WHERE t.a = r.a)
 SELECT a FROM {DAYS} WHERE CAST(dt AS STRING) > '2020-01-02' AND a > 1
   ~ SELECT a FROM {DAYS} WHERE a > 1 AND CAST(dt AS STRING) > '2020-01-02'
 """
@@ -91,6 +111,8 @@ SELECT a FROM {DAYS} WHERE CAST(dt AS STRING) > '2020-01-02' AND a > 1
 OTHER = """
 SELECT * FROM (SELECT * FROM trips ORDER BY i LIMIT 3) WHERE i > 1
   ~ SELECT * FROM (SELECT * FROM trips WHERE i > 1) ORDER BY i LIMIT 3
+SELECT t.a, t.b, r.e FROM trips t LEFT JOIN riders r ON t.a = r.a
+  ~ SELECT t.a, t.b, r.e FROM riders r LEFT JOIN trips t ON t.a = r.a
 SELECT t.a, r.e FROM trips t LEFT JOIN riders r ON t.a = r.a AND r.e > 10
   ~ SELECT t.a, r.e FROM trips t LEFT JOIN riders r ON t.a = r.a WHERE r.e > 10
 SELECT x.b FROM trips x JOIN trips y ON x.a = y.b
@@ -106,6 +128,7 @@ SELECT * FROM trips WHERE (a, b) IN (SELECT a, e FROM riders)
   ~ SELECT * FROM trips WHERE (a, b) IN (SELECT e, a FROM riders)
 SELECT count(*) AS n FROM trips WHERE a > 100
   ~ SELECT count(*) AS n FROM trips WHERE a > 100 GROUP BY 'x'
+SELECT * FROM trips WHERE a > 1 AND b > 5 ~ SELECT * FROM trips WHERE a > 1 OR b > 5
 SELECT (d + a) + b AS x FROM trips ~ SELECT d + (a + b) AS x FROM trips
 SELECT * FROM trips WHERE NOT (a > 1 AND b > 5)
   ~ SELECT * FROM trips WHERE NOT (a > 1) AND NOT (b > 5)
@@ -139,10 +162,21 @@ SELECT * FROM trips WHERE a IN (1, 10 DIV b) ~ SELECT * FROM trips WHERE a IN (1
 
 # In Python; what is no code is SQL.
 SAME_IN_PYTHON = """
+trips.where("a > 1").where("b > 5").where("i < 6")
+  ~ trips.where("i < 6").where((F.col("b") > 5) & (F.col("a") > 1))
+SELECT * FROM (SELECT a, count(*) AS n FROM trips GROUP BY a) WHERE n > 1
+  ~ trips.groupBy("a").count().where("count > 1")
 sql("SELECT * FROM trips WHERE a = :k AND c = :c", {"k": 1, "c": "x"})
   ~ sql("SELECT * FROM trips WHERE a = ? AND c = ?", [1, "x"])
   ~ SELECT * FROM trips WHERE a = 1 AND c = 'x'
+spark.range(7) ~ spark.range(0, 7, 1)
+SELECT a, rank() OVER (PARTITION BY a ORDER BY b DESC NULLS LAST) AS r FROM trips
+  ~ trips.select("a", F.rank().over(W.partitionBy("a").orderBy(F.col("b").desc_nulls_last())))
+trips.groupBy("a").pivot("c", ["x", "y"]).sum("b")
+  ~ trips.groupBy("a").pivot("c", ["x", "y"]).agg(F.sum("b"))
 SELECT * FROM riders ORDER BY e, c LIMIT 3 OFFSET 1 ~ riders.orderBy("e", "c").offset(1).limit(3)
+SELECT a, e FROM riders UNION ALL SELECT a, b FROM trips
+  ~ riders.select("a", "e").union(trips.select(F.col("a").alias("k"), "b"))
 trips.select("a", "d").distinct() ~ trips.select("d", "a").dropDuplicates()
 riders.select(F.udf(lambda x: x, "bigint")("e"))
   ~ riders.select(F.udf(lambda x: x, "bigint")("e").alias("y"))
@@ -154,6 +188,10 @@ read.parquet(f"{home}/riders.parquet") ~ sql(f"SELECT * FROM parquet.`{home}/rid
   ~ read.parquet(f"file://{home}/../{home.name}//riders.parquet/")
 read.csv(f"{home}/riders.csv", header=True, inferSchema=True)
   ~ read.options(inferschema="true", HEADER="true").format("csv").load(f"{home}/riders.csv")
+read.orc(f"{home}/riders.orc").where("e > 10")
+  ~ read.format("orc").load(f"{home}/riders.orc").filter("10 < e")
+spark.createDataFrame(pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}))
+  ~ spark.createDataFrame(pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}))
 """
 # Above no rows; what a function sees; what is drawn of rows, and in which order.
 OTHER_IN_PYTHON = """

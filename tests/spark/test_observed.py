@@ -34,6 +34,7 @@ def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     rows.select("k", "t", "x", "g", "a").write.parquet(f"{home}/timeless")
     rows.select("k", "g", "ts").write.csv(f"{home}/csv", header=True)
     rows.select("k", "g").write.orc(f"{home}/orc")
+    rows.select("k", "t").write.json(f"{home}/json")
     vectors = [(1, Vectors.dense([1.0, 2.0])), (2, Vectors.dense([3.0, 4.0]))]
     spark.createDataFrame(vectors, ["k", "v"]).write.parquet(f"{home}/vectors")
     return home
@@ -45,10 +46,13 @@ TIMELESS = (
     "FROM parquet.`{home}/timeless` WHERE t LIKE 'I%' AND k IN (1, 2, 3)",
     "SELECT l.g, count(*) FROM parquet.`{home}/timeless` l JOIN orc.`{home}/orc` r USING (k) "
     "GROUP BY l.g",
+    "SELECT k, substring(t, 2) AS s FROM json.`{home}/json` WHERE k > 100",
     "SELECT explode(a) AS e FROM parquet.`{home}/timeless`",
 )
 WORDS = (
     "SELECT upper(t) AS u FROM parquet.`{home}/timeless`",
+    "SELECT count(*) FROM parquet.`{home}/timeless` WHERE lower(t) > 'i'",
+    "SELECT initcap(t) AS u FROM parquet.`{home}/timeless`",
     "SELECT format_number(x, 2) AS f FROM parquet.`{home}/timeless`",
     "SELECT date_format(ts, 'MMMM') AS f FROM parquet.`{home}/all`",
     "SELECT cast(cast(k AS interval day) AS string) AS i FROM parquet.`{home}/timeless`",
@@ -58,12 +62,14 @@ WORDS = (
 TIMES = (
     "SELECT cast(ts AS string) AS s FROM parquet.`{home}/all`",
     "SELECT hour(ts) AS h, count(*) AS n FROM parquet.`{home}/all` GROUP BY hour(ts)",
+    "SELECT to_date(ts) AS d FROM parquet.`{home}/all`",
     "SELECT cast(d AS timestamp) AS ts FROM parquet.`{home}/all`",
     "SELECT cast(struct(timestamp_seconds(k)) AS string) AS s FROM parquet.`{home}/timeless`",
     "SELECT cast(concat('2024-03-31 0', g, ':30') AS timestamp) AS ts "
     "FROM parquet.`{home}/timeless`",
     "SELECT from_utc_timestamp(timestamp_seconds(k), 'Europe/Berlin') AS ts "
     "FROM parquet.`{home}/timeless`",
+    "SELECT date_trunc('DAY', timestamp_seconds(k * 3600)) AS ts FROM parquet.`{home}/timeless`",
 )
 
 

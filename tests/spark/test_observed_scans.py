@@ -95,3 +95,18 @@ def test_another_program_finds_what_does_not_depend_on_how_it_splits_files(
                 expected = other.plain(other.wrap(table)).collect()
                 assert sorted(table.collect()) == sorted(expected)
                 assert (VertexOutcome.READ in outcomes(other)) is METADATA[name]
+
+
+def test_files_that_are_named_are_those_of_the_source(
+    programs: Callable[..., Environment], spark: SparkSession, source: str
+) -> None:
+    expected = sorted(spark.read.parquet(source).inputFiles())
+    for _ in range(2):
+        with programs() as env:
+            hot = env.read.parquet(source).where("id > 3").cache()
+            for table in (hot, hot.groupBy("id").count()):
+                assert sorted(table.inputFiles()) == expected
+                table.collect()
+                assert sorted(table.inputFiles()) == expected
+                # Of what is read, none are named, as of what Spark itself has cached.
+                assert table.to_dataframe().inputFiles() == []

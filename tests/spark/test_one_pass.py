@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,13 @@ ODD = {
     "all kinds": "SELECT *, d * -1 AS e FROM trips",
     "the same name twice": "SELECT a, b AS a, st AS `a.b` FROM trips",
     "fields of the same name": "SELECT named_struct('x', a, 'X', b, 'x', c) AS s, a FROM trips",
+    "intervals and nulls": "SELECT INTERVAL 1 DAY AS i, b, array(NULL, a) AS n FROM trips",
     "a collation": "SELECT c COLLATE UTF8_LCASE AS c, array(c COLLATE UNICODE) AS l FROM trips",
+    "many partitions": "SELECT id % 5 AS k, id FROM range(0, 1000, 1, 60)",
     "in order": "SELECT * FROM range(0, 500, 1, 5) ORDER BY id % 7, id DESC",
     "in order within": "SELECT * FROM (SELECT * FROM range(0, 500, 1, 5) SORT BY id % 7, id)",
+    "a join": "SELECT a, b, e FROM trips JOIN riders USING (a)",
+    "windows": "SELECT a, b, row_number() OVER (PARTITION BY c ORDER BY a, b, i) AS n FROM trips",
 }
 
 
@@ -108,7 +113,9 @@ JOINS = {
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "2k",
         "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
     },
+    "broadcast": {BROADCASTS: "10m"},
     "sort-merge": {BROADCASTS: "-1"},
+    "not adaptive": {BROADCASTS: "-1", "spark.sql.adaptive.enabled": "false"},
 }
 
 
@@ -212,6 +219,20 @@ def test_rows_flow_on_where_they_cannot_be_written(
     assert outcomes(env) == [PRODUCED, RUN]
 
 
+def test_what_was_read_from_files_that_change_meanwhile_is_not_kept(
+    env: Environment,
+    spark: SparkSession,
+    tmp_path: Path,
+    slow: SlowJob,
+    staged: Callable[[], list[Path]],
+) -> None:
+    spark.range(0, 50, 1, 1).write.parquet(str(tmp_path / "source"))
+    (file,) = (tmp_path / "source").glob("part-*.parquet")
+    kept = slowly(env.read.parquet(str(tmp_path / "source")), slow).cache()
+    assert slow.run(kept.count, lambda: os.utime(file, (1, 1))) == 50
+    assert (outcomes(env), staged()) == ([NOT_KEPT, RUN], [])
+
+
 def test_a_setting_of_files_that_changes_is_said(
     env: Environment, spark: SparkSession, slow: SlowJob
 ) -> None:
@@ -223,6 +244,29 @@ def test_a_setting_of_files_that_changes_is_said(
         of_files.unset("parquet.of.tests")
     assert outcomes(env) == [NOT_KEPT, RUN]
     assert why_not_kept(env) == ["SETTING_CHANGED"]
+
+
+def test_a_cancelled_job_leaves_nothing(
+    env: Environment, spark: SparkSession, slow: SlowJob, staged: Callable[[], list[Path]]
+) -> None:
+    kept = slowly(numbers(env), slow).cache()
+    error = slow.run(kept.count, spark.sparkContext.cancelAllJobs)
+    assert "cancelled" in str(error)
+    assert staged() == []
+    assert kept.count() == 300
+    assert outcomes(env) == [PRODUCED, RUN]
+
+
+def test_of_two_threads_one_keeps_and_the_other_reads(
+    env: Environment, slow: SlowJob, tally: Any
+) -> None:
+    seen = F.udf(tally.counting(slow.function), "long")
+    kept = numbers(env, 2).withColumn("id", seen("id")).cache()
+    others: list[int] = []
+    other = threading.Thread(target=lambda: others.append(kept.where("id >= 0").count()))
+    assert slow.run(kept.count, other.start) == 300
+    other.join()
+    assert (others, tally.count()) == ([300], 300)
 
 
 @pytest.fixture

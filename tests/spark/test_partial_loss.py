@@ -160,8 +160,16 @@ def overwrite(file: Path) -> None:
     file.write_bytes(content)
 
 
+def link_elsewhere(file: Path) -> None:
+    moved = file.with_name("_moved")
+    file.rename(moved)
+    file.symlink_to(moved)
+    os.utime(file, ns=(0, 0), follow_symlinks=False)
+    os.truncate(moved, 100)
+
+
 @pytest.mark.parametrize("make", [scanned, joined, grouped])
-@pytest.mark.parametrize("damage", [truncate, overwrite])
+@pytest.mark.parametrize("damage", [truncate, overwrite, link_elsewhere])
 @pytest.mark.sampled(4)
 def test_a_partition_is_damaged(keep: Keep, make: Make, damage: Callable[[Path], None]) -> None:
     kept = keep(make)
@@ -202,6 +210,12 @@ def test_only_the_lost_rows_are_computed_and_it_is_said(
     assert len([*directory.glob("part-*")]) == FILES
 
 
+def test_all_partitions_are_lost(keep: Keep) -> None:
+    kept = keep(joined)
+    shutil.rmtree(kept.file(0).parent)
+    kept.restores(None)
+
+
 def test_a_partition_is_lost_while_it_is_read(keep: Keep) -> None:
     kept = keep(scanned)
     last = str(kept.file(-1))
@@ -225,6 +239,8 @@ RUNS: dict[str, tuple[Make, dict[str, str], dict[str, str]]] = {
     "not adaptive": (joined, {ADAPTIVE: "false"}, {}),
     "to fewer partitions": (joined, {}, {"spark.sql.shuffle.partitions": "7"}),
     "split smaller": (scanned, {}, {FILES_SPLIT: "50"}),
+    "split larger": (scanned, {}, {"spark.sql.files.openCostInBytes": "1"}),
+    "adaptive only before": (joined, {}, {ADAPTIVE: "false"}),
     "broadcast later": (joined, {}, {BROADCASTS: str(1 << 30)}),
 }
 
@@ -286,6 +302,8 @@ def test_rows_that_were_lost_must_come_again(keep: Keep, monkeypatch: pytest.Mon
 OTHERWISE: dict[str, Make] = {
     "in order": lambda read: read("facts").orderBy("d", "id"),
     "numbered": lambda read: read("facts").select("id", F.monotonically_increasing_id()),
+    "limited": lambda read: read("facts").limit(60),
+    "drawn": lambda read: read("facts").select("id", F.rand(3).alias("r")),
     # Which row of a group is the first is up to the shuffle, and by what it is shuffled next.
     "first by chance": lambda read: (
         read("facts")

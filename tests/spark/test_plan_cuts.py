@@ -69,18 +69,37 @@ def start(spark: SparkSession, tmp_path: Path, elsewhere: Path) -> Iterator[Star
 GROUPS = "SELECT buyer, sum(price) p FROM sales GROUP BY buyer"
 QUERIES = {
     "grouped": "SELECT city, sum(price) p FROM sales JOIN buyers USING (buyer) GROUP BY city",
+    "join": "SELECT * FROM sales JOIN buyers USING (buyer) WHERE kind = 1",
+    "ordered": "SELECT day, count(*) c FROM sales GROUP BY day ORDER BY c DESC, day LIMIT 5",
     "self join": """SELECT a.item, b.item AS other FROM sales a JOIN sales b
         ON a.buyer = b.buyer AND a.day = b.day AND a.item < b.item""",
+    "self join of groups": f"""WITH g AS ({GROUPS})
+        SELECT a.buyer, b.buyer AS other FROM g a JOIN g b ON a.p = b.p AND a.buyer < b.buyer""",
     "scalar subquery": f"{GROUPS} HAVING sum(price) > (SELECT avg(p) FROM ({GROUPS}))",
+    "correlated subquery": """SELECT item FROM sales s
+        WHERE price > (SELECT avg(price) FROM sales t WHERE t.buyer = s.buyer)""",
+    "exists": """SELECT buyer FROM buyers b
+        WHERE EXISTS (SELECT 1 FROM sales s WHERE s.buyer = b.buyer)""",
     "not in": "SELECT count(*) FROM sales WHERE item NOT IN (SELECT item FROM returns)",
+    "outer": """SELECT city, day, r.item FROM buyers LEFT JOIN sales USING (buyer)
+        LEFT JOIN returns r USING (item, day)""",
     "full": """SELECT * FROM (SELECT DISTINCT day FROM sales)
         FULL JOIN (SELECT DISTINCT day FROM returns) USING (day)""",
+    "window": "SELECT item, avg(price) OVER (PARTITION BY day) a FROM sales",
+    "top of each": """SELECT * FROM
+        (SELECT *, rank() OVER (PARTITION BY day ORDER BY item) r FROM sales) WHERE r <= 2""",
+    "distinct": "SELECT DISTINCT buyer, day FROM sales",
+    "union": """SELECT day, count(*) FROM
+        (SELECT day FROM sales UNION ALL SELECT day FROM returns) GROUP BY day""",
     "distinct counts": """
         SELECT day, count(DISTINCT buyer), count(DISTINCT note) FROM sales GROUP BY day""",
     "rollup": "SELECT day, buyer, sum(price) FROM sales GROUP BY ROLLUP (day, buyer)",
+    "set operations": "SELECT item FROM sales EXCEPT SELECT item FROM returns",
     "pruned at run time": """SELECT r.item, city FROM returns r JOIN
         (SELECT day, max(buyer) buyer FROM sales WHERE note = 'n3' GROUP BY day) s USING (day)
         JOIN buyers USING (buyer)""",
+    "common tables": f"""WITH s AS ({GROUPS}, day)
+        SELECT count(*), (SELECT max(p) FROM s), (SELECT min(p) FROM s) FROM s""",
     "repeated names": """SELECT s.buyer, b.buyer, s.day AS buyer
         FROM sales s JOIN buyers b ON s.buyer = b.buyer""",
 }

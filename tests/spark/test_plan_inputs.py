@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -239,3 +240,10 @@ def test_what_a_name_means_now_is_what_counts(probe: Probe, kind: str) -> None:
 def test_parameters_of_other_values_or_types(asked: Probe) -> None:
     query, values = "SELECT * FROM riders WHERE e > :x", (10, 10.0, "10", 20)
     assert_apart(asked, [lambda p, x=x: p.env.sql(query, {"x": x}) for x in values])
+
+
+def test_rows_by_way_of_pandas(asked: Probe) -> None:
+    frames = [
+        pd.DataFrame({"x": each}) for each in ([1, 2], [1, 3], [2, 1], ["1", "2"], [1.0, 2.0])
+    ]
+    assert_apart(asked, [lambda p, frame=frame: p.spark.createDataFrame(frame) for frame in frames])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,8 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     LongType,
+    MapType,
+    StringType,
     StructField,
     StructType,
 )
@@ -49,9 +53,18 @@ HOLDING = {
         "SELECT i, (SELECT max(to_json(struct(i, j))) FROM v WHERE i = 1) AS r FROM v",
         JSON_SETTINGS,
     ),
+    "in a definition": (
+        f"WITH a AS ({JSON}), b AS (SELECT r FROM a) SELECT * FROM b UNION ALL SELECT * FROM a",
+        JSON_SETTINGS,
+    ),
+    "below an aggregate": (f"SELECT r, count(*) AS n FROM ({JSON}) GROUP BY r", JSON_SETTINGS),
     "a time as a text": (
         "SELECT date_format(timestamp_seconds(i), 'yyyy-MM-dd HH') AS r FROM v",
         {ZONE: ("UTC", "Asia/Tokyo")},
+    ),
+    "a time that old rules read": (
+        "SELECT to_timestamp('2020-1-1', 'yyyy-MM-dd') AS r, i FROM v",
+        {"spark.sql.legacy.timeParserPolicy": ("LEGACY", "CORRECTED")},
     ),
 }
 
@@ -87,6 +100,41 @@ def test_what_ran_under_other_settings_is_not_produced_from(
         assert rows(env.sql(query)) == new
         assert READ in outcomes(env)
         assert rows(env.sql(f"SELECT * FROM ({query})")) == new
+
+
+def test_odd_plans_are_kept_as_they_run(
+    env: Environment, spark: SparkSession, v: None, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "p")
+    spark.range(20).selectExpr("id", "id % 3 AS k").write.partitionBy("k").parquet(path)
+    read = spark.read.parquet(path)
+    read.createOrReplaceTempView("parts")
+    frames = [
+        *map(
+            spark.sql,
+            (
+                "SELECT t.i, l.y FROM v t, LATERAL (SELECT t.i + 1 AS y) l",
+                "SELECT i, explode(sequence(1, i)) AS e FROM v",
+                "SELECT DISTINCT k FROM parts WHERE k > 0 AND id < 15 ORDER BY k LIMIT 2",
+                "SELECT transform(array(i, j), x -> x + 1) AS a, map('k', i) AS m FROM v",
+                "SELECT i, j, count(*) AS n FROM v GROUP BY GROUPING SETS ((i), (j), ())",
+                "SELECT * FROM v WHERE i IN (SELECT k FROM parts) AND EXISTS (SELECT 1)",
+                "SELECT * FROM (SELECT i, j FROM v) PIVOT (sum(j) FOR i IN (1, 2))",
+            ),
+        ),
+        read.select("id", "_metadata.file_size").where("k = 1"),
+        spark.createDataFrame(spark.sparkContext.parallelize([(1, 2.0)]), "a int, b double"),
+        read.withColumn("u", F.udf(lambda value: value * 2, "long")("id")),
+        read.groupBy("k").agg(F.collect_set("id").alias("ids"), F.expr("mode(id)")).join(read, "k"),
+        read.sample(0.5, seed=3).dropDuplicates(["k"]).unpivot("k", ["id"], "name", "value"),
+    ]
+    for frame in frames:
+        kept, expected = env.from_dataframe(frame).cache(), rows(frame)
+        for outcome in (PRODUCED, READ):
+            assert rows(kept) == expected
+            assert outcome in outcomes(env)
+        assert kept.columns == frame.columns
+    spark.catalog.dropTempView("parts")
 
 
 # --- settings that others change ------------------------------------------------------------------
@@ -129,6 +177,59 @@ def test_what_is_observed_is_not_kept_where_a_setting_changes_meanwhile(
         assert observation.get == {"n": 2}
 
 
+TIMES = 4
+
+
+def malformed(session: Any, path: str) -> Any:
+    read = session.read.schema("i int, s string").option("mode", "DROPMALFORMED")
+    return read.csv(path).select("s")
+
+
+@pytest.mark.parametrize(
+    ("key", "query"),
+    [
+        (NULL_FIELDS, lambda session, path: session.sql(JSON)),
+        ("spark.sql.csv.parser.columnPruning.enabled", malformed),
+    ],
+    ids=["expressions", "readers"],
+)
+def test_settings_that_are_changed_all_the_time_make_no_wrong_hit(
+    env: Environment,
+    spark: SparkSession,
+    v: None,
+    settings: Any,
+    tmp_path: Path,
+    key: str,
+    query: Callable[[Any, str], Any],
+) -> None:
+    path, stop = str(tmp_path / "bad.csv"), threading.Event()
+    (tmp_path / "bad.csv").write_text("1,a\n2,b,c\n")
+
+    def flip() -> None:
+        while not stop.is_set():
+            for value in ("true", "false"):
+                spark.conf.set(key, value)
+                time.sleep(0.01)
+
+    with settings({key: "false"}):
+        flipping = threading.Thread(target=flip)
+        flipping.start()
+        try:
+            for number in range(TIMES):
+                query(env, path).withColumn("n", F.lit(number)).cache().count()
+        finally:
+            stop.set()
+            flipping.join()
+        found = []
+        for value in ("true", "false"):
+            spark.conf.set(key, value)
+            found.append(rows(query(spark, path)))
+            for number in range(TIMES):
+                numbered = query(env, path).withColumn("n", F.lit(number))
+                assert rows(numbered.drop("n")) == found[-1]
+        assert found[0] != found[1]
+
+
 # --- what Spark has cached ------------------------------------------------------------------------
 
 
@@ -145,9 +246,13 @@ def replace(spark: SparkSession, path: Path, values: str) -> None:
 
 CACHED_BY_SPARK: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "files": lambda spark, path: spark.read.parquet(path),
+    "above files": lambda spark, path: spark.read.parquet(path).where("a > 0").groupBy("a").count(),
     "a view": lambda spark, path: spark.table("stale"),
     "in a subquery": lambda spark, path: spark.sql(
         f"SELECT (SELECT max(a) FROM parquet.`{path}`) AS m"
+    ),
+    "in a definition": lambda spark, path: spark.sql(
+        f"WITH d AS (SELECT a FROM parquet.`{path}`) SELECT x.a FROM d x JOIN d y ON x.a = y.a"
     ),
     "what matches only itself": lambda spark, path: spark.read.parquet(path).withColumn(
         "t", F.current_date()
@@ -183,6 +288,24 @@ def test_what_spark_has_cached_is_not_kept_as_what_is_in_the_files(
     # What matches only itself may be produced from the files of now.
     assert READ in outcomes(env) or "t" in table.columns
     spark.catalog.dropTempView("stale")
+
+
+def test_a_table_of_the_catalog_that_spark_has_cached(
+    env: Environment, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE stale_table (a INT) USING parquet LOCATION '{path}'")
+    try:
+        spark.sql("INSERT INTO stale_table VALUES (1)")
+        spark.sql("CACHE TABLE stale_table")
+        replace(spark, path, "(7)")
+        kept = env.read.parquet(str(path)).cache()
+        kept.collect()
+        spark.sql("UNCACHE TABLE stale_table")
+        assert rows(kept) == ["Row(a=7)"]
+        assert READ in outcomes(env)
+    finally:
+        spark.sql("DROP TABLE stale_table")
 
 
 def test_what_spark_has_cached_under_other_settings_is_not_kept_under_these(
@@ -224,7 +347,12 @@ INNER = StructType(
 )
 NESTED: dict[str, tuple[DataType, list[Any]]] = {
     "in a struct": (INNER, [(1, 2), (3, None), None]),
+    "in a struct in a struct": (
+        StructType([StructField("t", INNER, True, {FIELD_ID: 3})]),
+        [((1, 2),), ((3, None),), (None,), None],
+    ),
     "in an array": (ArrayType(INNER), [[(1, 2), (3, None)], [], None]),
+    "in a map": (MapType(StringType(), INNER), [{"k": (1, 2)}, None]),
 }
 FLAGS = ("read.enabled", "write.enabled", "read.ignoreMissing")
 

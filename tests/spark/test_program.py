@@ -72,6 +72,15 @@ def test_a_wrong_setting_is_said_before_spark_starts(tmp_path: Path, setting: st
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.soak
+def test_what_only_the_session_shows_to_be_wrong_is_one_line_as_well(program: Path) -> None:
+    setting = "execution.batch.job-recovery.enabled=true"
+    result = ran("-m", "holdfast", "run", "-c", setting, program, 9, cwd=program.parent)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1].startswith("holdfast run: configuration key 'high-avail")
+    assert "Traceback" not in result.stderr
+
+
 def test_a_wrong_setting_starts_no_session() -> None:
     code = (
         "import holdfast\n"
@@ -83,6 +92,38 @@ def test_a_wrong_setting_starts_no_session() -> None:
         "        print(SparkContext._gateway)\n"
     )
     assert ran("-c", code, cwd=Path.cwd()).stdout == "None\nNone\n"
+
+
+INTERRUPTED = """
+import os, signal, time
+from pyspark.sql import SparkSession
+
+def first_row_interrupts(rows):
+    os.kill(DRIVER, signal.SIGINT)
+    time.sleep(60)
+    yield from rows
+
+if __name__ == "__main__":
+    spark = SparkSession.builder.master("local[1]").getOrCreate()
+    spark.range(100).write.parquet("numbers")
+    for _ in range(2):
+        spark.read.parquet("numbers").groupBy("id").count().collect()
+    print(spark.holdfast.last_job_result.reused_exchanges, flush=True)
+    DRIVER = os.getpid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    spark.range(3).mapInPandas(first_row_interrupts, "id long").cache().count()
+"""
+
+
+@pytest.mark.soak
+def test_a_flag_has_queries_reuse_shuffles_and_an_interrupt_is_a_few_lines(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED, encoding="utf-8")
+    result = ran("-m", "holdfast", "--implicit", "interrupted.py", cwd=tmp_path)
+    assert result.stdout == "1\n"
+    assert result.returncode != 0 and "KeyboardInterrupt" in result.stderr
+    # Spark's own log of a killed task has a page of Java for each.
+    assert "\tat org.apache.spark" not in result.stderr
+    assert result.stderr.count("Traceback") <= 1
 
 
 def test_a_program_without_a_session_is_said_to_have_none(tmp_path: Path) -> None:

@@ -100,6 +100,29 @@ def test_only_what_a_query_needs_is_read(
     assert counted.collect()[0].n == 200
 
 
+def test_an_aggregate_above_an_order_pays_no_sort(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    with settings(NO_STAGES):
+        total = kept(env, settings, source(spark), 20).agg(F.sum("a").alias("n"))
+        scans = Scans(total)
+        assert scans.schemas == {"struct<a:bigint>"} and "Sort" not in scans.plan
+        assert total.collect()[0].n == sum(range(200))
+
+
+def test_both_sides_of_a_self_join_are_pruned(
+    spark: SparkSession, env: Environment, settings: Any
+) -> None:
+    with settings({"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        hot = kept(env, settings, source(spark))
+        left, right = hot.alias("l"), hot.alias("r")
+        joined = left.join(right, F.col("l.a") == F.col("r.a")).where("r.a < 3").select("l.b")
+        scans = Scans(joined)
+        assert scans.schemas == {"struct<a:bigint,b:string>", "struct<a:bigint>"}
+        assert all("LessThan(a,3)" in filters for filters in scans.filters)
+        assert joined.count() == 3
+
+
 # --- what Parquet compares in another way ---------------------------------------------------------
 
 _PARQUET = "spark.sql.parquet."

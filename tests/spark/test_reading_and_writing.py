@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.readwriter import DataFrameReader
 
 from holdfast import Environment, Table, VertexOutcome
 from holdfast.errors import UnsupportedPlanError
@@ -22,7 +24,7 @@ from holdfast.testing import assert_reads, outcomes
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
 SCHEMA = "k bigint, v bigint, s string"
 DIRECTORY = "intermediate-result-storage.directory"
-KINDS = ("parquet", "xml", "text", "save")
+KINDS = ("parquet", "csv", "json", "orc", "xml", "text", "save")
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +69,44 @@ def jobs(env: Environment, *writes: Callable[[], object]) -> list[str]:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def test_loading_calls_give_tables(
+def test_every_loading_call_gives_a_table(
     spark: SparkSession, env: Environment, df: DataFrame, tmp_path: Path
 ) -> None:
-    df.write.csv(str(tmp_path / "csv"), header=True)
+    def read() -> DataFrameReader:
+        return env.read
+
+    path = {name: str(tmp_path / name) for name in KINDS}
+    df.write.parquet(path["parquet"])
+    df.write.csv(path["csv"], header=True)
+    df.write.json(path["json"])
+    df.write.orc(path["orc"])
+    df.select("s").write.text(path["text"])
+    df.write.xml(path["xml"], rowTag="row")
     df.createOrReplaceTempView("read_by_name")
     url = "jdbc:derby:memory:reading;create=true"
     df.select("k", "v").write.jdbc(url, "numbers")
+    texts = spark.sparkContext.parallelize(["1,10,a"] * 4)
     loaded = [
-        env.read.csv(str(tmp_path / "csv"), header=True, schema=SCHEMA),
-        env.read.schema(SCHEMA).csv(spark.sparkContext.parallelize(["1,10,a"] * 4)),
-        env.read.jdbc(url, "numbers", predicates=['"k" > 0']),
-        env.read.format("csv").options(header=True).load(str(tmp_path / "csv")),
-        env.read.table("read_by_name"),
+        read().csv(path["csv"], header=True, schema=SCHEMA),
+        read().schema(SCHEMA).csv(texts),
+        read().jdbc(url, "numbers"),
+        read().jdbc(url, "numbers", predicates=['"k" > 0']),
+        read().schema(SCHEMA).json(path["json"]),
+        read().format("csv").option("header", True).options(sep=",").load(path["csv"]),
+        read().orc(path["orc"]),
+        read().parquet(path["parquet"], mergeSchema=True),
+        read().table("read_by_name"),
+        read().text(path["text"]),
+        read().xml(path["xml"], rowTag="row"),
     ]
-    assert [(type(each), each.count()) for each in loaded] == [(Table, 4)] * len(loaded)
     spark.catalog.dropTempView("read_by_name")
+    assert {type(each) for each in loaded} == {Table}
+    numbered = [each.select(F.lit(number)) for number, each in enumerate(loaded)]
+    rows = reduce(DataFrame.unionAll, numbered).collect()
+    assert Counter(number for (number,) in rows) == dict.fromkeys(range(len(loaded)), 4)
+    if hasattr(DataFrameReader, "changes"):
+        with pytest.raises(AnalysisException):
+            read().changes("read_by_name")
 
 
 @pytest.mark.parametrize("name", ["at 12%3A30", "a#b?c", "ü=1", "a[b]*{c,d}"])
@@ -125,7 +149,7 @@ def test_a_dataframe_of_another_session_is_refused(env: Environment, spark: Spar
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_a_writing_call_is_a_job_that_reads(
     kind: str, t: Table, df: DataFrame, env: Environment, tmp_path: Path
 ) -> None:
@@ -161,6 +185,31 @@ def test_writing_tables(
     assert spark.table(two).count() == 8
     t.limit(1).write.mode("overwrite").saveAsTable(two)
     assert spark.table(two).count() == 1
+
+
+def test_writing_over_jdbc(spark: SparkSession, t: Table, env: Environment) -> None:
+    url = "jdbc:derby:memory:writing;create=true"
+    numbers = t.select("k", "v")
+    given = numbers.write.format("jdbc").option("url", url).option("dbtable", "numbers")
+    assert jobs(
+        env,
+        lambda: numbers.write.jdbc(url, "numbers", properties={"isolationLevel": "NONE"}),
+        lambda: numbers.write.jdbc(url, "numbers", mode="append"),
+        lambda: given.mode("append").save(),
+    ) == ["write.jdbc", "write.jdbc", "write.save"]
+    assert spark.read.jdbc(url, "numbers").count() == 12
+
+
+def test_a_writer_can_be_used_twice_and_remembers_like_pyspark_s(
+    spark: SparkSession, t: Table, tmp_path: Path
+) -> None:
+    writer = t.write.option("header", "true").partitionBy("k")
+    writer.csv(str(tmp_path / "a"), mode="overwrite", sep=";")
+    writer.csv(str(tmp_path / "b"))
+    writer.save(str(tmp_path / "a"))  # still csv, and still overwriting
+    for name in "ab":
+        back = spark.read.csv(str(tmp_path / name), header=True, sep=";")
+        assert {*back.columns} == {"k", "v", "s"} and back.count() == 4
 
 
 def test_what_can_t_be_written_costs_no_job(

@@ -271,6 +271,8 @@ def test_a_job_that_has_failed_is_continued_after_errors(
     "query",
     [
         "SELECT k, count(*) FROM o GROUP BY k HAVING count(*) > (SELECT avg(k) FROM o)",
+        "SELECT a.k, b.w FROM o a JOIN o b ON a.id = b.k WHERE a.w < b.w",
+        "SELECT DISTINCT k FROM o EXCEPT SELECT id FROM o WHERE id > 20",
         "SELECT k, row_number() OVER (PARTITION BY k ORDER BY id) AS r FROM o ORDER BY k, r",
         "SELECT k, sum(id) AS s FROM o GROUP BY GROUPING SETS ((k), ()) ORDER BY s LIMIT 5",
         "SELECT o.k, x FROM o LEFT ANTI JOIN (SELECT 7L AS x) ON k = x, (SELECT 1 AS x)",

@@ -99,7 +99,9 @@ def test_dynamic_partition_overwrite(
 
 WRITES: dict[str, Callable[[Any, str], None]] = {
     "parquet": lambda writer, path: writer.parquet(path, mode="append", compression="gzip"),
+    "option": lambda writer, path: writer.mode("append").format("orc").option("path", path).save(),
     "csv": lambda writer, path: writer.csv(path, mode="append", sep=";", header=True),
+    "save": lambda writer, path: writer.save(path, format="json", mode="append", partitionBy=["k"]),
     "defaults": lambda writer, path: (
         writer.option("PATH", path).partitionBy("k", "v").save(mode="append")
     ),

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -131,6 +132,19 @@ def test_columns_are_called_as_the_query_calls_them(keeping: Keeping) -> None:
     assert keeping.kept()
 
 
+@pytest.mark.soak
+def test_a_part_has_the_columns_of_all_places_where_it_stands(keeping: Keeping) -> None:
+    half = "SELECT CAST({} AS STRING) AS k, avg(v) AS n FROM " + SOLD + " GROUP BY 1"
+    for keys in ("region name", "name v", "region v", "region w", "name w", "w region"):
+        one, other = keys.split()
+        keeping.ask("*", "", f"({half.format(one)} UNION ALL {half.format(other)})")
+    for least in (1, 2, 3, 1, 2, 3):
+        # Written in another way, a query uses what it needs.
+        for columns in ("region, v", "region, v, name"):
+            keeping.ask("region", "", f"(SELECT {columns} FROM {SOLD} WHERE v > {least})")
+    assert keeping.kept()
+
+
 def test_files_that_change_are_read_again(keeping: Keeping, tables: Tables) -> None:
     keep(keeping)
     more = tables.session.range(500)
@@ -221,12 +235,41 @@ def test_what_spark_has_persisted_is_left_to_it(
         persisted.unpersist(blocking=True)
 
 
+def test_rows_of_files_that_spark_has_persisted_before_they_changed(
+    keeping: Keeping, tables: Tables
+) -> None:
+    keep(keeping)
+    persisted = keeping.plain.read.parquet(str(tables.home / "sales")).persist()
+    try:
+        persisted.count()
+        # Not by Spark, which would look for what it has persisted of them.
+        one = min((tables.home / "sales").glob("*.parquet"))
+        pyarrow.parquet.write_table(pyarrow.parquet.read_table(one).slice(0, 5), one)
+        one.with_name(f".{one.name}.crc").unlink()
+        for _ in range(2):
+            keeping.ask(*by("region"))
+    finally:
+        persisted.unpersist(blocking=True)
+    for _ in range(2):
+        keeping.ask(*by("region"))
+
+
 WRITTEN = (
     "sales a, shops b WHERE a.shop = b.shop AND v > {}",
     "shops b, sales a WHERE v > {} AND b.shop = a.shop",
     "sales a JOIN shops b ON a.shop = b.shop WHERE v > {}",
     "sales a, shops b WHERE 1 = 1 AND a.shop = b.shop AND v > {}",
 )
+PAIRS = "sales a, shops b WHERE a.shop = b.shop"
+EITHER = "(a.shop = b.shop AND v = 7 OR a.shop = b.shop AND v = 8)"
+OTHERS = {
+    "c.name, max(b.region)": "shops b, shops c, sales a WHERE a.shop = b.shop "
+    "AND c.shop = a.shop AND v > {} GROUP BY c.name",
+    "name": f"shops WHERE EXISTS (SELECT 1 FROM {PAIRS} AND b.region = shops.region AND v > 7)",
+    "max(name), count(*)": f"sales a, shops b WHERE {EITHER} AND a.shop > {{}}",
+    "a.region, avg(a.shop)": "shops a, shops b WHERE a.region > b.region AND a.shop > {} "
+    "GROUP BY a.region",
+}
 
 
 def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping) -> None:
@@ -235,6 +278,14 @@ def test_joins_whose_conditions_are_in_a_filter(keeping: Keeping) -> None:
 
     assert [ask(WRITTEN[0], least) for least in range(2)] == [[], [PRODUCED]]
     assert [ask(join, 4) for join in WRITTEN] == [[READ]] * len(WRITTEN)
+
+
+@pytest.mark.soak
+def test_joins_whose_conditions_are_in_filters_of_other_kinds(keeping: Keeping) -> None:
+    for columns, join in OTHERS.items():
+        for least in range(3):
+            keeping.ask(columns, "", join.format(least))
+    assert "recurring: Join over sales, shops" in keeping.kept()
 
 
 def test_a_program_keeps_at_once_what_others_have_computed_and_others_read_it(
@@ -324,3 +375,13 @@ def test_an_action_is_not_held_up_by_what_is_kept_while_the_program_is_idle(
     keeping.ask(*by("region"))
     # Alone it would take 100 s.
     assert stopped.wait(30)
+
+
+def test_commands_show_what_was_reused(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with program() as keeping:
+        for _ in range(2):
+            keeping.made(*by("name", 1)).collect()
+    assert main(["why", "--directory", str(tmp_path / "kept")]) == 0
+    assert re.search(r"  reused: \d exchanges? of earlier queries, ", capsys.readouterr().out)

@@ -202,6 +202,22 @@ def test_columns_that_are_added_have_no_values_before(keeping: Keeping, tables: 
         keeping.ask(*each)
 
 
+@pytest.mark.soak
+def test_many_pieces_are_written_together(keeping: Keeping, tables: Tables) -> None:
+    keep(keeping, tables)
+    read = []
+    for number in range(6):
+        tables.sell(100 + number)
+        if number % 3 == 2:
+            tables.open_shops(30 + number, 2)
+        keeping.ask(*BY_REGION)
+        read.append(keeping.ask(*BY_KIND))
+    # Groups of all files, or of most, and those of files that have come since.
+    assert [READ] in read and [READ, READ] in read
+    assert {*map(len, read)} == {1, 2}
+    assert {*keeping.ask(*FINER)} == {READ}
+
+
 def test_another_program_reads_what_was_written_together_and_computes_what_is_lost(
     program: Program, tables: Tables
 ) -> None:

@@ -173,6 +173,15 @@ def test_conditions_that_come_back_with_other_literals(
     assert keeping.ask(*by(compared)) == [READ]
 
 
+@pytest.mark.soak
+def test_one_condition_may_come_back_and_another_one_not(keeping: Keeping, tables: Tables) -> None:
+    keeping.compute(tables.asking, 4, of_some_rows=True)
+    for day in ("2020-02-01", "2020-03-01", "2020-04-01", "2021-05-01"):
+        where = f"WHERE day > DATE'{day}' AND price < huge GROUP BY region"
+        found = keeping.ask(f"region, {COUNT}", where)
+    assert found == [READ] and len(keeping.kept()) == 1
+
+
 def test_fields_of_structs_are_grouped_by(
     keeping: Keeping, tables: Tables, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -407,3 +416,23 @@ def test_a_question_about_an_answer_runs_no_shuffle_of_it(keeping: Keeping, tabl
         assert stages.rows() == 0
         result = keeping.env.last_job_result
         assert result is not None and result.reused_exchanges >= 1
+
+
+def test_an_answer_of_files_that_have_changed_is_computed(keeping: Keeping, tables: Tables) -> None:
+    keeping.made("*", "", ANSWER).collect()
+    keeping.learned()
+    tables.write("sales", tables.session.range(50), *SALES)
+    assert sum(row.n for row in keeping.made(COUNT, "GROUP BY kind").collect()) == 3_050
+
+
+def test_nothing_is_written_where_shuffles_alone_are_reused(
+    session: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    less = config(tmp_path, **{"implicit-cache.results.enabled": False})
+    with Environment(session, config=less) as env:
+        tables.asking("*", "", ANSWER)(env).collect()
+        stages = Stages(session)
+        for drill in DRILLS[:2] * 2:
+            tables.asking("*", "", drill)(env).collect()
+        assert stages.rows() == 0
+        assert env.list_cached() == []

@@ -86,7 +86,10 @@ Step = Callable[[DataFrame], DataFrame]
 # What Spark does to rows one by one leaves their order alone.
 ABOVE: dict[str, Step] = {
     "filter": lambda t: t.where("k % 3 = 0"),
+    "withColumn": lambda t: t.withColumn("d", F.col("k") * 2),
+    "select without the key": lambda t: t.select("w"),
     "explode": lambda t: t.select("k", F.explode(F.array(F.lit(1), F.lit(2))).alias("e")),
+    "rename": lambda t: t.withColumnRenamed("w", "k2"),
     "limit": lambda t: t.limit(150),
 }
 
@@ -117,7 +120,12 @@ BELOW: dict[str, Step] = {
     "odd names": lambda d: d.orderBy("k").select(
         F.col("k").alias("holdfast_position"), F.col("w").alias("a b")
     ),
+    "filter": lambda d: d.orderBy(F.desc("k")).where("k % 2 = 0"),
+    "explode": lambda d: d.orderBy("k").select(F.explode(F.array("k", F.col("k") * 2))),
     "ties broken": lambda d: d.orderBy(F.col("k") % 10, F.desc("k")),
+    "offset": lambda d: d.orderBy("k").offset(11),
+    "an alias": lambda d: d.orderBy("k").alias("x").select("x.k"),
+    "coalesced": lambda d: d.orderBy("k").coalesce(1),
 }
 
 

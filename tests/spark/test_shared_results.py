@@ -5,6 +5,7 @@ What is promised of them first is in `tests/promises/test_shared.py`.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast import Environment, Table, VertexOutcome
+from holdfast.cli.main import main
+from holdfast.errors import ConfigurationError
 from holdfast.testing import assert_computes, assert_reads, outcomes
 
 READ = [VertexOutcome.READ, VertexOutcome.RUN]
@@ -76,6 +79,21 @@ def test_who_has_kept_it_is_shown(
     assert [each.partitions for each in later.list_cached()] == [read.partitions]
 
 
+WAYS: dict[str, Callable[[Table], Any]] = {
+    "rdd": lambda t: t.rdd.collect(),
+    "to_dataframe": lambda t: t.to_dataframe().collect(),
+    "toLocalIterator": lambda t: list(t.toLocalIterator()),
+    "toPandas": lambda t: [[*map(int, row)] for row in t.toPandas().itertuples(index=False)],
+}
+
+
+def test_every_way_of_reading_reads_it(start: Start, orders: str, kept: list[Row]) -> None:
+    later = start()
+    for way, read in WAYS.items():
+        found = read(by_key(later, orders).where("k < 7"))
+        assert sorted(map(tuple, found)) == [*map(tuple, kept)], way
+
+
 @pytest.mark.parametrize(
     ("value", "seen"),
     [("CAST(X'FFFE' AS STRING)", "hex(v)"), ("date_add(DATE'9999-12-31', 400)", "year(v)")],
@@ -92,12 +110,48 @@ def test_values_that_python_has_not_are_shared(
     assert found.collect() == spark.range(3).selectExpr(f"{value} AS v").selectExpr(seen).collect()
 
 
+@pytest.mark.parametrize("lifetime", ["soon", "0 s", -1])
+def test_what_is_no_lifetime_is_refused(start: Start, orders: str, lifetime: Any) -> None:
+    env = start()
+    with pytest.raises(ConfigurationError, match=r"storage\.lifetime.*such as 7 d"):
+        by_key(env, orders).cache(lifetime=lifetime)
+    assert env.list_cached() == []
+
+
 def test_it_is_found_no_more_when_its_lifetime_is_over(start: Start, orders: str) -> None:
     with start() as first:
         # A number alone is of milliseconds, as everywhere.
         asked(by_key(first, orders).cache(lifetime="300"))
     time.sleep(0.4)
     assert_computes(by_key(start(), orders))
+
+
+def test_what_a_command_releases_is_computed_again_by_a_program_that_runs(
+    start: Start, orders: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(*words: str) -> list[dict[str, Any]]:
+        capsys.readouterr()
+        assert main([*words, "--json", "--directory", str(tmp_path / "kept")]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    env = start()
+    hot = by_key(env, orders).cache()
+    for outcome in (PRODUCED, READ):
+        asked(hot)
+        assert outcomes(env) == outcome
+    (listed,) = command("ls")
+    assert (listed["rows"], listed["hits"], listed["state"]) == (50, 2, "complete")
+    (shown,) = command("show", listed["id"])
+    assert sum(each["rows"] for each in shown["partitions"]) == 50
+    command("rm", listed["dataset"])
+    assert not any(Path(each["location"]).exists() for each in shown["partitions"])
+    asked(hot)
+    assert outcomes(env) == PRODUCED
+    (again,) = command("ls")
+    assert again["dataset"] == listed["dataset"] and again["id"] != listed["id"]
+    env.close()
+    assert command("ls") == []
 
 
 # -- why it isn't read -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from holdfast import DataStream, Environment, FileSink, VertexOutcome
 from holdfast.cli.main import main
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StreamNotShareableError
 from holdfast.testing import outcomes
 from tests.spark.streams import ODD, PRODUCED, READ, RUN, Split, lines
 from tests.spark.streams import collected as in_order
@@ -24,6 +25,7 @@ WORDS = "to be or not to be that is the question whether tis nobler in the mind"
 COUNTS = sorted((word, WORDS.count(word)) for word in set(WORDS))
 SQUARES = [n * n for n in range(20)]
 LIFETIME = "intermediate-result-storage.lifetime"
+SHARING = "intermediate-result-storage.sharing"
 Start = Callable[..., Environment]
 
 
@@ -126,9 +128,21 @@ def thirds(env: Environment) -> DataStream:
     return env.from_collection(range(5)).map(lambda n: Fraction(n, 3))
 
 
+def nothing(env: Environment) -> DataStream:
+    return numbers(env).filter(lambda n: n < 0)
+
+
+def rows(env: Environment) -> DataStream:
+    table = env.range(100).selectExpr("id % 7 AS k", "id AS v")
+    pairs = env.from_dataframe(table).to_data_stream().map(lambda row: (row.k, row.v))
+    return pairs.key_by(lambda pair: pair[0]).sum(1)
+
+
 SHARED: dict[str, tuple[Callable[[Environment], DataStream], list[Any]]] = {
     "a side output of a cached stream": (odd, [n for n in SQUARES if n % 2]),
     "records of a class that is imported": (thirds, [Fraction(n, 3) for n in range(5)]),
+    "no records": (nothing, []),
+    "a table's rows": (rows, [(k, sum(range(k, 100, 7))) for k in range(7)]),
 }
 
 
@@ -153,6 +167,21 @@ def test_lifetimes(start: Start, kept: Path) -> None:
     assert becomes(start()) == {READ, RUN}
 
 
+@pytest.mark.soak
+def test_the_longer_of_two_lifetimes_counts(start: Start) -> None:
+    def briefly(env: Environment) -> DataStream:
+        return env.from_collection(range(3))
+
+    with start() as first:
+        hot = numbers(first).cache(lifetime="1 s")
+        assert hot.cache(lifetime="1 h") is hot and hot.cache("2 s") is hot
+        collected(hot)
+        collected(briefly(first).cache(lifetime="1 s"))
+    time.sleep(1.5)
+    assert becomes(start()) == {READ, RUN}
+    assert PRODUCED in becomes(start(), briefly)
+
+
 def test_invalidation_counts_for_all_programs(start: Start, kept: Path) -> None:
     keeps(start())
     with numbers(start()).cache() as hot:
@@ -162,6 +191,19 @@ def test_invalidation_counts_for_all_programs(start: Start, kept: Path) -> None:
     numbers(start()).cache().invalidate()
     assert not shared(kept)
     assert PRODUCED in becomes(start())
+
+
+def test_a_table_of_a_stream_says_who_has_kept_it(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keeps(start())
+    later = start()
+    table = later.from_data_stream(numbers(later).cache(), "n long")
+    table.explain()
+    read = r"read: stream: Source: Collection -> Map\n.*\n  kept by "
+    assert re.search(read, capsys.readouterr().out)
+    assert sorted(row.n for row in table.collect()) == SQUARES
+    assert set(outcomes(later)) == {READ, RUN}
 
 
 def test_the_commands_look_after_streams_as_after_tables(
@@ -346,3 +388,15 @@ def test_without_a_key_in_common_streams_go_with_their_program(
     # Nor does it read what another one has kept.
     collected(other.from_collection([1]).cache(lifetime="1 h"))
     assert PRODUCED in becomes(one, lambda env: env.from_collection([1]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sharing", ["group", "all"])
+def test_where_other_users_read_streams_stay_their_user_s(start: Start, sharing: str) -> None:
+    env, other = start(**{SHARING: sharing}), start(**{SHARING: sharing})
+    with pytest.raises(StreamNotShareableError, match="pickles, which run code"):
+        numbers(env).cache(lifetime="1 h")
+    with pytest.raises(StreamNotShareableError, match="pickles, which run code"):
+        numbers(start(**{SHARING: sharing, LIFETIME: "2 h"})).cache()
+    assert collected(numbers(env).cache()) == SQUARES
+    assert becomes(other) == {READ, RUN}

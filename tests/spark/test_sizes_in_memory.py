@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from holdfast import Environment
 
@@ -13,7 +14,10 @@ ROWS = 40_000
 # None of their files has a megabyte; in memory they have 16 MB or more.
 LARGE = {
     "texts": "repeat(string(id % 3), 600) AS v",
+    "binaries": "encode(repeat(string(id % 3), 600), 'utf-8') AS v",
     "arrays": "array_repeat(id % 3, 60) AS v",
+    "texts in arrays": "array_repeat(repeat('x', 60), 10) AS v",
+    "maps": "map('k', repeat('v', 500)) AS v",
     "structs": "named_struct('a', id % 3, 'b', repeat('b', 500)) AS v",
     "decimals": ", ".join(f"CAST(id % 3 AS DECIMAL(38, 9)) AS d{n}" for n in range(30)),
 }
@@ -66,3 +70,15 @@ def test_kept_results_are_joined_as_large_as_they_are(
     assert joins(texts.join(numbers, "id")) == {"BroadcastHashJoin"}
     wide = keep(env, source(spark, LARGE["arrays"]).withColumnRenamed("v", "w"))
     assert joins(texts.join(wide, "id")) == {"SortMergeJoin"}
+
+
+def test_a_result_of_an_earlier_version_is_not_broadcast(
+    spark: SparkSession, env: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # These measured nothing.
+    measured = "holdfast.taskexecutor.outputs.staged_files.measured"
+    monkeypatch.setattr(measured, lambda _, partitions: partitions)
+    hot = keep(env, source(spark, "id % 7 AS v"))
+    other = env.range(8_000_000)
+    assert joins(other.join(hot, "id")) == {"SortMergeJoin"}
+    assert joins(other.join(F.broadcast(hot), "id")) == {"BroadcastHashJoin"}

@@ -20,6 +20,7 @@ from holdfast import Environment, VertexOutcome
 from holdfast.testing import outcomes
 
 Start = Callable[[], Environment]
+SCHEMA = "id long, k long, t string"
 
 
 @pytest.fixture
@@ -66,13 +67,18 @@ def several(session: Any, home: Path) -> DataFrame:
 CASES: dict[str, Callable[[Any, Path], DataFrame]] = {
     "parquet": lambda s, home: counts(s.read.parquet(str(home / "parquet")).where("id > 3")),
     "orc": lambda s, home: counts(s.read.orc(str(home / "orc"))),
+    "json": lambda s, home: counts(s.read.schema(SCHEMA).json(str(home / "json"))),
+    "csv": lambda s, home: counts(s.read.schema(SCHEMA).csv(str(home / "csv"))),
     "partitions": lambda s, home: counts(s.read.parquet(str(home / "parts"))),
+    "filtered partitions": lambda s, home: counts(
+        s.read.parquet(str(home / "parts")).where("k > 1")
+    ),
     "several": several,
 }
 
 
 def write_all(spark: SparkSession, home: Path, first: int) -> None:
-    for kind in ("parquet", "orc"):
+    for kind in ("parquet", "orc", "json", "csv"):
         write(spark, home / kind, first, kind)
     write(spark, home / "more", 2 * first)
     write(spark, home / "parts", first, "parquet", "k")

@@ -115,6 +115,16 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_kept(
     assert "changed after it was listed" in repr(env.last_job_result)
 
 
+def test_a_file_that_is_replaced_before_a_plan_is_first_read_is_what_is_kept(
+    env: Environment, source: Path
+) -> None:
+    """Nothing has looked at the earlier version, so nothing tells them apart: nor has to."""
+    listed = env.read.csv(str(source))
+    put_in_place(source, "4\n5\n6\n")
+    assert (numbers(listed.cache()), outcomes(env)) == ("456", PRODUCED)
+    assert (numbers(env.read.csv(str(source))), outcomes(env)) == ("456", READ)
+
+
 def test_a_version_that_was_gone_when_a_plan_was_first_read_is_never_kept(
     env: Environment, source: Path
 ) -> None:
@@ -127,6 +137,13 @@ def test_a_version_that_was_gone_when_a_plan_was_first_read_is_never_kept(
     os.utime(source, ns=listed)
     assert (numbers(query), outcomes(env)) == ("789", NOT_KEPT)
     assert (numbers(second.cache()), outcomes(env)) == ("789", PRODUCED)
+
+
+def test_another_link_to_a_file_costs_a_hit_at_most(env: Environment, source: Path) -> None:
+    env.read.csv(str(source)).cache().collect()
+    assert (numbers(env.read.csv(str(source))), outcomes(env)) == ("123", READ)
+    os.link(source, source.with_name("link"))
+    assert (numbers(env.read.csv(str(source))), outcomes(env)) == ("123", COMPUTED)
 
 
 def test_with_recovery_on_files_count_as_they_look_on_every_machine(

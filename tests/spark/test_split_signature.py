@@ -33,10 +33,18 @@ def inline(session: Any) -> Any:
 SPLIT: dict[str, Query] = {
     "a broadcast join": lambda slow, _, read: slow.join(F.broadcast(evens(read)), "id"),
     "a scan": lambda slow, _, read: slow,
+    "rows of some files": lambda slow, _, read: slow.where("id % 3 = 1").selectExpr("id * 2 AS x"),
+    "more rows": lambda slow, _, read: slow.select("k", "id", F.explode("pair").alias("each")),
     "numbers by seed": lambda slow, _, read: slow.withColumn("r", F.rand(7)),
     "a union": lambda slow, _, read: read().withColumn("k", F.lit(9)).unionByName(slow),
+    "two broadcast joins": lambda slow, session, read: slow.join(
+        F.broadcast(evens(read)), "id", "left"
+    ).join(F.broadcast(inline(session).withColumn("x", F.lit(1))), "id", "left"),
     "a table that is inline": lambda slow, session, read: slow.join(
         F.broadcast(inline(session)), "id", "left_anti"
+    ),
+    "an empty side": lambda slow, _, read: slow.join(
+        F.broadcast(evens(read).where("h < 0")), "id", "left"
     ),
 }
 # Which rows a partition has is decided otherwise, or when they run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,30 @@ def test_it_is_what_spark_has_recorded_and_holdfast_show_says_it(
     assert recorded["cpu_seconds"] == pytest.approx(cpu)
     assert main(show) == 0
     assert f"{recorded['seconds']:,.1f} s, CPU time {cpu:,.1f} s" in capsys.readouterr().out
+
+
+def test_productions_side_by_side_count_their_own_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found: dict[int, ExecutionVertex] = {}
+    meeting = threading.Barrier(2)
+
+    def produce(rows: int) -> None:
+        with environment(spark, tmp_path) as env:
+            hot = heavy(env, rows, 13)
+            meeting.wait(60)
+            hot.collect()
+            found[rows] = produced(env)
+
+    threads = [threading.Thread(target=produce, args=[rows]) for rows in (20_000, 200_000)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(120)
+    for vertex in found.values():
+        assert vertex.cpu_seconds == pytest.approx(recorded_by_spark(spark, vertex), abs=1e-6)
+    light, much = (found[rows].cpu_seconds for rows in (20_000, 200_000))
+    assert light is not None and much is not None and 0 < 2 * light < much
 
 
 # -- what reading it saves -------------------------------------------------------------------------

@@ -51,7 +51,12 @@ class Traces:
         return spark.range(0, ROWS, 1, 1).select("id", self.step(name)("id").alias("v"))
 
     def step(self, name: str, *, fails_for: int = -1) -> Callable[[str], Column]:
-        """Adds 100, as soon as the gate is open; may fail for a value, each time otherwise."""
+        """A function that adds 100, as soon as its gate is open.
+
+        Args:
+            name: of its gate and of its trace.
+            fails_for: the value for which it fails, each time with another message.
+        """
         trace, gate = str(self.directory / f"{name}.trace"), str(self.directory / f"{name}.gate")
 
         def step(value):

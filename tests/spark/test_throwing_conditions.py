@@ -119,7 +119,9 @@ WAYS: dict[str, Callable[[SparkSession, Path], Any]] = {
     "toLocalIterator": lambda session, home: len(list(throwing(session).toLocalIterator())),
     "rdd": lambda session, home: throwing(session).rdd.count(),
     "pandas_api": lambda session, home: len(throwing(session).pandas_api()),
+    "toPandas": lambda session, home: len(throwing(session).toPandas()),
     "localCheckpoint": lambda session, home: throwing(session).localCheckpoint().count(),
+    "show": lambda session, home: throwing(session).orderBy("id")._show_string(),  # type: ignore[operator]
     "write": _written,
     "insert": _inserted,
     "foreach": _seen,

@@ -53,7 +53,12 @@ def is_this_spark(python: Path) -> bool:
 
 @dataclass(frozen=True)
 class Said:
-    """What two programs say of what they keep; of functions with modules further ones as well."""
+    """What two programs say, and of functions with modules further ones, which have other modules.
+
+    Attributes:
+        home: where they keep what they keep.
+        programs: what each says of what it was asked, by names.
+    """
 
     home: Path
     programs: list[dict[str, dict[str, Any]]]

@@ -383,6 +383,16 @@ def test_what_may_differ_by_right_is_read_without_being_verified(
     assert warnings(log) == [] and "unverified" in log.text
 
 
+@pytest.mark.soak
+def test_streams_are_read_without_being_verified(spark: SparkSession, env: Environment) -> None:
+    kept = env.from_collection([1, 2, 3]).map(lambda x: x + 1).cache()
+    before = verified(spark)
+    for _ in range(2):
+        with kept.execute_and_collect() as records:
+            assert sorted(records) == [2, 3, 4]
+    assert verified(spark) == before
+
+
 def test_a_source_that_changed_can_not_be_computed_any_more(
     env: Environment, log: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

@@ -146,6 +146,33 @@ def test_a_job_s_result_has_what_it_produced_and_read(
     assert last(env) is result  # that of the last job that gave an answer
 
 
+def test_nested_caches_are_vertices_of_their_own(env: Environment, numbers: Table) -> None:
+    inner = numbers.where("k > 0").cache()
+    outer = inner.groupBy("k").count().cache()
+
+    def kept_vertices() -> dict[Any, VertexOutcome]:
+        assert sorted(outer.collect()) == [Row(k=1, count=3), Row(k=2, count=3)]
+        *kept, answering = last(env).vertices
+        assert answering.outcome is VertexOutcome.RUN
+        return {vertex.dataset_id: vertex.outcome for vertex in kept}
+
+    both = kept_vertices()
+    assert [*both.values()] == [VertexOutcome.PRODUCED] * 2
+    assert [vertex.rows for vertex in last(env).vertices] == [6, 2, None]
+    assert last(env).persistent_result_partitions.descriptors.keys() == both.keys()
+    inner_id, outer_id = both
+    assert kept_vertices() == {outer_id: VertexOutcome.READ}
+    outer.invalidate_cache()
+    assert kept_vertices() == {
+        inner_id: VertexOutcome.READ,
+        outer_id: VertexOutcome.PRODUCED,
+    }
+    inner.invalidate_cache()
+    assert kept_vertices() == {outer_id: VertexOutcome.READ}
+    assert sorted(inner.union(inner).join(outer, "k").collect())[0] == Row(k=1, id=1, count=3)
+    assert sorted(each.value for each in outcomes(env)) == ["produced", "read from cache", "run"]
+
+
 # --- what Spark shows -----------------------------------------------------------------------------
 
 

@@ -1,9 +1,8 @@
-"""Ids and names of partitions."""
+"""Ids are hexadecimal digits of one kind; a job is found by what it is known by."""
 
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,16 +17,6 @@ from holdfast.ids import (
     JobVertexID,
     application_of_start,
 )
-from holdfast.runtime.packed_metrics import PACKED_BITS, pack, unpack
-from holdfast.spark.last_run import LastRun
-from holdfast.taskexecutor.partitions.partition_info import (
-    METRIC_LIMIT,
-    OutputID,
-    PartitionMetrics,
-)
-
-# -- ids are hexadecimal digits of one kind; a job is found by what it is known by
-
 
 DIGEST, OTHER = "1" * 64, "2" * 64
 
@@ -96,52 +85,3 @@ def test_what_is_no_identity_is_refused(key: str) -> None:
     for wrong in {"digest": ("1" * 63, "G" * 64, None), "vertices": (("12",),)}.get(key, (-1,)):
         with pytest.raises(ValidationError):
             JobIdentity.model_validate({"digest": DIGEST, "action": "collect", key: wrong})
-
-
-# -- what the partitions on a task executor are called, and what is known of each
-
-
-DATASET = IntermediateDataSetID("a" * 64)
-OUTPUT = OutputID(DATASET, "00000001")
-
-
-NAME = "a" * 64 + "-00000001"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", NAME[1:], NAME + "0", NAME.upper(), NAME + "\n", "../" + NAME, NAME.replace("-", "")],
-)
-def test_an_output_has_one_name_and_what_is_none_is_refused(name: str) -> None:
-    assert OutputID.parse(NAME) == OUTPUT and OUTPUT.name == NAME
-    with pytest.raises(ValueError, match="name of an output"):
-        OutputID.parse(name)
-
-
-@given(st.integers(0, METRIC_LIMIT - 1), st.integers(0, METRIC_LIMIT - 1), st.integers(0, 1 << 40))
-def test_packed_metrics_are_unpacked_as_they_were(size: int, rows: int, above: int) -> None:
-    metrics = PartitionMetrics(size, rows)
-    assert unpack(above << PACKED_BITS | pack(metrics)) == metrics
-
-
-# -- the DataFrame that one job lends another
-
-
-class Key:
-    """Something that can be referred to weakly, like a DataFrame."""
-
-
-def test_one_job_at_a_time_has_what_succeeded_over_the_same_inputs() -> None:
-    run: Any = LastRun()
-    first = run.lend("A", Key)
-    assert run.lend("A", Key) is not first, "the first job still has it"
-    run.give_back(first)
-    assert run.is_there
-    assert run.lend("A", Key) is first
-    assert not run.is_there
-    assert run.lend("A", Key) is not first, "the second job has failed, and given nothing back"
-    run.give_back(first)
-    assert run.lend("B", Key) is not first
-    assert run.lend("A", Key) is not first
-    run.give_back(Key())
-    assert not run.is_there

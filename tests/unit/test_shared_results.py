@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import URL
 
 from holdfast.catalog.audience import Audience
+from holdfast.catalog.cataloged_result import CatalogedResult
 from holdfast.errors import CatalogError
 from holdfast.ids import JobID
 from holdfast.plan.reasons import Why
@@ -51,6 +52,19 @@ def test_a_result_of_a_program_that_runs_is_read_by_another_and_goes_with_it(sta
     assert late.read() is None
 
 
+def test_with_a_lifetime_it_outlives_its_program_until_that_is_over(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    reader, late = start(), start()
+    assert reader.read() == ROWS and len(shared_names(late)) == 1
+    reader.close()
+    pass_time(late.catalog, 700.0)
+    assert late.read() is None
+    late.look_after()
+    assert shared_names(late) == []
+
+
 def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start) -> None:
     killed = start(retention=10_000.0)
     killed.produce()
@@ -69,6 +83,35 @@ def test_what_a_killed_program_has_kept_is_there_for_its_next_start(start: Start
     last.book.job_ended()
     last.close()
     assert late.read() is None and shared_names(late) == []
+
+
+def test_what_a_killed_program_has_kept_goes_after_a_while(start: Start) -> None:
+    killed, long = start(retention=1_000.0), start(retention=1_000.0)
+    killed.produce()
+    assert long.read() is not None
+    # As long as a start of it runs, it stays.
+    for _ in range(3):
+        pass_time(long.catalog, 500.0)
+        long.look_after()
+    late = start()
+    assert late.read() is not None
+    late.close()
+    pass_time(long.catalog, 1_100.0)
+    late = start()
+    late.look_after()
+    assert late.read() is None and shared_names(late) == []
+
+
+def test_a_program_that_ends_leaves_what_others_keep_for_a_time(start: Start) -> None:
+    ana = start()
+    ana.produce(facts=FOR_LONG)
+    ana.close()
+    for user in ("ana", "bo"):
+        recovered = start(user, retention=10_000.0)
+        recovered.read()
+        recovered.book.job_ended()
+        recovered.close()
+    assert start().read() == ROWS
 
 
 # -- who gets it
@@ -138,6 +181,11 @@ def test_programs_of_one_user_read_them_with_the_key_they_have_in_common(start: 
     assert finds(start())
 
 
+def test_they_are_for_no_other_user_though_all_else_is_shared(start: Start) -> None:
+    seal(start("ana", Audience.ALL), [1, 400])
+    assert not finds(start("bob", Audience.ALL)) and finds(start("ana", Audience.ALL))
+
+
 def test_those_whose_records_bring_classes_along_are_for_their_program(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -172,14 +220,6 @@ def test_what_is_damaged_or_lost_on_disk_is_computed_again(start: Start) -> None
     assert third.read() is None
     third.produce((6,), FOR_LONG)
     assert start().read() == [6, 6, 6]
-
-
-def test_a_file_that_another_one_has_replaced_is_not_read(start: Start) -> None:
-    ana, bo = start(), start()
-    (first, *_) = ana.produce().kept.locations
-    Path(first).unlink()
-    pyarrow.parquet.write_table(pyarrow.table({"a": [8, 8, 9]}), first)
-    assert bo.read() is None
 
 
 def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
@@ -277,6 +317,17 @@ def test_what_only_this_program_gives_up_stays_for_others(start: Start) -> None:
 # -- room
 
 
+def test_a_result_there_is_no_room_for_is_read_once_and_goes(start: Start) -> None:
+    ana = start()
+    ana.limit = 10
+    result = ana.book.commit(ana.claims(), ana.write(), wanted=True, facts=FOR_LONG)
+    assert result.refusal is not None and "no room" in str(result.refusal)
+    assert rows(result.kept) == [1, 1, 1]
+    ana.book.release([result])
+    assert not result.kept.directory.exists()
+    assert ana.read() is None and shared_names(ana) == []
+
+
 def test_what_no_program_asked_for_makes_room_for_what_is_worth_more(start: Start) -> None:
     ana = start()
     cheap, dear = ana.produce_unasked("a", 1.0), ana.produce_unasked("b", 9.0)
@@ -316,21 +367,9 @@ def test_what_another_program_holds_does_not_make_room(start: Start) -> None:
 # -- uses of what a program has itself
 
 
-def test_what_a_killed_program_has_kept_goes_after_a_while(start: Start) -> None:
-    killed, long = start(retention=1_000.0), start(retention=1_000.0)
-    killed.produce()
-    assert long.read() is not None
-    # As long as a start of it runs, it stays.
-    for _ in range(3):
-        pass_time(long.catalog, 500.0)
-        long.look_after()
-    late = start()
-    assert late.read() is not None
-    late.close()
-    pass_time(long.catalog, 1_100.0)
-    late = start()
-    late.look_after()
-    assert late.read() is None and shared_names(late) == []
+def used(program: Program) -> CatalogedResult:
+    (result,) = program.catalog.search.all()
+    return result
 
 
 def test_what_a_program_reads_of_its_own_is_recorded_sooner_or_later(
@@ -339,16 +378,24 @@ def test_what_a_program_reads_of_its_own_is_recorded_sooner_or_later(
     ana, other = start(), start()
     ana.produce(facts=FOR_LONG)
     pass_time(ana.catalog, 400.0)
-    for _ in range(2):
-        assert ana.read() == ROWS
+    began = used(ana).last_used
+    for _ in range(6):
+        with ana.book.reading() as lease:
+            read = lease.acquire(DATASET)
+            assert read is not None
+            ana.book.saved(read, 0.5)
+    assert used(other).uses == 0
     take_away(ana, url)
     with pytest.raises(CatalogError):
         ana.look_after()
     ana.catalog.database._url = url
-    ana.look_after()
-    (result,) = other.catalog.search.all()
-    assert result.uses == 2
-    # Its lifetime has begun again.
+    for _ in range(2):
+        ana.look_after()
+        result = used(other)
+        assert (result.uses, result.saved_seconds) == (6, 6 * 0.5)
+        assert began < result.last_used < began + 60
+    # Its lifetime begins again.
     pass_time(ana.catalog, 300.0)
+    ana.read()
     ana.close()
-    assert other.read() == ROWS
+    assert used(other).uses == 7 and other.read() == ROWS

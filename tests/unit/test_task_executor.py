@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,7 @@ from holdfast.taskexecutor.outputs.task_executor_partition_tracker import (
 )
 from holdfast.taskexecutor.task_executor import TaskExecutor
 from holdfast.version import __version__
-from tests.taskexecutor.callers import Caller, Clock, output_of, parts, write
+from tests.taskexecutor.callers import Caller, Clock, manifest_of, output_of, parts, write
 
 GRACE = 5.0
 ONE, TWO, THREE = map(output_of, "123")
@@ -68,10 +70,6 @@ def test_an_output_is_written_finished_promoted_and_released(
     assert [(part.index, part.rows) for part in kept] == [(0, 3), (1, 3), (3, 3)]
     assert all(part.bytes == (directory / part.file).stat().st_size for part in kept)
     assert executor.report(None) == ()
-    changed = kept[0].model_copy(update={"rows": 4})
-    for other in (kept[:2], (changed, *kept[1:]), (*kept, kept[2])):
-        with pytest.raises(UnknownPartitionError):
-            app.promote(ONE, other)
     app.promote(ONE, kept)
     executor.end_job(app.application, app.job_id)
     executor.heartbeat(app.application, {ONE: 3, TWO: 9})
@@ -108,6 +106,22 @@ def test_what_is_not_whole_leaves_the_output_open(app: Caller, tmp_path: Path) -
     kept = app.finish(ONE, [0, 1], 3)
     assert [part.index for part in kept] == [0, 1]
     assert sorted(path.name for path in directory.glob("[!.]*")) == [part.file for part in kept]
+
+
+def test_a_manifest_of_other_partitions_promotes_nothing(
+    executor: TaskExecutor, app: Caller
+) -> None:
+    write(app.open(ONE), 0, 1)
+    kept = app.finish(ONE)
+    changed = kept[0].model_copy(update={"rows": 4})
+    for other in ((kept[0],), (changed, kept[1]), (*kept, kept[1]), ()):
+        with pytest.raises(UnknownPartitionError):
+            app.promote(ONE, other)
+    with pytest.raises(MalformedRequestError, match="2222"):
+        executor.promote(app.application, app.job_id, ONE, manifest_of(TWO, kept))
+    assert app.outputs() == []
+    app.promote(ONE, kept)
+    assert app.outputs() == [ONE]
 
 
 def test_what_failed_goes_and_an_ended_job_leaves_only_what_was_promoted(
@@ -192,6 +206,15 @@ def test_a_disk_is_not_filled_for_the_catalog(root: Path, monkeypatch: pytest.Mo
     executor.hold_output(app.application, TWO, "a catalog", "{}")
     assert set(executor.held()) == {ONE, TWO}
     executor.close()
+
+
+def test_an_output_is_given_to_one_alone_to_remove() -> None:
+    tracker, job = TaskExecutorPartitionTracker(), JobID.random()
+    first, again = (Output(ONE, job, Path("staging")) for _ in range(2))
+    tracker.start_tracking(first)
+    assert tracker.stop_tracking(first) and not tracker.stop_tracking(first)
+    tracker.start_tracking(again)
+    assert not tracker.stop_tracking(first) and tracker.all() == [again]
 
 
 # -- losing the job master
@@ -279,10 +302,25 @@ def test_a_new_start_adopts_what_is_whole_and_removes_the_rest(
     executor.close()
 
 
-def test_an_output_is_given_to_one_alone_to_remove() -> None:
-    tracker, job = TaskExecutorPartitionTracker(), JobID.random()
-    first, again = (Output(ONE, job, Path("staging")) for _ in range(2))
-    tracker.start_tracking(first)
-    assert tracker.stop_tracking(first) and not tracker.stop_tracking(first)
-    tracker.start_tracking(again)
-    assert not tracker.stop_tracking(first) and tracker.all() == [again]
+@pytest.mark.parametrize("turn", range(3))
+def test_a_lease_that_lapses_while_threads_work_leaves_nothing(
+    root: Path, clock: Clock, turn: int
+) -> None:
+    executor = TaskExecutor(root, grace_seconds=0.0, clock=clock)
+    app = Caller(executor).connect(lease_seconds=10)
+
+    def work(number: int) -> None:
+        with suppress(HoldfastError, OSError):
+            app.keep(output_of(f"{number % 16:x}", f"{number:08x}"), 0)
+
+    with ThreadPoolExecutor(6) as pool:
+        working = [pool.submit(work, number) for number in range(24)]
+        clock.now += 20
+        executor.tick()
+        for each in working:
+            each.result()
+    for _ in range(3):
+        clock.now += 1
+        executor.tick()
+    assert (parts(root), executor.report(None)) == ([], ())
+    executor.close()
