@@ -79,11 +79,6 @@ def environment_of_program() -> dict[str, str]:
     return _submitted(OF_PROGRAMS)
 
 
-def environment_of_cluster() -> dict[str, str]:
-    """What a program finds in its environment that starts a cluster and a driver by itself."""
-    return {"JDK_JAVA_OPTIONS": options()} | _submitted(OF_PROGRAMS | JARS_FIRST)
-
-
 def _submitted(settings: Mapping[str, str]) -> dict[str, str]:
     words = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
     return {"PYSPARK_SUBMIT_ARGS": shlex.join((*words, "pyspark-shell"))}

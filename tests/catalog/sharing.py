@@ -42,11 +42,12 @@ class Program:
     book: SharedResults
     storage: EmbeddedStorage
     catalog: Catalog
+    guarded: GuardedCatalog
     wanted: set[str] = field(default_factory=lambda: {DIGEST})
     unasked: set[str] = field(default_factory=set)
     unreadable: list[str] = field(default_factory=list)
     limit: int | None = None
-    looked_after: Event = field(default_factory=Event)
+    has_renewed: Event = field(default_factory=Event)
 
     def write(
         self, values: Collection[int] = (1,), dataset_id: IntermediateDataSetID = DATASET
@@ -101,15 +102,22 @@ class Program:
         self._first_renewal()
         return found
 
-    def look_after(self, catalog: Catalog | None = None) -> None:
+    def look_after(self) -> None:
         """What it does each time that it renews its lease."""
-        self.book._look_after(catalog or self.catalog)
-        self.looked_after.set()
+        self.book._look_after(self.catalog)
+
+    def renewed(self, catalog: Catalog) -> None:
+        """Its thread has renewed the lease."""
+        self.book._look_after(catalog)
+        self.has_renewed.set()
 
     def _first_renewal(self) -> None:
         # Its thread renews when it begins, which is not to be after a time that a test has pass.
-        # Without a catalog it doesn't.
-        self.looked_after.wait(1.0)
+        asked = self.guarded
+        while (
+            asked._thread is not None and not asked._is_away() and not self.has_renewed.wait(0.01)
+        ):
+            pass
 
     def close(self) -> None:
         self.book.close()
@@ -162,8 +170,8 @@ def start(url: URL, tmp_path: Path) -> Iterator[Start]:
         )
         place = EmbeddedSharingPlace(storage, SharedDirectory(tmp_path / "kept" / "shared"))
         guarded = GuardedCatalog(lambda: catalog, catalog.database.is_there, 600.0)
-        program = Program(SharedResults(guarded, place, policy), storage, catalog)
-        guarded.on_renewal(program.look_after)
+        program = Program(SharedResults(guarded, place, policy), storage, catalog, guarded)
+        guarded.on_renewal(program.renewed)
         started.append(program)
         return program
 
