@@ -208,6 +208,15 @@ def test_a_proposal_says_what_it_saves_in_which_queries() -> None:
     assert proposal.saved_seconds == pytest.approx(2 * 9.5 - 1)
 
 
+def test_what_is_below_a_proposal_is_not_counted_twice() -> None:
+    whole = part("whole", 1.0, 10, JOIN)
+    assert [each.key for each in choose(queries(whole, whole, whole), RATES)] == ["whole"]
+    also = choose(queries(whole, whole, part("else", 1.0, 10, JOIN)), RATES)
+    assert {each.key for each in also} == {"whole", "join"}
+    total = sum(each.saved_seconds for each in also)
+    assert total == pytest.approx((11 - 0.05) + (10 - 0.5) - 0.1 - 1)
+
+
 KEYS = "abcde"
 
 

@@ -150,6 +150,33 @@ def test_a_directory_that_tasks_have_made_gives_way_to_its_application(tmp_path:
     directory.close()
 
 
+def test_a_starter_waits_for_who_looks_at_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making the lock's file and taking the lock, another start may be looking at it."""
+    real = fcntl.flock
+    meddled: list[bool] = []
+
+    def meddling(file: int, operation: int) -> None:
+        if not meddled and operation & fcntl.LOCK_EX:
+            meddled.append(True)
+            (lock,) = tmp_path.glob(".new-*/lock")
+            with lock.open("rb") as other:
+                real(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                pid = os.fork()
+                if pid == 0:
+                    time.sleep(0.1)
+                    os._exit(0)
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", meddling)
+    directory = ApplicationDirectory.create(tmp_path)
+    assert meddled
+    assert remove_garbage(tmp_path) == []
+    directory.close()
+    os.wait()
+
+
 def test_another_one_is_made_when_somebody_removed_it(tmp_path: Path) -> None:
     directory = ApplicationDirectory.create(tmp_path / "root")
     first = directory.path()

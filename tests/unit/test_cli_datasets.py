@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from holdfast.cli.datasets.order import in_order
 from holdfast.cli.datasets.short_ids import short_ids
 from holdfast.ids import ApplicationID, IntermediateDataSetID
 from holdfast.runtime.embedded_storage import EmbeddedStorage
+from holdfast.storage.partition_directory import HITS_NAME, noted_hits
 from holdfast.taskexecutor.partitions.partition_info import OutputID
 from tests.unit.listed_results import COMPUTES, Command, keep
 
@@ -74,6 +80,24 @@ def test_every_dataset_is_an_object(storage: EmbeddedStorage, holdfast: Command)
     files = [each["file"] for each in shown["partitions"]]
     text = holdfast.shows("show", "1111")
     assert all(each in text for each in (name, "4.3.0", shown["created"], *files))
+
+
+def test_they_are_listed_in_the_order_that_is_asked_for() -> None:
+    first = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    second, third = first + timedelta(days=1), first + timedelta(days=2)
+
+    def listed(
+        created: datetime | None, last_used: datetime | None = None, saved: float = 0
+    ) -> Any:
+        sharing = last_used and SimpleNamespace(last_used=last_used, saved_seconds=saved)
+        return SimpleNamespace(created=created, sharing=sharing)
+
+    alone, unknown = listed(third), listed(None)
+    much, late = listed(first, first, 9), listed(first, second, 3)
+    datasets = [unknown, alone, late, much]
+    assert in_order(datasets, None) == datasets
+    assert in_order(datasets, "saved") == [much, late, unknown, alone]
+    assert in_order(datasets, "used") == [alone, late, much, unknown]
 
 
 def test_only_what_programs_keep_that_run_is_listed(root: Path, holdfast: Command) -> None:
@@ -140,6 +164,26 @@ def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(
     for command in ("show", "rm"):
         holdfast.shows(command, "1111")
     assert [each["id"] for each in holdfast.json("ls")] == [other]
+
+
+def test_hits_that_can_not_be_noted_cost_nothing(
+    storage: EmbeddedStorage, holdfast: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, kept = keep(storage, A)
+    note = kept.directory / HITS_NAME
+    (tmp_path / "mine").write_text("mine")
+    note.unlink()
+    note.symlink_to(tmp_path / "mine")
+    storage.hit(kept)
+    assert (tmp_path / "mine").read_text() == "mine"
+    for text in (b"", b"x", b"-1", b"\xff", b"9" * 5000, "²".encode()):
+        note.unlink()
+        note.write_bytes(text)
+        assert noted_hits(kept.directory) is None
+    assert [each["hits"] for each in holdfast.json("ls")] == [None]
+    shutil.rmtree(kept.directory)
+    storage.hit(kept)
+    assert not kept.directory.exists() and caplog.records == []
 
 
 # -- ids -------------------------------------------------------------------------------------------
@@ -213,7 +257,38 @@ def test_text_and_numbers_that_others_have_put_there_are_shown_as_such(
         assert "over ?[31m[bold]a?b.parquet" in holdfast.shows(*arguments)
 
 
+@pytest.mark.soak
+def test_names_that_are_no_text_and_readers_that_have_seen_enough(tmp_path: Path) -> None:
+    def run(**streams: Any) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "holdfast.cli.main", "ls", "--directory", str(root)]
+        return subprocess.run(command, timeout=60, stderr=subprocess.PIPE, **streams)
+
+    root = tmp_path / os.fsdecode(b"na\xefve")
+    root.mkdir()
+    assert b"is kept in" in run(stdout=subprocess.PIPE).stdout
+    read, written = os.pipe()
+    os.close(read)
+    ended = run(stdout=written)
+    os.close(written)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
 # -- what is refused -------------------------------------------------------------------------------
+
+
+def test_what_can_not_be_removed_is_said(
+    storage: EmbeddedStorage, holdfast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, kept = keep(storage, A)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", refuse)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
+        assert f"{kept.directory}: can't be removed" in holdfast.refuses("rm", "1111", code=1)
+    assert storage.damage(kept) is None
 
 
 @pytest.mark.parametrize(

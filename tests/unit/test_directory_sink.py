@@ -14,6 +14,7 @@ import pytest
 from holdfast.errors import SinkError, SinkTargetExistsError
 from holdfast.ids import JobID
 from holdfast.runtime.recovery.job_sink import write_once
+from holdfast.sinks.directory_renames import DirectoryRenames, KernelRenames, TwoRenames
 from holdfast.sinks.directory_sink import DirectorySink
 from holdfast.sinks.sink_mode import SinkMode
 from holdfast.sinks.sink_start import SinkStart
@@ -131,6 +132,32 @@ def test_a_target_that_turns_up_meanwhile(out: Path, journal: FileJournal, mode:
         sink.commit(current)
     sink.abort()
     assert_holds(out, ONE)
+
+
+@pytest.mark.parametrize(
+    ("mode", "renames"), [(APPEND, KernelRenames()), (OVERWRITE, TwoRenames())]
+)
+def test_a_target_that_comes_or_goes_while_it_is_published(
+    out: Path, journal: FileJournal, mode: SinkMode, renames: DirectoryRenames
+) -> None:
+    sink = DirectorySink(out, mode, renames=renames, grace_seconds=0)
+    path = sink.open(start_of(journal))
+    assert path is not None
+    put(path, {"part-1": "b"})
+    asked = []
+
+    def check() -> None:
+        asked.append(out.exists())
+        if len(asked) == 1:
+            put(out, ONE)
+        elif len(asked) == 2:
+            (out / "part-0").unlink()
+            out.rmdir()
+
+    sink.commit(check)
+    assert asked == [False, True, False]
+    sink.forget(start_of(journal))
+    assert_holds(out, {"part-1": "b"})
 
 
 # -- starts and journals --------------------------------------------------------------------------

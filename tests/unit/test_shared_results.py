@@ -222,6 +222,14 @@ def test_what_is_damaged_or_lost_on_disk_is_computed_again(start: Start) -> None
     assert start().read() == [6, 6, 6]
 
 
+def test_a_file_that_another_one_has_replaced_is_not_read(start: Start) -> None:
+    ana, bo = start(), start()
+    (first, *_) = ana.produce().kept.locations
+    Path(first).unlink()
+    pyarrow.parquet.write_table(pyarrow.table({"a": [8, 8, 9]}), first)
+    assert bo.read() is None
+
+
 def test_a_catalog_that_is_away_costs_the_sharing_and_no_answer(
     start: Start, url: URL, caplog: pytest.LogCaptureFixture
 ) -> None:
